@@ -1,7 +1,7 @@
-//! A principal and a server → the account that the principal has there: its login, the link to a page of the
-//! gateway where it logs in, and who waits for that.
+//! `auth.perUser`: each principal's own login at each server, the link to the page where it logs in, and the
+//! calls that wait for that.
 //!
-//! `desk` decides which links and visits are good, `pages` says it to people, `flow` runs a login between two
+//! `desk` decides which links and visits are valid, `pages` renders HTML, `flow` runs a login across several
 //! requests of a browser, `http` answers them, `vault` keeps the logins apart.
 
 mod desk;
@@ -23,7 +23,7 @@ use trunkline_auth::credentials::{Credentials, Denied, Headers, People, Refused,
 use trunkline_auth::fetch::Pending;
 use trunkline_proto::Change;
 use trunkline_transport::auth::HttpFetch;
-use trunkline_transport::voice::ConversationHandle;
+use trunkline_transport::conversation_handle::ConversationHandle;
 
 use crate::catalog::plan::{LoginClient, Reach, ServerPlan};
 use crate::failure::{Failure, Reason, Stage};
@@ -35,25 +35,25 @@ use vault::Scoped;
 /// The accounts of all principals.
 pub(crate) struct Accounts {
     vault: Arc<dyn Vault>,
-    /// The URL at which browsers reach the gateway; `None` where none does.
+    /// The URL at which browsers reach the gateway; `None` if they cannot.
     origin: RwLock<Option<Arc<str>>>,
     desk: Mutex<Desk<Flow>>,
-    /// Who is logged in, by server and by the id of the principal.
+    /// Who is logged in, by server and principal id.
     people: Mutex<BTreeMap<String, BTreeMap<Arc<str>, Person>>>,
-    /// Sessions that are told when a page was visited: the elicitation and whose it is.
+    /// Sessions that are notified when a page was visited: the elicitation id and its owner.
     visits: Mutex<VecDeque<(String, Owner, ConversationHandle)>>,
-    /// Somebody has logged in.
+    /// Notified when a principal has logged in.
     news: Notify,
 }
 
 /// Whose login it is, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Owner {
-    /// What the principal is told apart by.
+    /// The principal's id.
     pub(crate) id: Arc<str>,
-    /// The name that people and the audit know it by.
+    /// The principal's name for people and the audit.
     pub(crate) name: String,
-    /// The issuer that vouches for it; `None` for whoever has a token of the catalog.
+    /// The issuer that vouches for it; `None` for a token of the catalog.
     pub(crate) issuer: Option<Arc<str>>,
     pub(crate) server: String,
 }
@@ -68,19 +68,19 @@ pub(crate) struct Changed {
 #[derive(Default)]
 struct Person {
     name: String,
-    /// Made when it is first used.
+    /// Created on first use.
     login: Option<Arc<Account>>,
 }
 
-/// A login in use. It asks nobody: whoever has to log in is sent to a page by the call that needs it.
+/// A login in use. It never prompts: a call that needs a login sends its caller to a page.
 pub(crate) struct Account {
     oauth: Arc<OAuth>,
-    /// Whether the server wants a person to log in again.
+    /// Whether the server refused the login, so that the user has to log in again.
     is_refused: AtomicBool,
 }
 
 impl Account {
-    /// Whether the server wants a person to log in again.
+    /// Whether the user has to log in again.
     pub(crate) fn is_refused(&self) -> bool {
         self.is_refused.load(Ordering::Relaxed)
     }
@@ -123,7 +123,7 @@ impl Accounts {
         }
     }
 
-    /// Reads who is logged in. Whoever is known already stays as they are.
+    /// Loads who is logged in. Known accounts stay as they are.
     pub(crate) async fn load(&self) -> Result<(), VaultError> {
         for name in self.vault.names().await? {
             let Some((id, server)) = vault::is_person(&name) else { continue };
@@ -134,7 +134,7 @@ impl Accounts {
         Ok(())
     }
 
-    /// Browsers reach the gateway at the origin of this URL.
+    /// Sets the origin at which browsers reach the gateway.
     pub(crate) fn reached_at(&self, url: &str) {
         *self.origin.write().unwrap_or_else(PoisonError::into_inner) =
             origin_of(url).map(Arc::from);
@@ -151,13 +151,13 @@ impl Accounts {
         person.is_some_and(|it| it.login.as_ref().is_none_or(|it| !it.is_refused()))
     }
 
-    /// The names of those who are logged in to a server.
+    /// The names of the principals that are logged in to a server.
     pub(crate) fn logged_in(&self, server: &str) -> Vec<String> {
         let people = self.people();
         people.get(server).into_iter().flatten().map(|(_, it)| it.name.clone()).collect()
     }
 
-    /// The login of a principal, to open a connection with.
+    /// A principal's login, to open a connection with.
     pub(crate) fn credentials(&self, plan: &ServerPlan, id: &str) -> Option<Arc<Account>> {
         let mut people = self.people();
         let (key, person) = people.get_mut(&plan.name)?.get_key_value(id)?;
@@ -172,14 +172,14 @@ impl Accounts {
         Some(login)
     }
 
-    /// The login by which a server is asked what it offers, if the operator has none: the first that is good.
+    /// The login to list with if the operator has none: the first valid one.
     pub(crate) fn lister(&self, plan: &ServerPlan) -> Option<Arc<Account>> {
         let ids: Vec<_> = self.people().get(&plan.name)?.keys().cloned().collect();
         let good = |id: &Arc<str>| self.credentials(plan, id).filter(|it| !it.is_refused());
         ids.iter().find_map(good)
     }
 
-    /// Waits for a principal to log in, for a while. Says whether it did.
+    /// Waits a limited time for a principal to log in. Returns whether it did.
     pub(crate) async fn wait(&self, server: &str, id: &str) -> bool {
         let waiting = async {
             loop {
@@ -193,8 +193,8 @@ impl Accounts {
         tokio::time::timeout(PATIENCE, waiting).await.is_ok()
     }
 
-    /// A link at which a principal logs in, and what the elicitation for it is called. It is good once, for
-    /// ten minutes, and for that principal alone.
+    /// A link at which a principal logs in, and its elicitation id. It works once, for ten minutes, and for
+    /// that principal alone.
     pub(crate) fn link(&self, owner: &Owner) -> Result<(String, String), Failure> {
         let fail =
             |why: String| Failure::new(Reason::LoginRequired, Stage::Policy, why).of(&owner.server);
@@ -213,7 +213,7 @@ impl Accounts {
         Ok((format!("{origin}{}{sealed}", http::LOGIN), elicitation))
     }
 
-    /// A session is to hear when a principal has logged in.
+    /// Remembers to notify a session when a principal has logged in.
     pub(crate) fn will_complete(
         &self,
         elicitation: String,
@@ -227,8 +227,7 @@ impl Accounts {
         visits.push_back((elicitation, owner, voice.clone()));
     }
 
-    /// Gives the login of a principal back and forgets it. By the name that the audit knows it by; `None` for
-    /// everybody's.
+    /// Revokes and forgets the login of a principal, by its name in the audit; `None` for all principals.
     pub(crate) async fn log_out(
         &self,
         plan: &ServerPlan,
@@ -248,7 +247,7 @@ impl Accounts {
             }
             self.vault.remove(&vault::person(&id, &plan.name)).await?;
             if let Some(login) = login {
-                // Whoever has it open is let in nowhere any more.
+                // Connections that still use it are refused from now on.
                 login.is_refused.store(true, Ordering::Relaxed);
                 login.oauth.logout().await?;
             }
@@ -258,7 +257,7 @@ impl Accounts {
         Ok(changed)
     }
 
-    /// Keeps a login that has just come about.
+    /// Stores a new login.
     async fn keep(&self, owner: &Owner, oauth: Arc<OAuth>) -> Result<(), VaultError> {
         self.vault.put(&vault::person(&owner.id, &owner.server), &owner.name).await?;
         let login = Some(Arc::new(Account { oauth, is_refused: AtomicBool::new(false) }));
@@ -272,7 +271,7 @@ impl Accounts {
         visits.retain(|(elicitation, whose, voice)| {
             let is_theirs = (&whose.id, &whose.server) == (&owner.id, &owner.server);
             if is_theirs {
-                // One whose queue is full has more to read than this.
+                // A full queue drops it: that client has more urgent messages to read.
                 let _ = voice.try_changed(Change::ElicitationComplete(elicitation.clone()));
             }
             !is_theirs
@@ -280,7 +279,8 @@ impl Accounts {
         Ok(())
     }
 
-    /// The way in to a server for one principal. Tokens are its own, a registration is everybody's.
+    /// The OAuth client for one principal at a server. Tokens are the principal's own; the registration is
+    /// shared.
     fn oauth(&self, plan: &ServerPlan, id: &str) -> Option<OAuth> {
         let (Reach::Http { url, .. }, Some(client)) = (&plan.reach, plan.per_user()) else {
             return None;
@@ -291,7 +291,7 @@ impl Accounts {
         Some(self.as_client(oauth, client))
     }
 
-    /// The same login by the client that the catalog names, or as whatever the authorization server takes.
+    /// Uses the client that the catalog names, or else whatever the authorization server accepts.
     fn as_client(&self, oauth: OAuth, client: &LoginClient) -> OAuth {
         let mut oauth = oauth.client_name("trunkline gateway").keep_registration();
         if let Some(id) = &client.id {
@@ -326,9 +326,9 @@ fn origin_of(url: &str) -> Option<&str> {
     Some(&url[..end])
 }
 
-/// Who a server is asked by for what it offers. No principal is called so.
+/// The owner with which the gateway lists. No principal has this id.
 pub(crate) const LISTER: &str = "\0lists";
-/// How long a call that comes back waits for its login.
+/// How long a retried call waits for its login.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How many sessions are told of logins.
+/// The bound on sessions that wait to be notified of logins.
 const VISITS: usize = 1024;

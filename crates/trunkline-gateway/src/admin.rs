@@ -1,7 +1,7 @@
-//! Requests of whoever operates the gateway → what they see and have done, as JSON.
+//! The admin API: requests of operators, answered as JSON.
 //!
-//! [`open`] finds the place and makes sure that nobody else gets in; [`serve`] answers there, out of
-//! what [`Operate`] knows and does. Health, for the main listener too, is [`health`].
+//! [`open`] binds the listener and protects it; [`serve`] answers there with what [`Operate`] provides.
+//! [`health`] also serves the main listener.
 
 mod answer;
 mod open;
@@ -27,7 +27,7 @@ use crate::policy::pins::Approval;
 pub use answer::health;
 pub use open::{Opened, open, open_at};
 
-/// What the gateway shows and does for whoever operates it.
+/// What the admin API needs of the gateway.
 pub trait Operate: Send + Sync + 'static {
     /// A line of the log.
     type Line: Serialize + Send + Sync + 'static;
@@ -36,42 +36,42 @@ pub trait Operate: Send + Sync + 'static {
     /// its `instances`), `clients`, `parked`, `lastReload`.
     fn status(&self) -> Value;
 
-    /// Whether calls can be answered: the catalog is read, the door is open, and it is not ending.
+    /// Whether calls can be answered: the catalog is loaded, the front is open, and no shutdown has begun.
     fn is_ready(&self) -> bool;
 
-    /// Notes that somebody was not let in.
+    /// Counts a refused request.
     fn refused(&self, _status: u16) {}
 
-    /// What Prometheus reads; see [`Metrics::render`](crate::metrics::Metrics::render).
+    /// The metrics page; see [`Metrics::render`](crate::metrics::Metrics::render).
     fn metrics(&self) -> String;
 
-    /// The last calls, newest first: a list.
+    /// The last calls, newest first, as a list.
     fn calls(&self, limit: usize) -> Value;
 
-    /// The last lines of a server, or of all, oldest first, and those to come of all.
+    /// The last lines of a server, or of all, oldest first, and all lines to come.
     fn logs(&self, server: Option<&str>) -> Followed<Self::Line>;
 
-    /// Whether a line is of this server.
+    /// Whether a line belongs to this server.
     fn is_of(line: &Self::Line, server: &str) -> bool;
 
-    /// Reads the catalog anew. `Err` has its faults, and all is as it was.
+    /// Reloads the catalog. `Err` holds its faults, and nothing has changed.
     fn reload(&self) -> impl Future<Output = Result<Value, Value>> + Send;
 
-    /// Ends the back-off or the suspension of a server.
+    /// Ends the backoff or suspension of a server.
     fn retry(&self, server: &str) -> Result<Value, Complaint>;
 
-    /// What of a server is held back: `held`, each with `kind`, `name`, `why`, the digests `pinned` and
-    /// `seen`, and as far as they are kept the `definition` and the one `before`.
+    /// What is held back of a server: `held`, each with `kind`, `name`, `why`, the digests `pinned` and `seen`,
+    /// and, as far as stored, the `definition` and the one `before`.
     fn held(&self, server: &str) -> Result<Value, Complaint>;
 
-    /// Lets through what is held back, by the digests that somebody looked at: all of it or nothing.
+    /// Approves held-back definitions by the digests that the operator saw: all of them or none.
     fn approve(
         &self,
         server: &str,
         which: &[Approval],
     ) -> impl Future<Output = Result<Value, Complaint>> + Send;
 
-    /// Gives the login of a principal at a server back and forgets it, or those of all (`auth.perUser`).
+    /// Revokes and forgets the login of a principal at a server, or those of all (`auth.perUser`).
     fn log_out(
         &self,
         server: &str,
@@ -81,28 +81,28 @@ pub trait Operate: Send + Sync + 'static {
         async { Err(complaint) }
     }
 
-    /// Stops the instances of a server once they are done. The next call starts it again.
+    /// Drains and stops the instances of a server. The next call starts it again.
     fn stop(&self, server: &str) -> impl Future<Output = Result<Value, Complaint>> + Send;
 }
 
-/// What was written lately, and what will be.
+/// The recent lines, and a channel of those to come.
 pub type Followed<L> = (Vec<Arc<L>>, broadcast::Receiver<Arc<L>>);
 
-/// Why something was not done.
+/// Why a request failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Complaint {
-    /// For programs.
+    /// The HTTP status.
     pub status: StatusCode,
     /// What is wrong, in a sentence.
     pub message: String,
     /// What to do, in a sentence.
     pub advice: Option<String>,
-    /// What exactly, for programs: the faults of a catalog.
+    /// Details for programs: the faults of a catalog.
     pub faults: Option<Value>,
 }
 
 impl Complaint {
-    /// One without advice.
+    /// A complaint without advice.
     pub fn new(status: StatusCode, message: impl Into<String>) -> Self {
         Self { status, message: message.into(), advice: None, faults: None }
     }
@@ -114,14 +114,14 @@ impl Complaint {
             .advice("See those there are with `trunkline ps`.")
     }
 
-    /// The same with something to do about it.
+    /// Adds advice.
     #[must_use]
     pub fn advice(mut self, advice: impl Into<String>) -> Self {
         self.advice = Some(advice.into());
         self
     }
 
-    /// As it is told.
+    /// The JSON body of the response.
     pub fn to_json(&self) -> Value {
         let mut error = json!({ "message": self.message, "advice": self.advice });
         if let Some(faults) = &self.faults {
@@ -171,12 +171,12 @@ pub async fn serve(
     served
 }
 
-/// The API without a place: for fuzzing.
+/// The API without a listener: for fuzzing.
 pub(crate) fn in_memory<O: Operate>(operate: Arc<O>, token: Option<&str>) -> routes::Admin<O> {
     routes::Admin::new(operate, open::Entry::in_memory(token))
 }
 
-/// Few people operate a gateway, and they ask short questions.
+/// Few operators send short requests.
 fn limits() -> Limits {
     Limits::default()
         .connections(64)

@@ -1,4 +1,4 @@
-//! A token and a catalog → who its bearer would be, and what they would be allowed.
+//! Evaluates a token against a catalog: who its bearer would be, and what it would be allowed.
 
 use serde::Serialize;
 use trunkline_auth::resource::HeadView;
@@ -12,27 +12,27 @@ use crate::policy::rules::{Globs, Rules};
 /// What the bearer of a token would be allowed.
 #[derive(Clone, Debug, Serialize)]
 pub struct Allowed {
-    /// What rules and the audit know them by.
+    /// The name for rules and audit.
     pub principal: String,
-    /// What rules know them by beside that, from claims.
+    /// Further names for rules, from claims.
     pub also: Vec<String>,
     /// The scopes of the token.
     pub scopes: Vec<String>,
-    /// The tags of what they see beside what has none; `None` for everything.
+    /// The tags that limit what it sees, beside untagged servers; `None` for everything.
     pub tags: Option<Vec<String>>,
-    /// The servers of which they see something.
+    /// The servers of which it sees something.
     pub servers: Vec<String>,
-    /// Those of which they see nothing, and why.
+    /// The servers of which it sees nothing, and why.
     pub hidden: Vec<(String, String)>,
-    /// The rules that are about them, in their order.
+    /// The rules that apply to it, in order.
     pub rules: Vec<String>,
 }
 
-/// Finds out what a token would be allowed by a catalog. The keys of its issuer are fetched, if it has one.
+/// Evaluates a token against a catalog. Fetches the keys of its issuer, if it has one.
 ///
 /// # Errors
 ///
-/// If the catalog lets everybody in, or not whoever has this token: in the words that they would hear.
+/// If the catalog admits everyone, or refuses this token: with the words that the client would get.
 pub async fn allowed(plan: &Plan, token: &str) -> Result<Allowed, Failure> {
     let auth = &plan.gateway.auth;
     let Some(gate) = front::gate(auth, &format!("http://{}", plan.gateway.listen))? else {

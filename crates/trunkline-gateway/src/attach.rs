@@ -1,5 +1,5 @@
-//! Hosts of one person that share a gateway. Each is served over a Unix socket as it would be over stdin
-//! and stdout: a line that says which servers it wants to see, and then what it says and hears.
+//! Lets several hosts of one user share a gateway. Each connects over a Unix socket as it would over stdin and
+//! stdout: one line that selects servers, then MCP.
 
 use std::future::Future;
 use std::io;
@@ -16,7 +16,7 @@ use crate::gateway::Gateway;
 use crate::selector::Selector;
 use crate::socket::{self, Socket};
 
-/// Where hosts come in.
+/// The socket that hosts connect to.
 #[derive(Debug)]
 pub struct Attach {
     listener: UnixListener,
@@ -24,13 +24,13 @@ pub struct Attach {
 }
 
 impl Attach {
-    /// Listens at a path, which only its owner reaches. There is one for a path.
+    /// Listens at a path that only its owner can reach. One listener per path.
     pub async fn open(path: &Path) -> io::Result<Self> {
         let (listener, _socket) = socket::bind(path).await?;
         Ok(Self { listener, _socket })
     }
 
-    /// Serves whoever comes, until `shutdown`, or until nobody has been there for as long as `linger`.
+    /// Serves hosts until `shutdown`, or until none was connected for `linger`.
     pub async fn serve(
         self,
         gateway: Gateway,
@@ -55,22 +55,22 @@ impl Attach {
                     Ok((stream, _)) if hosts.len() < HOSTS => {
                         hosts.spawn(host(gateway.clone(), stream, stopped.clone()));
                     }
-                    // It is told by being hung up on.
+                    // Over the bound: closing the connection is the answer.
                     Ok(_) => {}
-                    // There are too many files for now.
+                    // Out of file descriptors for now.
                     Err(_) => sleep(PAUSE).await,
                 },
                 Some(_) = hosts.join_next() => {}
             }
         }
-        // Whoever comes now finds nobody here, and another.
+        // A host that connects now finds no listener and starts its own gateway.
         drop((self.listener, self._socket));
         stop.send_replace(true);
         while hosts.join_next().await.is_some() {}
     }
 }
 
-/// What a host says first.
+/// The first line that a host sends.
 pub fn hello(selector: &Selector) -> String {
     let wanted = match selector {
         Selector::All => serde_json::json!({}),
@@ -111,15 +111,15 @@ async fn host(gateway: Gateway, stream: UnixStream, mut stopped: watch::Receiver
         return;
     }
     let shutdown = async move { drop(stopped.wait_for(|it| *it).await) };
-    // A host that hangs up in the middle of a line is gone like any other.
+    // A host that disconnects in the middle of a line is gone like any other.
     let _ = gateway.serve_stream(selector, (read, write), shutdown).await;
 }
 
-/// What a host hears first: from now on it is served.
+/// The first line that a host receives: from now on it is served.
 pub const WELCOME: &str = "{\"attached\":true}\n";
-/// How many hosts share a gateway.
+/// The bound on hosts.
 const HOSTS: usize = 256;
-/// How long a host may take to say what it wants, and how long that may be.
+/// How long a host may take for its first line, and how long the line may be.
 const PATIENCE: Duration = Duration::from_secs(10);
 const LONGEST: u64 = 64 << 10;
 const PAUSE: Duration = Duration::from_millis(100);

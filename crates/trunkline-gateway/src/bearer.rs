@@ -1,4 +1,4 @@
-//! Who was let in → the names that rules know them by, and the tags of what they see.
+//! Turns a principal into the names that rules know it by, and the tags of what it sees.
 
 use std::sync::Arc;
 
@@ -6,14 +6,13 @@ use trunkline_auth::Principal;
 
 use crate::catalog::plan::Inward;
 
-/// What is known of whoever was let in.
+/// The identity of an admitted principal, as rules see it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Bearer {
-    /// What rules know them by: their own name, and those that claims gave them. Nothing for whoever need not
-    /// say who they are.
+    /// The names that rules match: its own, and those from claims. Empty for anonymous callers.
     names: Arc<[String]>,
     groups: Arc<[String]>,
-    /// The tags that a claim says, where one is read.
+    /// The tags from a claim, if one is read.
     tags: Option<Arc<[String]>>,
 }
 
@@ -32,7 +31,7 @@ impl Bearer {
         }
     }
 
-    /// Somebody by one name alone.
+    /// A bearer with one name.
     #[cfg(test)]
     pub(crate) fn named(name: &str) -> Self {
         Self { names: [name.to_owned()].into(), ..Self::default() }
@@ -42,7 +41,7 @@ impl Bearer {
         &self.names
     }
 
-    /// The tags of what they see beside what has none; `None` if they see everything.
+    /// The tags that limit what it sees, beside untagged servers; `None` if it sees everything.
     pub(crate) fn sees(&self, auth: &Inward) -> Option<Vec<String>> {
         let own = self.names.first()?;
         if let Some(token) = auth.tokens.iter().find(|it| it.name == *own) {
@@ -58,9 +57,9 @@ impl Bearer {
     }
 }
 
-/// The name that rules are about. An issuer's `alice` is not the `alice` of a token of ours, nor
-/// that of another issuer, nor a client that acts for nobody and was given the identifier `alice`
-/// (RFC 9068 §2.2: such a client is the subject of its token).
+/// The name that rules match. An issuer's `alice` is neither the `alice` of one of our own tokens, nor that of
+/// another issuer, nor a client with the identifier `alice` that acts for itself (RFC 9068 §2.2: such a client
+/// is the subject of its token).
 pub(crate) fn name(principal: &Principal) -> String {
     let is_client = principal.client_id.as_ref() == Some(&principal.subject);
     match &principal.issuer {
@@ -95,7 +94,7 @@ mod tests {
         assert_eq!(name(&Principal::new("alice").acting_by("alice")), "alice", "a token of ours");
     }
 
-    /// Somebody whose token says this, by role.
+    /// A bearer whose token has these claims, by role.
     fn says(claims: &[(&str, &[&str])]) -> Bearer {
         let mut principal = Principal::new("7").issued_by("https://id.example");
         let texts = |all: &[&str]| all.iter().map(|it| (*it).to_owned()).collect();

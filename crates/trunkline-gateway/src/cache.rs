@@ -1,7 +1,7 @@
-//! [`Lists`] ⇄ the store, so that lists are served while nothing runs and after a restart.
+//! Stores [`Lists`], so that they are served while no instance runs and after a restart.
 //!
-//! It is a cache: what cannot be read is as if it were not there, what cannot be written is written
-//! another time. It holds what servers say of themselves, and under the hash of a fingerprint only.
+//! A cache: an unreadable entry counts as a miss, and a failed write is retried later. It holds only what
+//! servers say of themselves, under the hash of a fingerprint.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,7 +17,7 @@ use crate::merge::Lists;
 /// Lists that outlive the process.
 pub(crate) struct Cache {
     store: Arc<dyn Store>,
-    /// What lies in the store under which key, as far as we know: its etag.
+    /// The etag that the store holds under each key, as far as we know.
     kept: Mutex<HashMap<Box<str>, Box<str>>>,
 }
 
@@ -38,12 +38,12 @@ struct Written<'a> {
 }
 
 impl Cache {
-    /// Keeps them here.
+    /// A cache in this store.
     pub(crate) fn new(store: Arc<dyn Store>) -> Self {
         Self { store, kept: Mutex::default() }
     }
 
-    /// What a server with this fingerprint said last.
+    /// The last lists of a server with this fingerprint.
     pub(crate) async fn load(&self, fingerprint: &str) -> Option<Lists> {
         let key = key(fingerprint);
         let entry = match self.store.get(&key).await {
@@ -58,7 +58,7 @@ impl Cache {
         Some(lists)
     }
 
-    /// Keeps what a server with this fingerprint says. Costs nothing if it is kept already.
+    /// Stores the lists of a server with this fingerprint. Free if they are stored already.
     pub(crate) async fn save(&self, fingerprint: &str, lists: &Lists) {
         let key = key(fingerprint);
         if self.is_kept(&key, lists.etag()) {
@@ -85,7 +85,7 @@ impl Cache {
 
 fn decode(value: &[u8]) -> Option<Lists> {
     let lists = match serde_json::from_slice::<Head>(value) {
-        // Another version of us wrote it, and will read it again.
+        // Another version of the gateway wrote it, and will read it again.
         Ok(head) if head.version != VERSION => return None,
         Ok(_) => serde_json::from_slice::<Read>(value).map(|it| it.lists),
         Err(error) => Err(error),
@@ -103,13 +103,13 @@ fn decode(value: &[u8]) -> Option<Lists> {
     }
 }
 
-/// A fingerprint may be of any length, and is nobody's business.
+/// Hashed: a fingerprint has any length, and the store must not reveal it.
 fn key(fingerprint: &str) -> String {
     format!("lists/{}", &sha256(fingerprint.as_bytes())["sha256:".len()..])
 }
 
 const VERSION: u32 = 1;
-/// Entries of servers that are in no catalog any more leave by themselves.
+/// Entries of servers that left every catalog expire.
 const TTL: Duration = Duration::from_secs(90 * 24 * 3600);
 
 #[cfg(test)]
@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(store.get(&key("f")).await.unwrap().unwrap().version, first);
         cache.save("f", &lists(r#"{"tools":[]}"#)).await;
         assert_ne!(store.get(&key("f")).await.unwrap().unwrap().version, first);
-        // Another process that has read it knows that it is there, too.
+        // Another process that has read it knows the etag, too.
         let other = Cache::new(store.clone());
         let now = store.get(&key("f")).await.unwrap().unwrap().version;
         let read = other.load("f").await.unwrap();

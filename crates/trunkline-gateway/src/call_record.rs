@@ -1,4 +1,4 @@
-//! What is remembered of a call: for the audit, the metrics and whoever asks what went on.
+//! The record of one call, for audit, metrics, logs and spans.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -22,47 +22,47 @@ use crate::report::Done;
 use crate::trace::Trace;
 use crate::upstream::Upstream;
 
-/// A call while it walks.
+/// The record of a call in flight.
 pub(crate) struct CallRecord {
-    /// Names the call everywhere: the trace that its caller is in, or one of our own.
+    /// The id of the call everywhere: the caller's trace id, or one of our own.
     pub(crate) id: Trace,
-    /// Names the call in the audit. No caller can choose it.
+    /// The id of the call in the audit. No caller can choose it.
     own: Trace,
     pub(crate) server: Option<Arc<str>>,
-    /// The tool's, prompt's or resource's own name.
+    /// The target's own name at its server.
     pub(crate) name: Option<Arc<str>>,
-    /// What is called, as soon as that is known.
+    /// What kind of target, once resolved.
     kind: Option<&'static str>,
     pub(crate) tool: Option<Arc<Tool>>,
     pub(crate) instance: Option<u64>,
     pub(crate) decision: Decision,
     pub(crate) method: Method,
     pub(crate) caller: Arc<Caller>,
-    /// Of the arguments, where there is an audit.
+    /// The digest of the arguments, if there is an audit.
     pub(crate) digest: Option<String>,
     pub(crate) began: Instant,
-    /// How long an instance was waited for.
+    /// How long the call waited for an instance.
     pub(crate) waited: Option<Duration>,
     failed: Option<outcome::Outcome>,
-    /// The place that the call had, until the walk is over.
+    /// The lease of the call, kept until the call is over.
     pub(crate) kept: Option<Lease<Upstream>>,
-    /// The word for a failure of our own.
+    /// The reason word of a failure of the gateway.
     reason: Option<&'static str>,
-    /// Where traces are recorded.
+    /// The span of the call.
     pub(crate) span: Option<Box<Open>>,
 }
 
-/// What a record begins with beside the call.
+/// What a record needs beside the call.
 pub(crate) struct With {
-    /// Whether an audit wants the digest of its arguments.
+    /// Whether an audit wants the digest of the arguments.
     pub(crate) audits: bool,
     pub(crate) began: Instant,
-    /// The span at our door, where traces are recorded.
+    /// The span of the incoming request, if traces are recorded.
     pub(crate) span: Option<Box<Open>>,
 }
 
 impl CallRecord {
-    /// Begins the record of a call. `own` is the name that we give it.
+    /// Begins the record of a call. `own` is the id that the gateway gives it.
     pub(crate) fn new(call: &Call, caller: &Arc<Caller>, own: Trace, with: With) -> Self {
         let With { audits, began, span } = with;
         let digest = call.params.get("arguments").filter(|_| audits).map(canonical::digest);
@@ -87,7 +87,7 @@ impl CallRecord {
         }
     }
 
-    /// It is this.
+    /// Sets the target.
     pub(crate) fn is(&mut self, target: &Target) {
         self.server = Some(Arc::clone(&target.server));
         self.name = Some(Arc::clone(&target.name));
@@ -97,13 +97,13 @@ impl CallRecord {
         }
     }
 
-    /// It has an instance.
+    /// Sets the instance.
     pub(crate) fn leased(&mut self, instance: u64) {
         self.instance = Some(instance);
         self.waited.get_or_insert_with(|| self.began.elapsed());
     }
 
-    /// One word for what it came to.
+    /// The outcome word.
     pub(crate) fn outcome(&self, told: &Outcome) -> outcome::Outcome {
         match told {
             Ok(result) => match of_result(self.method, result) {
@@ -115,13 +115,13 @@ impl CallRecord {
         }
     }
 
-    /// Notes a failure of our own.
+    /// Records a failure of the gateway.
     pub(crate) fn failed(&mut self, failure: &Failure) {
         self.reason = Some(failure.reason.word());
         self.failed = Some(failure.into());
     }
 
-    /// As the log tells it.
+    /// The record as a log entry.
     pub(crate) fn done(&self, outcome: outcome::Outcome, took: Duration) -> Done<'_, Trace> {
         use outcome::Outcome::{TimedOut, Unavailable, Unknown};
         Done {
@@ -138,14 +138,14 @@ impl CallRecord {
         }
     }
 
-    /// It is over.
+    /// Ends the call and its span.
     pub(crate) fn end(mut self, outcome: outcome::Outcome, told: &Outcome) {
         if let Some(span) = self.span.take() {
             span.told(outcome, told, self.reason);
         }
     }
 
-    /// Why it was not let through, if it was not.
+    /// The reason policy refused the call, if it did.
     pub(crate) fn rejection(&self) -> Option<&'static str> {
         match self.decision {
             Decision::Allowed | Decision::Approved | Decision::Asked => None,
@@ -157,7 +157,7 @@ impl CallRecord {
         }
     }
 
-    /// As the audit keeps it.
+    /// The record as an audit entry.
     pub(crate) fn entry(&self, outcome: outcome::Outcome) -> Entry {
         let name = clip(self.name.as_deref().unwrap_or_default()).to_owned();
         let kind = self.kind.unwrap_or(match self.method {
@@ -187,12 +187,12 @@ impl CallRecord {
     }
 }
 
-/// As much of a text as the audit keeps.
+/// Shortens a text for the audit.
 fn clip(text: &str) -> &str {
     &text[..text.floor_char_boundary(LONGEST)]
 }
 
-/// The trace that the caller is in, or one of our own.
+/// The caller's trace id, or one of our own.
 fn trace_id(call: &Call, own: Trace) -> Trace {
     let meta = call.meta.as_ref().filter(|it| it.get().contains(meta::TRACEPARENT));
     let parent = meta
@@ -201,5 +201,5 @@ fn trace_id(call: &Call, own: Trace) -> Trace {
     parent.and_then(|it| Trace::of(&it)).unwrap_or(own)
 }
 
-/// More of a name is not kept for the audit, in bytes.
+/// The bytes of a name that the audit keeps.
 const LONGEST: usize = 2_048;

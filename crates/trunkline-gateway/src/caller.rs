@@ -1,11 +1,11 @@
-//! Who calls: what is known of them, and by what they are told apart.
+//! The identity of a caller: principal, conversation and capabilities.
 
 use std::sync::Arc;
 
 use http::Extensions;
 use trunkline_auth::Principal;
 use trunkline_proto::{Attached, Call, Peer};
-use trunkline_transport::voice::ConversationHandle;
+use trunkline_transport::conversation_handle::ConversationHandle;
 use trunkline_wire::model::ClientCapabilities;
 use trunkline_wire::revision::Era;
 
@@ -14,36 +14,31 @@ use crate::bearer::{Bearer, name};
 /// Who makes a call.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
-    /// The name that is noted; `None` for whoever need not say who they are.
+    /// The name for logs and audit; `None` for anonymous callers.
     pub(crate) name: Option<String>,
-    /// What rules know them by, and what they see.
+    /// The names and tags that rules use.
     pub(crate) bearer: Bearer,
-    /// What sealed strings are bound to.
+    /// The principal's id, to which sealed strings are bound.
     pub(crate) id: Arc<str>,
-    /// The issuer that vouches for them, if one does.
+    /// The issuer that vouches for the principal, if any.
     pub(crate) issuer: Option<Arc<str>>,
-    /// What the caller's conversation is called; over 2026-07-28 it is one request long.
+    /// The id of the caller's conversation; in 2026-07-28 it lasts one request.
     pub(crate) conversation: u64,
-    /// Whether the conversation is a session, which is longer than one request.
+    /// Whether the conversation is a session, which lasts longer than one request.
     pub(crate) has_session: bool,
     pub(crate) peer: Arc<Peer>,
 }
 
 impl Caller {
     pub(crate) fn of(call: &Call, voice: &ConversationHandle) -> Self {
-        let principal = principal(&call.attached);
         Self {
-            name: principal.map(name),
-            bearer: principal.map(Bearer::of).unwrap_or_default(),
-            id: id(principal),
-            issuer: issuer(principal),
-            conversation: voice.number(),
             has_session: call.revision.era() == Era::Stateful,
             peer: Arc::clone(&call.peer),
+            ..Self::listening(&call.attached, voice)
         }
     }
 
-    /// Who listens in a conversation.
+    /// The client that listens in a conversation.
     pub(crate) fn listening(attached: &Attached, voice: &ConversationHandle) -> Self {
         let principal = principal(attached);
         Self {
@@ -57,12 +52,12 @@ impl Caller {
         }
     }
 
-    /// Who was let in, before there is a conversation.
+    /// The principal of an admitted request, before there is a conversation.
     pub(crate) fn let_in(extensions: &Extensions) -> Self {
         Self::asking(extensions.get())
     }
 
-    /// Who opens a conversation.
+    /// The client that opens a conversation.
     pub(crate) fn opening(attached: &Attached) -> Self {
         Self::asking(principal(attached))
     }
@@ -79,7 +74,7 @@ impl Caller {
         }
     }
 
-    /// Somebody with a name.
+    /// A caller with a name.
     #[cfg(test)]
     pub(crate) fn named(name: &str) -> Self {
         let (bearer, id) = (Bearer::named(name), Arc::from(name));
@@ -87,23 +82,23 @@ impl Caller {
         Self { name, bearer, id, issuer: None, conversation: 1, has_session: true, peer }
     }
 
-    /// What the client said that it can be asked.
+    /// The capabilities that the client declared.
     pub(crate) fn able(&self) -> &ClientCapabilities {
         &self.peer.client
     }
 
-    /// How the client names itself.
+    /// The client's name (`clientInfo`).
     pub(crate) fn client(&self) -> Option<String> {
         self.peer.info.as_ref().map(|it| format!("{}/{}", it.name, it.version))
     }
 
-    /// The session of somebody without a name, who is known by it alone.
+    /// The session of an anonymous caller, which alone identifies it.
     pub(crate) fn session(&self) -> Option<u64> {
         (self.name.is_none() && self.has_session).then_some(self.conversation)
     }
 
-    /// Whether what was begun for one may be told to the other later. Those who have no name are one
-    /// principal, so that they count as one.
+    /// Whether messages about work of one caller may reach the other later. All anonymous callers are one
+    /// principal, so they count as one.
     pub(crate) fn shares_past(&self, other: &Self) -> bool {
         match (&self.name, &other.name) {
             (Some(_), Some(_)) => self.id == other.id,
@@ -112,7 +107,7 @@ impl Caller {
         }
     }
 
-    /// Whether both are the same, as far as that can be known.
+    /// Whether both are the same caller, as far as that can be known.
     pub(crate) fn is(&self, other: &Self) -> bool {
         match (&self.name, &other.name) {
             (Some(_), Some(_)) => self.id == other.id,
@@ -122,7 +117,7 @@ impl Caller {
     }
 }
 
-/// What a principal's sealed strings are bound to; those without a name are one.
+/// The id to which a principal's sealed strings are bound; anonymous callers share one.
 fn id(principal: Option<&Principal>) -> Arc<str> {
     principal.map_or_else(Arc::default, |it| Arc::from(it.id()))
 }
@@ -131,7 +126,7 @@ fn issuer(principal: Option<&Principal>) -> Option<Arc<str>> {
     principal?.issuer.as_deref().map(Arc::from)
 }
 
-/// Who was let in with a request.
+/// The principal admitted with a request.
 pub(crate) fn principal(attached: &Attached) -> Option<&Principal> {
     match attached.get::<Extensions>() {
         Some(extensions) => extensions.get(),

@@ -1,4 +1,4 @@
-//! Calls → the last few of them, kept without an allocation once the ring is full.
+//! A ring of the last calls; once full, it records without allocating.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -9,22 +9,22 @@ use crate::outcome::Outcome;
 use crate::policy::stamp::rfc3339;
 use crate::trace::Trace;
 
-/// What is noted of a call. Never an argument or a result.
+/// What is recorded of a call. Never an argument or a result.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Noted<'a> {
-    /// Which server it went to; empty if it came to none.
+    /// The server; empty if the call reached none.
     pub(crate) server: &'a str,
     /// `tools/call`, `resources/read`, …
     pub(crate) method: &'a str,
     /// The tool, prompt or resource.
     pub(crate) name: &'a str,
-    /// Who called.
+    /// The principal.
     pub(crate) principal: Option<&'a str>,
     /// How long it took.
     pub(crate) took: Duration,
-    /// What came of it.
+    /// The outcome.
     pub(crate) outcome: Outcome,
-    /// Its name in logs, in the audit and in what the caller was told.
+    /// The call's id in logs, in the audit and in errors to the caller.
     pub(crate) trace: Trace,
 }
 
@@ -35,7 +35,7 @@ pub(crate) struct Calls(Mutex<Ring>);
 #[derive(Debug, Default)]
 struct Ring {
     slots: Vec<Slot>,
-    /// Where the next one goes.
+    /// The index of the next entry.
     next: usize,
 }
 
@@ -53,7 +53,7 @@ struct Slot {
 }
 
 impl Calls {
-    /// Notes a call that is over.
+    /// Records a finished call.
     pub(crate) fn note(&self, call: Noted<'_>) {
         let at = SystemTime::now();
         let mut ring = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -65,7 +65,7 @@ impl Calls {
         ring.slots[next].fill(at, call);
     }
 
-    /// The last of them, newest first.
+    /// The last calls, newest first.
     pub(crate) fn recent(&self, limit: usize) -> Vec<Value> {
         let ring = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (newer, older) = ring.slots.split_at(ring.next.min(ring.slots.len()));
@@ -118,7 +118,7 @@ impl Slot {
 }
 
 const KEPT: usize = 512;
-/// What is kept of a name that somebody made up.
+/// The bytes kept of a name that a client chose.
 const LONGEST: usize = 256;
 
 #[cfg(test)]

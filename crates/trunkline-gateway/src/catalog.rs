@@ -1,7 +1,7 @@
-//! A file → what runs.
+//! The catalog: reads the operator's YAML file into a checked, typed plan.
 //!
-//! `file` reads text into a tree with places, `check` makes a [`plan::Plan`] of it or tells all that
-//! is wrong, `diff` compares two plans, `watch` tells when the file has changed.
+//! `file` parses text into a tree with positions, `check` turns it into a [`plan::Plan`] or reports all faults,
+//! `diff` compares two plans, `watch` notices changes of the file.
 
 mod check;
 mod diff;
@@ -28,23 +28,22 @@ use self::plan::{Plan, Reach, ServerPlan};
 pub use self::schema::schema;
 pub use self::watch::Watch;
 
-/// A catalog that was found good.
+/// A valid catalog.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Loaded {
-    /// What runs.
+    /// The plan.
     pub plan: Plan,
-    /// What is odd about the file.
+    /// Warnings about the file.
     pub warnings: Vec<Fault>,
-    /// The files that values of it came from, beside itself.
+    /// The files that it takes values from, beside itself.
     pub files: BTreeSet<PathBuf>,
 }
 
-/// Reads a catalog. `origin` is the file that the text is from: messages name it, and paths are
-/// relative to its folder.
+/// Reads a catalog. `origin` is the file of the text: messages name it, and paths are relative to its folder.
 ///
 /// # Errors
 ///
-/// All that is wrong, at once.
+/// All faults at once.
 pub fn load(text: &str, origin: &Path, env: &dyn Env) -> Result<Loaded, Faults> {
     let faults =
         |faults, warnings, rest| Faults { file: origin.to_owned(), faults, warnings, rest };
@@ -63,7 +62,7 @@ pub fn load(text: &str, origin: &Path, env: &dyn Env) -> Result<Loaded, Faults> 
             return Err(faults(vec![fault], Vec::new(), None));
         }
     };
-    // Programs may run elsewhere, so that what is relative to us would not be found.
+    // Absolute: programs may run in another folder, where a relative path would not be found.
     let whole = std::path::absolute(origin).unwrap_or_else(|_| origin.to_owned());
     let base = whole.parent().unwrap_or(Path::new("/"));
     let checked = check::check(&document, base, env);
@@ -82,7 +81,7 @@ pub fn load(text: &str, origin: &Path, env: &dyn Env) -> Result<Loaded, Faults> 
 ///
 /// # Errors
 ///
-/// That the file cannot be read, or all that is wrong with it.
+/// That the file cannot be read, or all its faults.
 pub fn load_file(path: &Path) -> Result<Loaded, Faults> {
     match watch::read_text(path, file::LARGEST as u64) {
         Ok(text) => load(&text, path, &Process),
@@ -90,7 +89,7 @@ pub fn load_file(path: &Path) -> Result<Loaded, Faults> {
     }
 }
 
-/// A catalog with one server, a program that is called `demo`.
+/// A catalog with one server, a program called `demo`.
 pub fn built_in(command: Vec<String>) -> Plan {
     let mut words = command.into_iter();
     let mut server = ServerPlan::stdio("demo", words.next().unwrap_or_default());
@@ -100,7 +99,7 @@ pub fn built_in(command: Vec<String>) -> Plan {
     Plan { servers: [("demo".to_owned(), Arc::new(server))].into(), ..Plan::default() }
 }
 
-/// A file that cannot be read, told like one that is wrong.
+/// Reports an unreadable file like a fault in it.
 fn unreadable(path: &Path, error: &std::io::Error) -> Faults {
     let fault = Fault {
         path: String::new(),

@@ -1,4 +1,4 @@
-//! Files with certificates → TLS that follows them as they change.
+//! TLS certificates that follow their files as they change.
 
 use std::convert::Infallible;
 use std::fs;
@@ -9,8 +9,7 @@ use std::time::{Duration, SystemTime};
 use tokio::time::sleep;
 use trunkline_transport::http::Tls;
 
-/// A certificate, its key, and perhaps the authority whose clients are let in: files, and what was
-/// last read from them.
+/// A certificate, its key and an optional client CA: the files, and what was last read from them.
 #[derive(Debug)]
 pub struct Certificates {
     certificate: PathBuf,
@@ -20,11 +19,11 @@ pub struct Certificates {
     seen: Vec<Seen>,
 }
 
-/// By what a file is known to be the same.
+/// Identifies the version of a file.
 type Seen = Option<(SystemTime, u64)>;
 
 impl Certificates {
-    /// Reads them.
+    /// Reads the files.
     pub fn open(certificate: &Path, key: &Path, clients: Option<&Path>) -> io::Result<Self> {
         let seen =
             [Some(certificate), Some(key), clients].into_iter().flatten().map(look).collect();
@@ -35,14 +34,13 @@ impl Certificates {
         Ok(Self { certificate: certificate.to_owned(), key: key.to_owned(), clients, tls, seen })
     }
 
-    /// What to serve with. It follows the files for as long as somebody calls
-    /// [`refresh`](Self::refresh).
+    /// The TLS settings to serve with. They follow the files as long as [`refresh`](Self::refresh) is called.
     pub fn tls(&self) -> &Tls {
         &self.tls
     }
 
-    /// Reads them again if they changed, and says whether they did. If they are not in order, it
-    /// goes on with those it has, and looks again the next time.
+    /// Reads the files again if they changed, and returns whether they did. Invalid files leave the current
+    /// ones in use, and the next call tries again.
     pub fn refresh(&mut self) -> io::Result<bool> {
         let files = [Some(&self.certificate), Some(&self.key), self.clients.as_ref()];
         let seen: Vec<_> = files.into_iter().flatten().map(|it| look(it)).collect();
@@ -57,7 +55,7 @@ impl Certificates {
         Ok(true)
     }
 
-    /// Refreshes them now and then, and tells of trouble: once, until it is another.
+    /// Refreshes them periodically. Reports each error once, until it changes.
     pub async fn watch(mut self, complain: impl Fn(io::Error)) -> Infallible {
         let mut told = String::new();
         loop {
@@ -130,7 +128,7 @@ mod tests {
         write(self_signed());
         let mut certificates = Certificates::open(&certificate, &key, None).unwrap();
         assert!(!certificates.refresh().unwrap());
-        // Another length, whatever the clock of the file system.
+        // Another length, in case the file system's clock is too coarse.
         let (chain, pair) = self_signed();
         write((format!("{chain}\n"), pair));
         assert!(certificates.refresh().unwrap());

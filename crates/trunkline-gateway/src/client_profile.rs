@@ -1,8 +1,8 @@
-//! What a caller can be asked ⇄ the profile by which instances are told apart.
+//! Turns a client's capabilities into the profile by which instances are lent, and back.
 //!
-//! A server of the old era learns once what its client can do. So a session that was opened for one
-//! kind of caller is not lent to one who can do less. Where a server speaks both eras, a caller has a
-//! connection of its own era: a server that asks in the middle of a call can do so in the old era only.
+//! A server of the stateful era learns its client's capabilities once. So a session opened for one kind of
+//! caller is not lent to a less capable one. If a server speaks both eras, a caller gets a connection of its
+//! own era: only in the stateful era can a server ask in the middle of a call.
 
 use trunkline_proto::Peer;
 use trunkline_wire::json::Json;
@@ -18,17 +18,17 @@ const URL: u8 = 2;
 const SAMPLING: u8 = 4;
 const SAMPLING_TOOLS: u8 = 8;
 pub(crate) const ROOTS: u8 = 16;
-/// The connection is of the old era though the server speaks the new one, or it is of whichever the
-/// server speaks. Exactly one of them, so that neither serves for the other.
+/// The connection is stateful though the server also speaks the stateless era, or it is of the only era the
+/// server speaks. Exactly one of the two bits is set, so that neither serves for the other.
 const OLD: u8 = 32;
 const ANY: u8 = 64;
-/// Its host shows the user interfaces of tools (MCP Apps).
+/// The client shows the user interfaces of tools (MCP Apps, SEP-1865).
 const INTERFACES: u8 = 128;
-/// All kinds of one question.
+/// Both kinds of elicitation.
 pub(crate) const ELICITATION: u8 = FORM | URL;
 pub(crate) const ANY_SAMPLING: u8 = SAMPLING | SAMPLING_TOOLS;
 
-/// Everything that can be asked through us.
+/// Everything that can be asked through the gateway.
 pub(crate) const ALL: Profile =
     Profile(FORM | URL | SAMPLING | SAMPLING_TOOLS | ROOTS | INTERFACES);
 
@@ -40,7 +40,7 @@ pub(crate) struct ClientProfile {
 }
 
 impl ClientProfile {
-    /// Somebody who can be asked everything, with an answer.
+    /// A caller with every capability.
     pub(crate) const ALL: Self = Self { profile: ALL, era: Era::Stateless };
 
     pub(crate) fn of(peer: &Peer, era: Era) -> Self {
@@ -48,14 +48,12 @@ impl ClientProfile {
     }
 }
 
-/// The profile of a connection that is opened in the old era, if the server speaks it, or else in
-/// whichever it speaks.
+/// The profile of a connection in the stateful era, if the server speaks it, or else in the server's era.
 pub(crate) fn connected(profile: Profile, is_old: bool) -> Profile {
     Profile(profile.0 & ALL.0 | if is_old { OLD } else { ANY })
 }
 
-/// Whether a connection is opened in the old era, if the server speaks it. One that serves everybody is
-/// not.
+/// Whether a connection prefers the stateful era. One that serves every caller does not.
 pub(crate) fn is_old(profile: Profile) -> bool {
     profile.0 & (OLD | ANY) == OLD
 }
@@ -86,7 +84,7 @@ pub(crate) fn has_roots(profile: Profile) -> bool {
     profile.0 & ROOTS != 0
 }
 
-/// What is declared to a server for callers of a profile.
+/// The capabilities declared to a server for callers of a profile.
 pub(crate) fn capabilities(profile: Profile) -> ClientCapabilities {
     let has = |bit| profile.0 & bit != 0;
     let mut caps = ClientCapabilities::default();
@@ -106,7 +104,7 @@ pub(crate) fn capabilities(profile: Profile) -> ClientCapabilities {
     caps
 }
 
-/// The extension by which hosts say that they show user interfaces of tools.
+/// The extension with which clients declare that they show user interfaces of tools.
 const APPS: &str = "io.modelcontextprotocol/ui";
 
 #[cfg(test)]
@@ -116,7 +114,7 @@ mod tests {
     #[test]
     fn a_profile_says_the_same_there_and_back() {
         for bits in 0..=ALL.0 {
-            // Tools for a model that cannot be asked mean nothing.
+            // Sampling with tools means nothing without sampling.
             if bits & !ALL.0 != 0 || bits & SAMPLING_TOOLS != 0 && bits & SAMPLING == 0 {
                 continue;
             }

@@ -1,20 +1,19 @@
-//! Which lists of an instance were compared with the pins, since it came up or last said that they
-//! changed.
+//! Which lists of an instance were compared with the pins since it started or last announced a change.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::merge::Kind;
 
-/// One word, so that a call that finds its list compared pays for one load.
+/// One atomic word, so that a call whose list was compared costs one load.
 #[derive(Debug, Default)]
 pub(crate) struct ComparedLists {
-    /// A bit for each kind of list; above them, how often something changed.
+    /// A bit for each kind of list; the bits above count changes.
     state: AtomicU64,
-    /// One comparison at a time; whoever comes meanwhile waits for it.
+    /// One comparison at a time; concurrent callers wait for it.
     pub(crate) turn: tokio::sync::Mutex<()>,
 }
 
-/// When a list was asked for: what was found then does not count if the list changed meanwhile.
+/// The moment a list was requested: the result does not count if the list changed since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Epoch(u64);
 
@@ -24,19 +23,19 @@ impl ComparedLists {
         self.state.load(Ordering::Acquire) & bit(kind) != 0
     }
 
-    /// To be asked for before the list is.
+    /// Taken before the list is requested.
     pub(crate) fn epoch(&self) -> Epoch {
         Epoch(self.state.load(Ordering::Acquire) / CHANGE)
     }
 
-    /// A list that was asked for at `since` was compared.
+    /// Records that a list requested at `since` was compared.
     pub(crate) fn add(&self, kind: Kind, since: Epoch) {
         let add = |state: u64| (state / CHANGE == since.0).then_some(state | bit(kind));
-        // Nothing is lost if it changed meanwhile: the next call compares anew.
+        // If the list changed meanwhile, this fails and the next call compares again.
         let _ = self.state.fetch_update(Ordering::AcqRel, Ordering::Acquire, add);
     }
 
-    /// The instance says that a list changed.
+    /// The instance announced a changed list.
     pub(crate) fn changed(&self, kind: Kind) {
         let change = |state: u64| Some((state & !bit(kind)).wrapping_add(CHANGE));
         let _ = self.state.fetch_update(Ordering::AcqRel, Ordering::Acquire, change);

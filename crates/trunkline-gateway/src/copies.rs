@@ -1,11 +1,11 @@
-//! How many bytes each view keeps of lists → which views forget theirs, so that all together stay within a bound.
+//! Bounds the bytes of merged lists that all views hold together; decides which views evict theirs (LRU).
 //!
-//! Whoever chooses servers has what they list put together and written anew. Nothing is lost where that is
-//! forgotten: it is made again when somebody asks.
+//! Each selector has its own merged and encoded copy of the lists. Eviction loses nothing: the next request
+//! rebuilds the copy.
 
 use std::collections::VecDeque;
 
-/// What views keep, by what names them; the one that grew last at the end.
+/// The bytes by view; the one that grew last is at the end.
 pub(crate) struct Copies<V>(VecDeque<(V, usize)>);
 
 impl<V> Default for Copies<V> {
@@ -15,8 +15,7 @@ impl<V> Default for Copies<V> {
 }
 
 impl<V: Clone + PartialEq> Copies<V> {
-    /// A view keeps so many bytes now. Those of the views that come back are to be forgotten; the one that
-    /// asks never is.
+    /// Records a view's bytes. Returns the views that have to evict their copies; never the given one.
     pub(crate) fn keeps(&mut self, view: &V, bytes: usize) -> Vec<V> {
         self.0.retain(|(it, _)| it != view);
         self.0.push_back((view.clone(), bytes));
@@ -27,18 +26,18 @@ impl<V: Clone + PartialEq> Copies<V> {
         gone
     }
 
-    /// Those for which `is_there` says no are gone.
+    /// Drops the views for which `is_there` is false.
     pub(crate) fn retain(&mut self, is_there: impl Fn(&V) -> bool) {
         self.0.retain(|(it, _)| is_there(it));
     }
 
-    /// How many bytes are kept.
+    /// The bytes held in all.
     pub(crate) fn bytes(&self) -> usize {
         self.0.iter().map(|(_, bytes)| bytes).sum()
     }
 }
 
-/// How much all views may keep but that of everything, which there is once.
+/// The bound for all views except that of all servers, which exists once.
 pub(crate) const MOST: usize = 8 << 20;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Why a call did not come through, told so that whoever reads it knows what to do.
+//! Failures of the gateway: why a call failed, with a message that says what to do.
 
 mod reason;
 
@@ -12,11 +12,11 @@ use trunkline_wire::jsonrpc::ErrorObject;
 
 pub use reason::Reason;
 
-/// How far a call came.
+/// How far a call got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
-    /// A rule, a rate or a plugin said no.
+    /// A rule, a rate limit or a plugin refused it.
     Policy,
     /// There is nothing by that name.
     Route,
@@ -24,34 +24,34 @@ pub enum Stage {
     Acquire,
     /// The program did not start.
     Spawn,
-    /// It started, but did not shake hands.
+    /// The program started, but the handshake failed.
     Handshake,
     /// The call was made.
     Call,
-    /// What was said cannot be told in the caller's revision.
+    /// The answer cannot be carried to the caller's revision.
     Bridge,
 }
 
-/// A failure of the gateway's own, as opposed to an error that a server answered with.
+/// A failure of the gateway itself, as opposed to an error that a server answered with.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failure {
     /// Why, for programs.
     pub reason: Reason,
-    /// How far it came.
+    /// How far the call got.
     pub stage: Stage,
-    /// Which server.
+    /// The server.
     pub server: Option<String>,
-    /// Which of its instances.
+    /// The instance.
     pub instance: Option<u64>,
     /// What happened, in a sentence.
     pub message: String,
-    /// What is known of the work.
+    /// Whether the work was done, as far as known.
     pub done: Done,
     /// How the process ended: `exited with code 1`.
     pub exit: Option<String>,
-    /// Its last words, redacted. They are the operator's: other callers' work may be in them.
+    /// The last lines of stderr, redacted. For the operator only: other callers' work may be in them.
     pub stderr: Vec<String>,
-    /// When it makes sense to try again; `None` if it does not.
+    /// When a retry makes sense; `None` if it does not.
     pub retry_after: Option<Duration>,
     /// What to do, in a sentence.
     pub advice: Option<String>,
@@ -74,22 +74,22 @@ impl Failure {
         }
     }
 
-    /// The same of a server.
+    /// Adds the server.
     #[must_use]
     pub fn of(mut self, server: &str) -> Self {
         self.server = Some(server.to_owned());
         self
     }
 
-    /// The same with something to do about it.
+    /// Adds advice.
     #[must_use]
     pub fn advice(mut self, advice: impl Into<String>) -> Self {
         self.advice = Some(advice.into());
         self
     }
 
-    /// As the caller is told; `trace` names the call in logs and in the audit. What the process wrote to
-    /// stderr is left out: it may be about anybody.
+    /// The error for the caller; `trace` identifies the call in logs and in the audit. It leaves out stderr,
+    /// which may be about other callers.
     pub fn to_error(&self, trace: &str) -> ErrorObject {
         #[derive(Serialize)]
         #[serde(rename_all = "camelCase")]
@@ -153,7 +153,7 @@ impl Failure {
     }
 }
 
-/// For the operator, with the last words of the process.
+/// For the operator, with the last lines of stderr.
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let last = last_words(&self.stderr).map(|it| format!("Its last words: {it}"));
@@ -163,8 +163,8 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// What says most of the last lines of a process. Node ends with its version, and Python's tracebacks and
-/// panics of Rust say what was wrong before they say where.
+/// The most telling of the last lines of stderr. Node ends with its version; Python tracebacks and Rust panics
+/// say what is wrong before they say where.
 fn last_words(stderr: &[String]) -> Option<&String> {
     let says_why = |it: &&String| {
         let lower = it.to_lowercase();
@@ -176,7 +176,7 @@ fn last_words(stderr: &[String]) -> Option<&String> {
     stderr[near..].iter().rev().find(says_why).or_else(|| stderr.iter().rev().find(is_said))
 }
 
-/// How far from its end what a process was ended by is looked for.
+/// How many lines from the end are searched.
 const NEAR: usize = 20;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! One call at one instance: what is sent, what comes of it, and what is said and asked meanwhile.
+//! Forwards one call to one instance: the request, the answer, and the events and questions meanwhile.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use tokio::sync::Notify;
 use trunkline_proto::{Attached, Call, CallError, HandlerEvent, Peer, Timing};
 use trunkline_transport::budget::Held;
-use trunkline_transport::voice::{Listener, Request};
+use trunkline_transport::conversation_handle::{Listener, Request};
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Object;
 use trunkline_wire::method::Method;
@@ -23,37 +23,37 @@ use crate::upstream_call::{OnLine, Question, UpstreamCallContext};
 
 type Work = Pin<Box<dyn Future<Output = Result<Json, CallError>> + Send>>;
 
-/// A call under way. Dropping it cancels it at the server.
+/// A call in flight. Dropping it cancels it at the server.
 pub(crate) struct Forward {
     call: Work,
     pub(crate) line: Arc<UpstreamCallContext>,
-    /// What the caller was asked and has not answered, in the new era.
+    /// Questions that the caller has not answered, in the stateless era.
     asked: Vec<(String, InputRequest, Question)>,
     count: u32,
     open: OpenLine,
-    /// Where the trace is recorded; ends with the call.
+    /// The span of this call; ends with it.
     pub(crate) span: Option<Box<Open>>,
     pub(crate) lease: Lease<Upstream>,
-    /// While it waits for its caller to answer: others may want its place.
+    /// Set while the call waits for its caller's answers: waiting calls may take its place.
     parking: Option<Parking<Upstream>>,
-    /// Whether the work was begun, whatever becomes of what is asked about it.
+    /// Whether the work has begun, whatever becomes of its questions.
     is_begun: bool,
 }
 
-/// What happens next.
+/// What happens next to a call.
 pub(crate) enum Event {
-    /// The caller should hear this. It counts as waiting until it is dropped.
+    /// An event for the caller. It counts against the budget until the guard is dropped.
     Said(HandlerEvent, Held),
-    /// The caller should be asked, and come back.
+    /// Questions for the caller: the call parks.
     Asked,
-    /// Others wanted its place more than its caller, who was asked and has not answered.
+    /// A waiting call took the place of this one, whose caller has not answered.
     MadeWay,
-    /// It is over.
+    /// The call ended.
     Over(Result<Json, CallError>),
 }
 
 impl Forward {
-    /// Makes the call.
+    /// Sends the call.
     pub(crate) fn begin(
         lease: Lease<Upstream>,
         line: Arc<UpstreamCallContext>,
@@ -79,7 +79,7 @@ impl Forward {
         Self { call, line, asked, count: 0, open, span: None, lease, parking, is_begun }
     }
 
-    /// A call that is more than one request: whatever goes on inside, it is answered once.
+    /// A call made of several requests, with one answer.
     pub(crate) fn driving(
         lease: Lease<Upstream>,
         line: Arc<UpstreamCallContext>,
@@ -90,12 +90,12 @@ impl Forward {
         Self { call, line, asked, count: 0, open, span, lease, parking, is_begun: true }
     }
 
-    /// The place that it had, once it is over.
+    /// The lease of a call that has ended.
     pub(crate) fn into_lease(self) -> Lease<Upstream> {
         self.lease
     }
 
-    /// It waits for its caller: told when others want its place more.
+    /// Parks the call. The notification fires when a waiting call takes its place.
     pub(crate) fn park(&mut self) -> Arc<Notify> {
         self.parking.get_or_insert_with(|| self.lease.park()).told()
     }
@@ -116,7 +116,7 @@ impl Forward {
             }
             self.asked.retain(|(.., question)| !question.tell.is_closed());
             if !self.asked.is_empty() {
-                // What was asked at once arrives one by one.
+                // Questions asked together arrive one by one.
                 let more = tokio::time::timeout(TOGETHER, self.line.news.notified());
                 if more.await.is_err() {
                     return Event::Asked;
@@ -146,17 +146,17 @@ impl Forward {
         }
     }
 
-    /// What the caller is asked now.
+    /// The open questions to the caller.
     pub(crate) fn questions(&self) -> Vec<(String, InputRequest)> {
         self.asked.iter().map(|(name, request, _)| (name.clone(), request.clone())).collect()
     }
 
-    /// Passes answers on. What is not answered stays asked.
+    /// Passes answers on. Unanswered questions stay open.
     pub(crate) fn answer(&mut self, mut answers: Object) {
         let asked = std::mem::take(&mut self.asked);
         for (name, request, question) in asked {
             match answers.take(&name) {
-                // The server may have given the question up meanwhile.
+                // The server may have cancelled the question meanwhile.
                 Some(answer) => drop(question.tell.send(Ok(answer))),
                 None => self.asked.push((name, request, question)),
             }
@@ -164,7 +164,7 @@ impl Forward {
     }
 }
 
-/// Ready when somebody else wants the place of a call that waits for its caller.
+/// Completes when a waiting call takes the place of a parked one.
 async fn wanted(told: Option<Arc<Notify>>) {
     match told {
         Some(told) => told.notified().await,
@@ -172,14 +172,14 @@ async fn wanted(told: Option<Arc<Notify>>) {
     }
 }
 
-/// The `_meta` of a call as the server gets it: what belongs between two ends alone is left out, and
-/// a server of the new era is told who the caller is and what it can be asked.
+/// The `_meta` of a call for the server: without hop-by-hop members, and with the caller's identity and
+/// capabilities for a server of the stateless era.
 pub(crate) fn meta_for(call: &Call, era: Era, known: &Envelopes) -> Option<Json> {
     let is_new = call.revision.era() == Era::Stateless;
     let has_token = call.meta.as_ref().is_some_and(|it| it.get().contains(meta::PROGRESS_TOKEN));
     match (&call.meta, era) {
         (None, Era::Stateful) => return None,
-        // The revision that it names is replaced by the connection's own.
+        // The connection replaces the revision that it names.
         (Some(meta), Era::Stateless) if is_new && !has_token => return Some(meta.clone()),
         (Some(meta), Era::Stateful) if !is_new && !has_token => return Some(meta.clone()),
         (None, Era::Stateless) => return Some(known.of(call)),
@@ -206,12 +206,12 @@ fn add_envelope(object: &mut Object, call: &Call) {
     if let Some(info) = &call.peer.info {
         object.set(meta::CLIENT_INFO, Json::of(info));
     }
-    // A server of the new era tells nothing unless it is told how much.
+    // A server of the stateless era logs nothing without a level.
     let level = call.log_level.unwrap_or(LogLevel::Info);
     object.set(meta::LOG_LEVEL, Json::of(&level));
 }
 
-/// What servers of the new era are told of clients of the old: the same for each call of a session.
+/// Caches the envelopes of stateful clients for stateless servers: the same for each call of a session.
 #[derive(Default)]
 pub(crate) struct Envelopes(Mutex<Vec<Known>>);
 
@@ -245,7 +245,7 @@ impl Envelopes {
     }
 }
 
-/// What a failed call comes to: an error of the server's own, or a failure of the way there.
+/// Turns a failed call into the server's own error, or into a failure of the gateway.
 pub(crate) async fn failed(
     error: CallError,
     instance: &Instance,
@@ -304,7 +304,7 @@ pub(crate) async fn failed(
     })
 }
 
-/// How long other questions of the same moment are waited for.
+/// How long to wait for further questions asked at the same moment.
 const TOGETHER: std::time::Duration = std::time::Duration::from_millis(20);
-/// Sessions whose envelope is kept.
+/// The number of sessions whose envelope is cached.
 const KNOWN: usize = 64;

@@ -1,7 +1,7 @@
-//! HTTP requests → the clients of one selector or another: by path, by header, or all.
+//! Routes HTTP requests to the handler of their selector: by path, by header, or all servers.
 //!
-//! Whoever is let in comes first: nothing is built, kept or told for a request before its Host, its
-//! Origin and its sender are checked.
+//! Admission comes first: nothing is built, stored or disclosed for a request before its Host, its Origin and
+//! its sender are checked.
 
 mod choice;
 
@@ -35,24 +35,24 @@ use crate::selector::Selector;
 use crate::state::Visibility;
 use choice::{ALL, Choice, Place};
 
-/// The door of a gateway for HTTP.
+/// The HTTP front of a gateway.
 pub struct Front {
     gateway: Gateway,
     doors: RwLock<Doors>,
-    /// How many choices may be kept, in all and for one caller.
+    /// The bound on endpoints of choices, in all and for one caller.
     room: Budget,
-    /// What all requests may hold together, whichever servers they choose.
+    /// The budgets of all requests together, whichever servers they choose.
     budgets: Budgets,
-    /// Our own address, as clients see it.
+    /// The gateway's own origin, as clients see it.
     origin: String,
     address: SocketAddr,
 }
 
-/// What was built for the rules of who is let in that are in force.
+/// What was built for the auth rules in force.
 struct Doors {
     plan: GatewayPlan,
     gate: Option<Arc<Gate>>,
-    /// The one that nearly everybody uses.
+    /// The endpoint of all servers, which nearly every client uses.
     all: Arc<Endpoint<ScopedHandler>>,
     chosen: HashMap<Choice, Chosen>,
     is_closing: bool,
@@ -61,16 +61,16 @@ struct Doors {
 /// The endpoint of a choice.
 struct Chosen {
     endpoint: Arc<Endpoint<ScopedHandler>>,
-    /// When it was last asked for.
+    /// When it was last used.
     used: Mutex<Instant>,
-    /// Its place among those that are kept, at the cost of who asked for it first.
+    /// Its place under the bound, charged to the caller that asked first.
     _room: Held,
 }
 
 impl Chosen {
-    /// Whether nothing is lost with it.
+    /// Whether evicting it loses nothing.
     fn is_idle(&self) -> bool {
-        // A request that is about to be answered has one of its own.
+        // A request being answered holds a reference of its own.
         Arc::strong_count(&self.endpoint) == 1 && self.endpoint.is_idle()
     }
 
@@ -85,10 +85,10 @@ impl Chosen {
 }
 
 impl Front {
-    /// The door of a gateway that listens at `address`.
+    /// The front of a gateway that listens at `address`.
     pub fn new(gateway: &Gateway, address: SocketAddr) -> Result<Arc<Self>, Failure> {
         let plan = gateway.0.world().plan.gateway.clone();
-        // It may have been changed since somebody last looked.
+        // The plan may have changed since it was checked.
         may_listen(&address.to_string(), &plan)
             .map_err(|why| Failure::new(Reason::BadAuth, Stage::Policy, why))?;
         let scheme = if plan.tls.is_some() { "https" } else { "http" };
@@ -103,15 +103,15 @@ impl Front {
         Ok(Arc::new(Self { gateway, doors, room, budgets, origin, address }))
     }
 
-    /// Whether a plan can be followed here. One that is good by itself may leave a door open that was
-    /// put elsewhere than it says.
+    /// Whether a plan can be put in force here. A plan that is valid by itself may open a door on an address
+    /// that was given elsewhere than in the plan.
     pub fn can_follow(&self, plan: &GatewayPlan) -> Result<(), Failure> {
         may_listen(&self.address.to_string(), plan)
             .map_err(|why| Failure::new(Reason::BadAuth, Stage::Policy, why))?;
         gate(&plan.auth, &self.origin).map(drop)
     }
 
-    /// Follows a plan that was changed: who is let in is decided anew.
+    /// Puts a changed plan in force: admission follows its rules.
     pub fn follow(&self) -> Result<(), Failure> {
         let plan = self.gateway.0.world().plan.gateway.clone();
         let public = plan.auth.resource.as_deref().unwrap_or(&self.origin);
@@ -136,12 +136,12 @@ impl Front {
         Ok(())
     }
 
-    /// Whether clients are let in: it is not closing.
+    /// Whether clients are admitted: the front is not closing.
     pub fn is_open(&self) -> bool {
         !self.read().is_closing
     }
 
-    /// Notes somebody who was not let in.
+    /// Counts a refused request.
     fn note_refusal(&self, response: &Response<HttpBody>) {
         if !matches!(response.status(), StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
             return;
@@ -157,7 +157,7 @@ impl Front {
         self.doors.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where a request goes first.
+    /// Which endpoint sees a request first.
     fn first<B>(&self, request: &Request<B>) -> First {
         let path = request.uri().path();
         if path.starts_with(accounts::PATHS) && self.has_accounts() {
@@ -173,7 +173,7 @@ impl Front {
         }
     }
 
-    /// Where a request goes that was let in.
+    /// Which endpoint answers an admitted request.
     fn second<B>(
         &self,
         request: &Request<B>,
@@ -188,7 +188,7 @@ impl Front {
                            `X-Mcp-Server` or `X-Mcp-Tags`.";
                 return Err(Refusal::new(StatusCode::BAD_REQUEST, why));
             }
-            // Whoever may see nothing of a server does not learn that it is there.
+            // A caller that may see nothing of a server does not learn that it exists.
             Selector::Server(name) if !Visibility::new(&world, &caller).sees_server(name) => {
                 let mut why = format!("There is no server `{name}` here.");
                 if let Some(out) = world.why_not(&Visibility::new(&world, &caller), name) {
@@ -200,7 +200,7 @@ impl Front {
         }
         let base = choice.path();
         let to = (base != place.base).then(|| {
-            // The same place in other words: it is made of what was a path.
+            // The canonical spelling of the same choice, which was a path before.
             let query = request.uri().query().map(|it| format!("?{it}")).unwrap_or_default();
             format!("{base}{}{query}", &path[place.base.len()..]).parse().ok()
         });
@@ -222,7 +222,7 @@ impl Front {
             }
         }
         let mut doors = self.write();
-        // Those that nobody has used for a while make room.
+        // Evicts choices that nobody has used for a while.
         doors.chosen.retain(|_, it| it.since() < KEPT || !it.is_idle());
         if let Some(chosen) = doors.chosen.get(&choice) {
             return Ok(chosen.asked());
@@ -253,8 +253,8 @@ impl Front {
     }
 }
 
-/// By what clients reach what listens at an address. Everywhere is no place: then it is the first of the
-/// hosts that it may be called by, or else this machine, as the Host of a request is checked.
+/// The address at which clients reach a listener. For an unspecified address (`0.0.0.0`) it is the first
+/// allowed host, or else loopback, as in the check of a request's Host.
 ///
 /// ```
 /// let everywhere = "0.0.0.0:7373".parse().unwrap();
@@ -276,13 +276,13 @@ fn has_port(host: &str) -> bool {
     port.is_some_and(|it| !it.is_empty() && it.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Who looks at a request first.
+/// Which endpoint sees a request first.
 enum First {
     /// The pages of accounts.
     Accounts,
-    /// The endpoint of all, which answers it.
+    /// The endpoint of all servers, which answers it.
     All(Arc<Endpoint<ScopedHandler>>),
-    /// The endpoint of all, which only lets it in, to what is served at a path.
+    /// The endpoint of all servers, which only admits it to the given path.
     Gate(Arc<Endpoint<ScopedHandler>>, String),
 }
 
@@ -309,7 +309,7 @@ fn build(
     Endpoint::new(Arc::new(shared.core_of(&face.view)), face, settings)
 }
 
-/// For whom requests may be meant, and where they may come from.
+/// Which Host and Origin headers are allowed.
 fn door(plan: &GatewayPlan) -> Door {
     let mut door = Door::default();
     plan.hosts.iter().for_each(|it| door.allow_host(it));
@@ -334,7 +334,7 @@ impl Answers for Front {
         async move {
             let response = match first {
                 Ok(First::All(all)) => all.answer(request, memo).await,
-                // What few need makes room for what all do.
+                // Boxed: few requests need it, and all would carry its size.
                 Ok(First::Gate(all, path)) => {
                     Box::pin(self.answer_chosen(&all, &path, request, memo)).await
                 }
@@ -357,13 +357,13 @@ impl Answers for Front {
 }
 
 impl Front {
-    /// Whether some server has a login for each principal.
+    /// Whether some server has `auth.perUser`.
     fn has_accounts(&self) -> bool {
         let world = self.gateway.0.world();
         world.plan.servers.values().any(|it| it.per_user().is_some())
     }
 
-    /// Answers a person's browser, which shows no token: the pages find out who it is.
+    /// Answers a browser, which has no token: the pages identify the person.
     async fn answer_browser(&self, request: Request<RequestBody>) -> Response<HttpBody> {
         let (gate, door) = {
             let doors = self.read();
@@ -382,7 +382,7 @@ impl Front {
         response
     }
 
-    /// Has one endpoint let a request in, and another answer it.
+    /// Lets one endpoint admit a request and another answer it.
     async fn answer_chosen(
         &self,
         all: &Endpoint<ScopedHandler>,
@@ -406,7 +406,7 @@ impl Front {
     }
 }
 
-/// Who is let in, if anybody has to say who they are.
+/// The check of tokens, if `gateway.auth` demands any.
 pub(crate) fn gate(auth: &Inward, origin: &str) -> Result<Option<Arc<Gate>>, Failure> {
     if auth.tokens.is_empty() && auth.issuers.is_empty() {
         return Ok(None);
@@ -437,10 +437,10 @@ pub(crate) fn gate(auth: &Inward, origin: &str) -> Result<Option<Arc<Gate>>, Fai
     Ok(Some(Arc::new(gate)))
 }
 
-/// How many choices of servers are kept, and for one caller.
+/// The bound on choices of servers, in all and for one caller.
 const CHOICES: usize = 256;
 const CHOICES_OF_ONE: usize = 128;
-/// How long a choice is kept that nobody uses.
+/// How long an unused choice is kept.
 const KEPT: Duration = Duration::from_secs(5 * 60);
 
 #[cfg(test)]

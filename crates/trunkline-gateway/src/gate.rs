@@ -1,5 +1,4 @@
-//! The walk of a call, from top to bottom: who calls, what is meant, whether it may be, where it
-//! runs, what comes of it, and how the caller is told.
+//! The path of a call: resolve → decide → call → tell. A request of a client in, its answer out.
 
 mod approve;
 mod at;
@@ -19,8 +18,8 @@ use std::sync::atomic::AtomicU32;
 use std::time::Instant;
 
 use trunkline_proto::{Call, HandlerEvent};
+use trunkline_transport::conversation_handle::ConversationHandle;
 use trunkline_transport::handler::Answer;
-use trunkline_transport::voice::ConversationHandle;
 use trunkline_wire::era::{carry, stateless};
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Outcome};
@@ -87,7 +86,7 @@ pub(crate) fn call(
     Answer::later(walk.go())
 }
 
-/// One page of what there is.
+/// One page of a list.
 fn list(
     shared: &GatewayState,
     world: &ActivePlan,
@@ -124,7 +123,7 @@ fn list(
     page
 }
 
-/// A call on its way.
+/// A call in flight.
 pub(crate) struct Walk {
     pub(crate) shared: Arc<GatewayState>,
     pub(crate) world: Arc<ActivePlan>,
@@ -133,35 +132,36 @@ pub(crate) struct Walk {
     pub(crate) voice: ConversationHandle,
     pub(crate) began: Instant,
     pub(crate) call: Call,
-    /// What a person said yes to, where one had to.
+    /// What the user approved, where a rule demands consent.
     pub(crate) approved: Option<Box<Binding>>,
-    /// Of the arguments, before plugins changed them.
+    /// The digest of the arguments as the caller sent them, before plugins changed them.
     digest: Option<String>,
-    /// What plugins are told of the call, if there are any.
+    /// What plugins are told of the call; `None` without plugins.
     pub(crate) plugged: Option<Arc<CallView>>,
-    /// Whether it is to become a task of 2026-07-28, which takes a connection of that era.
+    /// Whether the server may turn the call into a task of 2026-07-28, which needs a connection of that
+    /// era.
     pub(crate) as_task: bool,
-    /// How often its caller was told what it waits for.
+    /// How many progress notifications told the caller what the call waits for.
     pub(crate) steps: AtomicU32,
 }
 
-/// What a call comes to, before the caller's revision is considered.
+/// What a call results in, before it is carried to the caller's revision.
 pub(crate) enum CallOutcome {
-    /// The server's answer, in its revision.
+    /// The server's answer, in the server's revision.
     Answer(Json, Revision),
-    /// The caller is to come back with answers.
+    /// The caller has to answer questions and retry (`input_required`).
     Ask(InputRequired),
-    /// Done already: in the caller's revision.
+    /// A final answer, in the caller's revision already.
     Told(Json),
 }
 
-/// Why it comes to nothing.
+/// Why a call failed.
 pub(crate) enum CallFailure {
-    /// The server said so, in its revision.
+    /// The server answered with an error, in the server's revision.
     Server(ErrorObject, Revision),
-    /// We say so.
+    /// The gateway failed or refused the call.
     Here(Box<Failure>),
-    /// An error as it stands.
+    /// An error that reaches the caller unchanged.
     Plain(ErrorObject),
 }
 
@@ -211,8 +211,8 @@ impl Walk {
         outcome
     }
 
-    /// resolve → decide → call → review: every call of something that a server has takes this way. What a call
-    /// may do is decided in `decide` alone, and nothing reaches a server without the permit that it gives.
+    /// resolve → decide → call → review, for every call that a server answers. `decide` alone decides what
+    /// a call may do, and no call reaches a server without the permit that it returns.
     async fn route(&mut self, trail: &mut CallRecord) -> Result<CallOutcome, CallFailure> {
         if let Some(audit) = &self.world.audit {
             audit.admit()?;
@@ -233,7 +233,7 @@ impl Walk {
         }
     }
 
-    /// Makes the call that was permitted, under the name that its server has for what is called.
+    /// Makes the permitted call, under the server's own name for the target.
     async fn perform(
         &mut self,
         trail: &mut CallRecord,
@@ -260,7 +260,7 @@ impl Walk {
         }
     }
 
-    /// As the caller reads it.
+    /// Carries the outcome to the caller's revision.
     fn tell(&self, came: Result<CallOutcome, CallFailure>, trail: &CallRecord) -> Outcome {
         let (method, revision) = (self.call.method.method, self.call.revision);
         match came {
@@ -300,7 +300,7 @@ impl Walk {
     }
 }
 
-/// Whether a tool may be called a second time when nobody knows what came of the first.
+/// Whether the gateway may retry a call of this tool when the outcome of the first try is unknown.
 fn is_repeatable(plan: &ServerPlan, tool: &Tool) -> bool {
     let says = tool
         .annotations
@@ -314,12 +314,12 @@ fn clip(text: &str) -> &str {
     &text[..end]
 }
 
-/// The digest of arguments that a state is bound to.
+/// The digest that binds a `requestState` to the arguments.
 fn digest(arguments: Option<&Json>) -> String {
     trunkline_auth::digest::sha256(arguments.map(Json::get).unwrap_or_default().as_bytes())
 }
 
-/// Sees to it that a call is noted also if its caller does not wait for what comes of it.
+/// Records the call as cancelled when its caller drops it before the end.
 struct Noted {
     shared: Arc<GatewayState>,
     world: Arc<ActivePlan>,

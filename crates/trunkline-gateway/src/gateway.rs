@@ -1,4 +1,4 @@
-//! The gateway: a plan put in force, its clients let in, and everything stopped at the end.
+//! The gateway's lifecycle: puts plans in force, admits clients, and shuts down.
 
 mod stream;
 
@@ -34,13 +34,12 @@ use crate::server::Server;
 use crate::state::{ActivePlan, GatewayState, Settings, left_out};
 use crate::watcher::Watcher;
 
-/// Many servers behind one door. Cheap to clone.
+/// Many servers behind one endpoint. Cheap to clone.
 #[derive(Clone)]
 pub struct Gateway(pub(crate) Arc<GatewayState>);
 
 impl Gateway {
-    /// Puts a plan in force. Nothing is started yet but what always runs; lists that are not known
-    /// are fetched in the background.
+    /// Puts a plan in force. Only always-on servers start now; unknown lists are fetched in the background.
     pub async fn open(plan: Plan, settings: Settings) -> Result<Self, Failure> {
         let (pins, fault) = settings.pins.as_ref().map(PinFile::open).unzip();
         let core = Arc::new(core(&settings.limits, &plan));
@@ -58,14 +57,13 @@ impl Gateway {
         Ok(gateway)
     }
 
-    /// Puts another plan in force. Servers that did not change keep their processes; those that did
-    /// finish their calls first.
+    /// Puts another plan in force. Unchanged servers keep their processes; changed ones drain first.
     pub async fn apply(&self, plan: Plan) -> Result<Diff, Failure> {
         let shared = &self.0;
         let before = shared.world();
         let redactor = Arc::new(Redactor::of(&plan));
         let changes = diff(&before.plan, &plan);
-        // What can fail comes first: either all of a plan is put in force or nothing.
+        // Fallible steps come first: a plan is put in force as a whole or not at all.
         shared.load_accounts(&plan).await?;
         let plugins = match before.plan.gateway.plugins == plan.gateway.plugins {
             true => Arc::clone(&before.plugins),
@@ -157,14 +155,14 @@ impl Gateway {
         Ok(changes)
     }
 
-    /// The view of those who chose this.
+    /// The handler for clients with this selector.
     pub(crate) fn face(&self, selector: Selector) -> Arc<ScopedHandler> {
         Arc::new(ScopedHandler { shared: Arc::clone(&self.0), view: self.0.view(selector) })
     }
 
-    /// Lets calls finish and stops everything.
+    /// Graceful shutdown: drains calls and stops everything.
     pub async fn close(&self) {
-        // Nobody is left who could ask how they are, or come back with answers.
+        // No client is left to poll tasks or to resume calls.
         self.0.tasks.clear();
         self.0.lot.clear();
         let world = self.0.world();
@@ -175,7 +173,7 @@ impl Gateway {
         }
         while closing.join_next().await.is_some() {}
         world.plugins.close().await;
-        // Nothing that we have started is there when we are gone.
+        // No process that we started may outlive us.
         let _ = tokio::task::spawn_blocking(orphan_reaper::wait_until_gone).await;
         let audit = world.audit.clone();
         drop(world);
@@ -189,7 +187,7 @@ impl Gateway {
     }
 }
 
-/// What the gateway is to its clients. It says that it has everything: lists of nothing are empty.
+/// What the gateway declares to clients. It declares every capability: missing lists are empty.
 fn core(limits: &Limits, plan: &Plan) -> Config {
     let mut info = Implementation::new("trunkline", env!("CARGO_PKG_VERSION"));
     info.title = Some("Trunkline gateway".to_owned());
@@ -205,26 +203,26 @@ fn core(limits: &Limits, plan: &Plan) -> Config {
     let directories = Json::parse(r#"{"directoryRead":true}"#).expect("this is JSON");
     caps.extensions.insert(SKILLS_EXTENSION.to_owned(), directories);
     config.capabilities = caps;
-    // Until a client says what it wants to hear, that is for the servers to decide.
+    // Until a client sets a level, the servers decide.
     config.log_level = LogLevel::Debug;
     config.bounds = limits.bounds();
     config.bounds.call = front(plan);
     config
 }
 
-/// How long a call may take at the door. The catalog says how long each part of it may, and whoever
-/// made the call is to hear from there what took too long: this only ends what nothing else ended.
+/// The deadline of a call at the front. The catalog sets deadlines for each step, and the caller should get
+/// that step's error: this one only ends what nothing else ended.
 fn front(plan: &Plan) -> Timing {
     let longest = plan.servers.values().map(|it| {
         let times = &it.timeouts;
-        // It may be made three times.
+        // A call may be tried three times.
         (times.acquire + times.start + times.hard) * 3
     });
     let hard = DAY + longest.max().unwrap_or_default();
     Timing { idle: hard, hard }
 }
 
-/// The tags of servers, and those that make clients search.
+/// The tags of servers, and those that turn automatic mode on.
 fn known_tags(plan: &Plan) -> BTreeSet<String> {
     let automatic = plan.gateway.automatic.iter().flat_map(|it| &it.tags);
     plan.servers.values().flat_map(|it| &it.tags).chain(automatic).cloned().collect()

@@ -1,6 +1,6 @@
-//! Many servers behind one door. Itself a handler like any tool.
+//! The gateway: many MCP servers behind one endpoint. It is a handler like any tool.
 //!
-//! Where to read first: `gate.rs`, the walk of a call from top to bottom.
+//! Where to read first: `gate.rs`, the path of a call from top to bottom.
 
 #![forbid(unsafe_code)]
 
@@ -19,6 +19,8 @@ mod client_profile;
 mod compared;
 mod copies;
 pub mod failure;
+#[cfg(test)]
+mod fixture;
 mod forward;
 mod front;
 #[doc(hidden)]

@@ -1,4 +1,4 @@
-//! What servers wrote to stderr and what the gateway has to say of them, the last of it kept.
+//! A ring of the last lines that servers wrote to stderr and that the gateway logged about them.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,16 +10,16 @@ use tokio::sync::broadcast;
 /// One line.
 #[derive(Clone, Debug, Serialize)]
 pub struct Logged {
-    /// When.
+    /// The time.
     pub at: String,
-    /// Of which server.
+    /// The server.
     pub server: String,
-    /// Which instance wrote it; none for the gateway itself.
+    /// The instance that wrote it; `None` for the gateway itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instance: Option<u64>,
-    /// `stderr`, `log` (a log message that could be told to nobody) or `gateway`.
+    /// `stderr`, `log` (a log message that could be routed to no caller) or `gateway`.
     pub source: &'static str,
-    /// What.
+    /// The text.
     pub line: String,
 }
 
@@ -74,7 +74,7 @@ impl Logs {
             logged.line.shrink_to_fit();
         }
         let logged = Arc::new(logged);
-        // Under the lock, so that a follower misses no line and sees none twice.
+        // Under the lock, so that a follower neither misses a line nor gets one twice.
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         last.bytes += logged.line.len();
         last.lines.push_back(Arc::clone(&logged));
@@ -82,7 +82,7 @@ impl Logs {
             let Some(oldest) = last.lines.pop_front() else { break };
             last.bytes -= oldest.line.len();
         }
-        // Nobody may be listening.
+        // There may be no follower.
         let _ = self.news.send(logged);
     }
 
@@ -97,7 +97,7 @@ impl Logs {
     }
 }
 
-/// How many lines are kept, and of how many bytes; what is longer than a line is cut.
+/// The bounds in lines and bytes; longer lines are cut.
 const KEPT: usize = 2000;
 const BYTES: usize = 2 << 20;
 const LONGEST: usize = 4 << 10;

@@ -1,7 +1,7 @@
-//! What many servers offer → what one client is shown, and back from a shown name to its server.
+//! Merges the lists of many servers into what one client sees, and maps shown names back to servers.
 //!
-//! `lists` holds what one server said, `names` decides what each thing is called, `index` answers
-//! lists and lookups, `offer` says which tools can be tasks, `cursors` where a page ended.
+//! `lists` holds what one server offers, `names` decides shown names, `index` answers lists and lookups,
+//! `offer` says which tools can be tasks, `cursors` where a page ended.
 
 pub mod cursors;
 pub mod index;
@@ -24,7 +24,7 @@ pub(crate) use offer::Offer;
 use trunkline_proto::Change;
 use trunkline_wire::method::Method;
 
-/// What can be listed.
+/// The kinds of lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[allow(missing_docs)]
 pub enum Kind {
@@ -48,7 +48,7 @@ impl Kind {
         }
     }
 
-    /// What clients are told when such a list changes.
+    /// The change that clients are notified of.
     pub(crate) fn change(self) -> Change {
         match self {
             Self::Tools => Change::Tools,
@@ -72,7 +72,7 @@ impl Kind {
         }
     }
 
-    /// The notification that says that it changed.
+    /// The notification that announces a change.
     pub const fn changed(self) -> Method {
         match self {
             Self::Tools => Method::ToolsListChanged,

@@ -1,9 +1,8 @@
-//! What happens → numbers that Prometheus reads.
+//! Counts events as Prometheus metrics.
 //!
-//! Everything is an atomic that was made once: after the first call of a kind, counting it takes no
-//! lock that others wait for and no allocation. No label is made of what a client sent: servers and
-//! plugins come from the catalog, methods and outcomes from lists, reasons from our own words. Where
-//! there are too many all the same, the rest is `other`.
+//! Every metric is an atomic created once: after the first event of a kind, counting takes no contended lock
+//! and no allocation. Labels never hold client input: servers and plugins come from the catalog, methods and
+//! outcomes from tables, reasons from our own words. Beyond a bound, the rest is counted as `other`.
 
 mod parts;
 mod render;
@@ -22,12 +21,12 @@ pub(crate) use parts::{BOUNDS, Histogram};
 use parts::{Counter, Gauge, Words};
 pub(crate) use render::Page;
 
-/// All numbers of one gateway.
+/// All metrics of one gateway.
 #[derive(Debug)]
 pub struct Metrics {
     begun: SystemTime,
     servers: RwLock<BTreeMap<Arc<str>, Arc<ServerMetrics>>>,
-    /// How long plugins take, by their names.
+    /// Durations of plugins, by name.
     plugins: RwLock<BTreeMap<Arc<str>, Arc<Histogram>>>,
     rejections: Words,
     refusals: Words,
@@ -66,68 +65,68 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// The numbers of a server. Whoever has much to count keeps them.
+    /// The metrics of a server. Frequent users keep the handle.
     pub fn server(&self, name: &str) -> Arc<ServerMetrics> {
         named(&self.servers, name, SERVERS)
     }
 
-    /// A server is no longer in the catalog.
+    /// Drops the metrics of a server that left the catalog.
     pub fn forget(&self, server: &str) {
         self.servers.write().unwrap_or_else(PoisonError::into_inner).remove(server);
     }
 
-    /// A call to a server is over.
+    /// Counts a finished call.
     pub fn call_finished(&self, server: &str, method: &str, outcome: Outcome, took: Duration) {
         self.server(server).call_finished(method, outcome, took);
     }
 
-    /// Something was refused: by a rule, a rate, a plugin, or because it is held back.
+    /// Counts a refusal: by a rule, a rate limit, a plugin, or because the target is held back.
     pub fn rejected(&self, reason: &'static str) {
         self.rejections.of(reason).add(1);
     }
 
-    /// Somebody was not let in.
+    /// Counts a client that was refused.
     pub fn refused(&self, status: u16) {
         let word = if status == 401 { "401" } else { "403" };
         self.refusals.of(word).add(1);
     }
 
-    /// A plugin has looked at a call.
+    /// Records how long a plugin took for a call.
     pub fn plugin_asked(&self, plugin: &str, took: Duration) {
         named(&self.plugins, plugin, PLUGINS).note(took);
     }
 
-    /// The catalog was read anew and taken over; so many servers have another plan now.
+    /// Counts a successful reload, and the servers whose plan changed.
     pub fn reloaded(&self, restarted: usize) {
         self.reload_success.add(1);
         self.reload_restarts.add(restarted as u64);
     }
 
-    /// The catalog was read anew and not taken over.
+    /// Counts a failed reload.
     pub fn reload_failed(&self) {
         self.reload_failure.add(1);
     }
 
-    /// How many calls the audit has not noted, and whether it cannot be written just now.
+    /// Sets how many calls the audit lost, and whether writing it fails now.
     pub fn audit(&self, lost: u64, is_failing: bool) {
         self.audit_lost.set(lost as usize);
         self.audit_failing.set(usize::from(is_failing));
     }
 
-    /// How many clients there are just now, how many calls wait for their caller's answer, and how many
-    /// notifications were ever dropped because a caller did not read.
+    /// Sets how many clients are connected, how many calls are parked, and how many notifications were dropped
+    /// in all because a caller did not read.
     pub fn now(&self, clients: usize, parked: usize, dropped: u64) {
         self.clients.set(clients);
         self.parked.set(parked);
         self.dropped.set(dropped as usize);
     }
 
-    /// Tools were searched for.
+    /// Records a search for tools.
     pub fn searched(&self, took: Duration) {
         self.searches.note(took);
     }
 
-    /// So many spans were `sent`, `failed` or `dropped`.
+    /// Counts spans that were `sent`, `failed` or `dropped`.
     pub(crate) fn spans(&self, result: &'static str, count: u64) {
         self.spans.of(result).add(count);
     }
@@ -137,21 +136,21 @@ impl Metrics {
         self.begun
     }
 
-    /// Writes all of it onto a page.
+    /// Writes all metrics to a page.
     pub(crate) fn tell(&self, page: &mut impl Page) {
         render::tell(self, page);
     }
 
-    /// All of it, as Prometheus reads it.
+    /// All metrics in the Prometheus text format.
     pub fn render(&self) -> String {
         render::render(self)
     }
 }
 
-/// The numbers of one server.
+/// The metrics of one server.
 #[derive(Debug)]
 pub struct ServerMetrics {
-    /// By method and outcome; made when there is something to note.
+    /// By method and outcome; created on first use.
     calls: Box<[[OnceLock<Box<Histogram>>; OUTCOMES.len()]]>,
     in_flight: Gauge,
     waits: Histogram,
@@ -190,13 +189,13 @@ impl Default for ServerMetrics {
 }
 
 impl ServerMetrics {
-    /// A call is over.
+    /// Counts a finished call.
     pub fn call_finished(&self, method: &str, outcome: Outcome, took: Duration) {
         let of_outcome = OUTCOMES.iter().position(|it| *it == outcome).unwrap_or_default();
         self.calls[place(method)][of_outcome].get_or_init(Box::default).note(took);
     }
 
-    /// Something happened in its pool.
+    /// Counts an event of its pool.
     pub fn pool_event(&self, event: &Event) {
         match event {
             Event::Starting { cause, .. } => self.starts.of(cause_word(*cause)).add(1),
@@ -216,8 +215,8 @@ impl ServerMetrics {
         }
     }
 
-    /// How its pool is just now, and for how many calls there is room in it at most. What goes up
-    /// and down is looked at when somebody asks, not counted.
+    /// Sets the gauges of its pool, and the number of calls it has room for. Gauges are sampled on scrape, not
+    /// counted.
     pub fn pool_status(&self, status: &PoolStatus, capacity: usize) {
         let starting = status.instances.iter().filter(|it| it.state == "starting").count();
         let in_flight: usize = status.instances.iter().map(|it| it.in_flight).sum();
@@ -228,7 +227,7 @@ impl ServerMetrics {
         self.capacity.set(capacity);
     }
 
-    /// Tells of every kind of call that was noted.
+    /// Visits every histogram of calls that was used.
     fn each_call(&self, mut tell: impl FnMut(&'static str, Outcome, &Histogram)) {
         for (row, cells) in self.calls.iter().enumerate() {
             let method = TABLE.get(row).map_or(parts::OTHER, |it| it.name);
@@ -268,7 +267,7 @@ fn why_word(why: Why) -> &'static str {
     }
 }
 
-/// The row of a method; that of all others, if it is in no revision.
+/// The row of a method; the row `other` if no revision has it.
 fn place(method: &str) -> usize {
     TABLE.iter().position(|it| it.name == method).unwrap_or(TABLE.len())
 }
@@ -293,7 +292,7 @@ const OUTCOMES: [Outcome; 9] = [
     Outcome::TimedOut,
     Outcome::Cancelled,
 ];
-/// More than anybody has, and few enough for Prometheus.
+/// Bounds of cardinality: more than a gateway has, and few enough for Prometheus.
 const SERVERS: usize = 1024;
 const PLUGINS: usize = 64;
 

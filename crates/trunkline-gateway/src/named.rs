@@ -1,11 +1,11 @@
-//! URIs in the results of servers → the server to read each from.
+//! Remembers which server's result named which URI, to read unlisted resources from that server.
 //!
-//! A tool may name a resource that its server lists nowhere. Such a URI is read from the server whose
-//! result named it to this principal, and offered to nobody else: a URI can be a secret, and whoever is
-//! offered it could answer. What two servers named belongs to neither.
+//! A tool may return a resource that its server lists nowhere. Such a URI is read from the server whose result
+//! named it to this principal, and is offered to no other server: a URI can be a secret, and any server that
+//! gets it could answer. A URI that two servers named belongs to neither.
 //!
-//! What is remembered is bounded in bytes, in all and for each principal; the oldest goes first, and
-//! takes `trunkline:SERVER/URI` to be read from then on.
+//! The memory is bounded in bytes, in all and for each principal. The oldest URI is evicted first, and is then
+//! only readable as `trunkline:SERVER/URI`.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -21,7 +21,7 @@ use crate::failure::{Failure, Reason, Stage};
 use crate::merge::index::uris::wrap;
 use crate::merge::{Index, Item, Target};
 
-/// What a caller is told who reads what several servers claim.
+/// The failure for a URI that several servers claim.
 pub(crate) fn ambiguous(uri: &str, found: &[Target]) -> Failure {
     let names: Vec<_> = found.iter().map(|it| format!("`{}`", it.server)).collect();
     let first = found.first().map(|it| &*it.server).unwrap_or_default();
@@ -31,7 +31,7 @@ pub(crate) fn ambiguous(uri: &str, found: &[Target]) -> Failure {
         .advice(format!("Say which is meant: `{}`.", wrap(first, &shown)))
 }
 
-/// Which server named which URI to whom.
+/// Which server named which URI to which principal.
 #[derive(Debug)]
 pub(crate) struct Named(Mutex<Memory>);
 
@@ -57,7 +57,7 @@ impl Named {
         server.map(target).into_iter().collect()
     }
 
-    /// Remembers what the result of a server names, where it takes that to find it again.
+    /// Remembers the URIs in a server's result that the index cannot resolve.
     pub(crate) fn remember(
         &self,
         index: impl FnOnce() -> Arc<Index>,
@@ -93,7 +93,7 @@ impl Named {
 struct Memory {
     ledger: Ledger,
     entries: HashMap<Key, Entry>,
-    /// The oldest of all, and of each principal, first.
+    /// Oldest first, over all principals.
     order: BTreeMap<u64, Key>,
     own_order: BTreeMap<(Arc<str>, u64), Key>,
     next: u64,
@@ -104,7 +104,7 @@ type Key = (Arc<str>, Arc<str>);
 
 #[derive(Debug)]
 struct Entry {
-    /// `None` if more than one named it.
+    /// `None` if several servers named it.
     server: Option<Arc<str>>,
     at: u64,
 }
@@ -140,7 +140,7 @@ impl Memory {
                 Over::Share => self.oldest_of(&key.0),
                 Over::Total => self.order.values().next().cloned(),
             };
-            // One that is too much by itself is not remembered.
+            // An entry larger than the bound is not remembered.
             let Some(oldest) = oldest else { return };
             self.forget(&oldest);
         }
@@ -164,21 +164,21 @@ impl Memory {
     }
 }
 
-/// What an entry takes, about.
+/// The approximate size of an entry.
 fn size(key: &Key) -> usize {
     256 + key.0.len() + key.1.len()
 }
 
-/// The texts of all members `uri`, wherever they are in a result.
+/// The values of all members `uri`, at any depth of a result.
 fn uris(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut reader = serde_json::Deserializer::from_str(text);
-    // What is no JSON names nothing.
+    // Text that is not JSON names nothing.
     let _ = Seek(&mut found).deserialize(&mut reader);
     found
 }
 
-/// Looks for URIs in any value.
+/// Collects URIs from any value.
 struct Seek<'a>(&'a mut Vec<String>);
 
 impl<'de> DeserializeSeed<'de> for Seek<'_> {
@@ -241,7 +241,7 @@ impl<'de> Visitor<'de> for Seek<'_> {
     }
 }
 
-/// Whether the name of a member is `uri`.
+/// Whether a member's name is `uri`.
 struct Name(bool);
 
 impl<'de> Deserialize<'de> for Name {
@@ -262,7 +262,7 @@ impl<'de> Deserialize<'de> for Name {
     }
 }
 
-/// A text; `None` if the value is another.
+/// A string; `None` for any other value.
 struct Text(Option<String>);
 
 impl<'de> Deserialize<'de> for Text {
@@ -272,12 +272,12 @@ impl<'de> Deserialize<'de> for Text {
     }
 }
 
-/// What is remembered in all, and of each principal, in bytes.
+/// The bytes remembered in all, and for each principal.
 const TOTAL: usize = 8 << 20;
 const SHARE: usize = 1 << 20;
 /// The longest URI that is remembered.
 const LONGEST: usize = 2 << 10;
-/// The longest result that is looked through.
+/// The longest result that is scanned.
 const LONGEST_RESULT: usize = 4 << 20;
 /// How many URIs of one result are remembered.
 const MOST: usize = 1_000;

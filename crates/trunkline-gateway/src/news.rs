@@ -1,9 +1,9 @@
-//! What instances announce of their lists → when these are looked at again, and whether anything is new.
+//! Debounces `list_changed` notifications: decides when to refresh which instance's lists.
 //!
-//! Servers announce whenever they like: as they start, after each list, all the time. So what is
-//! announced together is looked at once, a server that announces and has nothing new is looked at less
-//! and less often, and there is a bound for an hour. Nothing is started for it: it is the instance that
-//! announced which is looked at, if it still runs.
+//! Servers send them as they like: while they start, after each list, all the time. So notifications that
+//! arrive together cause one refresh, a server without real changes is refreshed with exponential backoff, and
+//! refreshes per hour are bounded. No instance is started for it: the gateway asks the instance that sent the
+//! notification, if it still runs.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
@@ -12,41 +12,41 @@ use trunkline_wire::model::{ListChanged, ServerCapabilities, SubscriptionFilter}
 
 use crate::merge::{Kind, Lists};
 
-/// What was announced and not yet looked at.
+/// Notifications that were not handled yet.
 #[derive(Debug, Default)]
 pub(crate) struct News {
-    /// Which instances announced something.
+    /// The instances that sent one.
     by: BTreeSet<u64>,
-    /// When the first and the last of it came.
+    /// When the first and the last one arrived.
     first: Option<Instant>,
     last: Option<Instant>,
-    /// When somebody looked, in the last hour.
+    /// The refreshes of the last hour.
     looks: Hour<LOOKS>,
-    /// How long nobody looks after that.
+    /// The current backoff.
     pause: Duration,
-    /// Whether somebody is seeing to it.
+    /// Whether a task handles them.
     is_seen_to: bool,
-    /// When an instance was started only to see what had changed, in the last hour.
+    /// The starts of the last hour that were made only to refresh.
     starts: Hour<STARTS>,
 }
 
 /// What to do now.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Next {
-    /// Nothing, until somebody announces something.
+    /// Nothing, until the next notification.
     Rest,
-    /// Ask again after this.
+    /// Ask again after this time.
     Wait(Duration),
-    /// Look at these instances.
+    /// Refresh these instances.
     Look(BTreeSet<u64>),
 }
 
 impl News {
-    /// An instance announced something. True if somebody has to begin to see to it.
+    /// An instance sent a notification. Returns `true` if a task has to start handling them.
     pub(crate) fn heard(&mut self, instance: u64, now: Instant) -> bool {
         self.by.insert(instance);
         if self.by.len() > INSTANCES {
-            // The oldest is the one that is least likely to run.
+            // The oldest is the least likely to run still.
             self.by.pop_first();
         }
         self.first.get_or_insert(now);
@@ -54,7 +54,7 @@ impl News {
         !std::mem::replace(&mut self.is_seen_to, true)
     }
 
-    /// What whoever sees to it does now.
+    /// What the handling task does next.
     pub(crate) fn next(&mut self, now: Instant) -> Next {
         let (Some(first), Some(last)) = (self.first, self.last) else {
             self.is_seen_to = false;
@@ -72,7 +72,7 @@ impl News {
         Next::Look(std::mem::take(&mut self.by))
     }
 
-    /// Whether there was anything new when somebody looked.
+    /// Reports whether a refresh found a change.
     pub(crate) fn found(&mut self, is_new: bool) {
         self.pause = match is_new {
             true => Duration::ZERO,
@@ -80,7 +80,7 @@ impl News {
         };
     }
 
-    /// Whether an instance may be started to see what has changed, and notes that one is.
+    /// Whether an instance may be started to refresh; counts the start if so.
     pub(crate) fn start(&mut self, now: Instant) -> bool {
         let may = self.may_start(now);
         if may {
@@ -93,13 +93,13 @@ impl News {
         self.starts.room(now).is_none()
     }
 
-    /// How often somebody looked in the last hour.
+    /// The number of refreshes in the last hour.
     pub(crate) fn looks(&self, now: Instant) -> usize {
         self.looks.count(now)
     }
 }
 
-/// Moments of the last hour, at most so many.
+/// A sliding window of one hour with at most `MOST` entries.
 #[derive(Debug, Default)]
 struct Hour<const MOST: usize>(VecDeque<Instant>);
 
@@ -115,7 +115,7 @@ impl<const MOST: usize> Hour<MOST> {
         self.0.back().copied()
     }
 
-    /// When there is room for one more, unless there is.
+    /// When the window has room again; `None` if it has room now.
     fn room(&self, now: Instant) -> Option<Instant> {
         let oldest = self.0.front().filter(|_| self.0.len() >= MOST)?;
         Some(*oldest + HOUR).filter(|it| *it > now)
@@ -126,7 +126,7 @@ impl<const MOST: usize> Hour<MOST> {
     }
 }
 
-/// What an instance said last, by the etags of its lists.
+/// What an instance listed last, as etags.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Told([Box<str>; 4]);
 
@@ -135,9 +135,9 @@ impl Told {
         Self(Kind::ALL.map(|kind| lists.etag_of(kind).into()))
     }
 
-    /// Which lists of an instance that not everybody uses are others than when it was last looked at.
-    /// Whoever looks for the first time compares with what is `known`. As it starts, an instance may list
-    /// less than that, since it knows whom it was started for: then only what is `unlisted` is a change.
+    /// The lists that changed since the last refresh, for an instance that does not list the same to every
+    /// caller. The first refresh compares with what is `known`. A young instance may list less than that,
+    /// because it knows its caller's capabilities: then only `unlisted` definitions count as a change.
     pub(crate) fn changes(
         &self,
         age: Duration,
@@ -156,7 +156,7 @@ impl Told {
     }
 }
 
-/// The changes that a server says it announces.
+/// The changes that a server declares it announces.
 pub(crate) fn announced_by(caps: &ServerCapabilities) -> SubscriptionFilter {
     let tells = |list: Option<ListChanged>| list.is_some_and(|it| it.list_changed);
     SubscriptionFilter::new()
@@ -165,18 +165,18 @@ pub(crate) fn announced_by(caps: &ServerCapabilities) -> SubscriptionFilter {
         .resources_list_changed(caps.resources.is_some_and(|it| it.list_changed))
 }
 
-/// Most looks in an hour.
+/// The bound on refreshes per hour.
 pub(crate) const LOOKS: usize = 120;
-/// Most starts in an hour that are made only to see what has changed.
+/// The bound on starts per hour that are made only to refresh.
 const STARTS: usize = 12;
-/// Instances that are remembered to have announced something.
+/// How many instances are remembered to have sent a notification.
 const INSTANCES: usize = 64;
-/// What comes within this is one announcement, for no longer than `LONGEST`.
+/// The debounce interval, extended to at most `LONGEST`.
 const CALM: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(1);
-/// The longest pause between looks that find nothing.
+/// The longest backoff.
 const REST: Duration = Duration::from_secs(60);
-/// As long as an instance is no older, it is starting.
+/// An instance younger than this counts as starting.
 const YOUNG: Duration = Duration::from_secs(5);
 const HOUR: Duration = Duration::from_secs(60 * 60);
 
@@ -186,7 +186,7 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    /// How often is looked within `time`, at a server that announces something every `every`.
+    /// When refreshes happen within `time`, at a server that sends a notification every `every`.
     fn looks(every: Duration, time: Duration, is_new: impl Fn(usize) -> bool) -> Vec<Duration> {
         let (mut news, start) = (News::default(), Instant::now());
         let (mut at, mut announced, mut looks) = (start, start, Vec::new());

@@ -1,4 +1,4 @@
-//! A catalog file and its gateway, operated: what is shown, what is done, and following the file.
+//! Operates a gateway: follows its catalog file, and implements the admin API.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -20,15 +20,15 @@ use crate::policy::plain;
 use crate::policy::stamp::rfc3339;
 use crate::server::now;
 
-/// A gateway at work.
+/// A running gateway.
 pub struct Operation {
     gateway: Gateway,
-    /// The file, if it is not the built-in catalog.
+    /// The catalog file, unless it is the built-in catalog.
     file: Option<PathBuf>,
     listen: RwLock<Option<String>>,
     front: RwLock<Option<Arc<Front>>>,
     last: Mutex<Value>,
-    /// The files that values of the catalog come from.
+    /// The files that the catalog takes values from.
     files: Mutex<BTreeSet<PathBuf>>,
     /// One reload at a time.
     turn: tokio::sync::Mutex<()>,
@@ -48,33 +48,33 @@ impl Operation {
         })
     }
 
-    /// Notes by what other way than HTTP clients come in.
+    /// Records a transport other than HTTP that clients use.
     pub fn serves(&self, way: &str) {
         *self.listen.write().unwrap_or_else(PoisonError::into_inner) = Some(way.to_owned());
     }
 
-    /// Notes where clients come in.
+    /// Records the address that clients connect to.
     pub fn listens(&self, at: String, front: Arc<Front>) {
         *self.listen.write().unwrap_or_else(PoisonError::into_inner) = Some(at);
         *self.front.write().unwrap_or_else(PoisonError::into_inner) = Some(front);
     }
 
-    /// Follows the catalog and the files its values come from, for ever.
+    /// Follows the catalog and the files it takes values from, for ever.
     pub async fn keep_following(&self, mut watch: Watch) -> std::convert::Infallible {
         loop {
             watch.follow(self.files.lock().unwrap_or_else(PoisonError::into_inner).clone());
-            // Whatever happened to it, reading it says what is wrong.
+            // Whatever happened to the file, reading it reports what is wrong.
             let _ = watch.changed().await;
             let _ = self.follow().await;
         }
     }
 
-    /// Notes the files that values of the catalog come from.
+    /// Records the files that the catalog takes values from.
     pub fn comes_from(&self, files: BTreeSet<PathBuf>) {
         *self.files.lock().unwrap_or_else(PoisonError::into_inner) = files;
     }
 
-    /// Reads the file anew and puts it in force; if something is wrong with it, all stays as it is.
+    /// Reloads the file and puts it in force; on a fault, everything stays as it is.
     pub async fn follow(&self) -> Result<Value, Value> {
         let _turn = self.turn.lock().await;
         let Some(file) = self.file.clone() else {
@@ -86,7 +86,7 @@ impl Operation {
                 self.apply(loaded).await
             }
             Err(faults) => match faults.rest {
-                // What was wrong before does not keep anything else from changing.
+                // Known faults of some entries do not block changes of others.
                 Some(rest) if self.knows(&rest.plan.out) => {
                     self.comes_from(rest.files.clone());
                     self.apply(*rest).await
@@ -162,7 +162,7 @@ fn replaced(told: &Value) -> usize {
     servers.filter(|(_, change)| **change == json!(Change::Replaced)).count()
 }
 
-/// Why something was not approved, for whoever wanted to.
+/// Why an approval failed, for the operator.
 fn unapproved(why: Unapproved) -> Complaint {
     match why {
         Unapproved::Fault(fault) => {
@@ -182,7 +182,7 @@ fn unapproved(why: Unapproved) -> Complaint {
     }
 }
 
-/// Reads a catalog where it does not hold up calls.
+/// Reads a catalog off the async threads, so that calls are not delayed.
 async fn load(file: PathBuf) -> Result<Loaded, Faults> {
     let unread =
         Faults { file: file.clone(), faults: Vec::new(), warnings: Vec::new(), rest: None };
@@ -300,7 +300,7 @@ impl Operate for Operation {
         Ok(json!({ "server": &*server.name, "held": all.collect::<Vec<_>>() }))
     }
 
-    /// The one place where something that is held back is approved.
+    /// The only place where held-back definitions are approved.
     async fn approve(&self, server: &str, which: &[Approval]) -> Result<Value, Complaint> {
         let server = self.server(server)?;
         let shared = &self.gateway.0;
@@ -341,5 +341,5 @@ impl Operate for Operation {
     }
 }
 
-/// How much of what is wrong with a catalog is noted, in bytes.
+/// The bytes of a catalog's faults that are logged.
 const LONGEST_WHY: usize = 2_048;

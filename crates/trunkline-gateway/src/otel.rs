@@ -1,7 +1,7 @@
-//! Calls → spans for OpenTelemetry, sent to a collector with the numbers of the gateway.
+//! Exports calls as OpenTelemetry spans, together with the gateway's metrics.
 //!
-//! A call has a span at our door, and one under it for each time that it is made at an instance. The
-//! instance is told of the latter, so that what it records itself comes below.
+//! A call has one span for the incoming request, and a child span for each try at an instance. The instance
+//! gets the child's context, so that its own spans nest below it.
 
 mod context;
 mod encode;
@@ -19,7 +19,7 @@ use export::Exporter;
 pub use settings::OtelSettings;
 pub(crate) use span::Open;
 
-/// Spans of one gateway.
+/// The spans of one gateway.
 pub(crate) struct Otel {
     ids: Ids,
     sampler: Sampler,
@@ -27,7 +27,7 @@ pub(crate) struct Otel {
 }
 
 impl Otel {
-    /// Begins to send what is recorded.
+    /// Starts the exporter.
     pub(crate) fn start(settings: &OtelSettings, host: Weak<dyn Host>) -> Arc<Self> {
         Arc::new(Self {
             ids: Ids::new(),
@@ -36,7 +36,7 @@ impl Otel {
         })
     }
 
-    /// A call came to our door.
+    /// Begins the span of an incoming call.
     pub(crate) fn begin(self: &Arc<Self>, call: &Call) -> Box<Open> {
         let sent = Context::of_meta(call.meta.as_ref());
         let parent = sent.as_ref().map(|it| it.span);
@@ -48,18 +48,18 @@ impl Otel {
         Open::at_door(self, context, parent, call)
     }
 
-    /// Sends what is left, for a while.
+    /// Exports the rest, for a limited time.
     pub(crate) async fn close(&self) {
         self.exporter.close().await;
     }
 }
 
-/// What the exporter takes from the gateway whose calls it records.
+/// What the exporter needs of the gateway.
 pub(crate) trait Host: Send + Sync + 'static {
-    /// The numbers of this moment.
+    /// The current metrics.
     fn metrics(&self) -> &Metrics;
 
-    /// Notes a sentence for the operator.
+    /// Logs a sentence for the operator.
     fn say(&self, text: &str);
 }
 

@@ -1,4 +1,4 @@
-//! What a call came to, in one word: for metrics, logs, spans and the audit.
+//! The outcome of a call in one word: for metrics, logs, spans and the audit.
 
 use trunkline_wire::glance::{Glance, ResultType};
 use trunkline_wire::json::Json;
@@ -6,31 +6,31 @@ use trunkline_wire::method::Method;
 
 use crate::failure::{Done, Failure, Reason, Stage};
 
-/// What came of a call.
+/// The outcome of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It worked.
+    /// It succeeded.
     Ok,
-    /// The caller was asked something, and calls again with the answer.
+    /// The caller was asked a question and retries with the answer.
     Asked,
     /// The tool reported an error.
     ToolError,
     /// The server answered with an error.
     Error,
-    /// A rule, a rate or a plugin said no, or there is no such thing.
+    /// A rule, a rate limit or a plugin refused it, or the target does not exist.
     Refused,
     /// No instance was free, or none started.
     Unavailable,
-    /// It was sent, and nobody knows what came of it.
+    /// It was sent, and its outcome is unknown.
     Unknown,
-    /// It took too long.
+    /// It timed out.
     TimedOut,
-    /// The caller did not want it any more.
+    /// The caller cancelled it.
     Cancelled,
 }
 
 impl Outcome {
-    /// The word for it.
+    /// The word for programs.
     pub fn word(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -57,8 +57,7 @@ impl From<&Failure> for Outcome {
         }
     }
 }
-/// Whether a result is a tool's own error, and what kind of result it is. Of what else is said nobody
-/// needs to know.
+/// Whether a result reports a tool error, and its result type.
 pub(crate) fn of_result(method: Method, result: &Json) -> (bool, ResultType) {
     if !method.may_ask() {
         return (false, ResultType::None);
@@ -73,16 +72,12 @@ mod tests {
 
     #[test]
     fn a_tool_has_failed_if_its_result_says_so_and_not_if_its_content_does() {
+        let none = ResultType::None;
         for (method, result, is_error, kind) in [
-            (Method::ToolsCall, r#"{"content":[],"isError":true}"#, true, ResultType::None),
-            (Method::ToolsCall, r#"{"content":[],"isError" : true}"#, true, ResultType::None),
-            (
-                Method::ToolsCall,
-                r#"{"structuredContent":{"isError":true}}"#,
-                false,
-                ResultType::None,
-            ),
-            (Method::PromptsGet, r#"{"messages":[],"isError":true}"#, false, ResultType::None),
+            (Method::ToolsCall, r#"{"content":[],"isError":true}"#, true, none),
+            (Method::ToolsCall, r#"{"content":[],"isError" : true}"#, true, none),
+            (Method::ToolsCall, r#"{"structuredContent":{"isError":true}}"#, false, none),
+            (Method::PromptsGet, r#"{"messages":[],"isError":true}"#, false, none),
             (Method::ResourcesRead, r#"{"resultType":"complete"}"#, false, ResultType::Complete),
             (
                 Method::PromptsGet,
@@ -90,7 +85,7 @@ mod tests {
                 false,
                 ResultType::InputRequired,
             ),
-            (Method::CompletionComplete, r#"{"isError":true}"#, false, ResultType::None),
+            (Method::CompletionComplete, r#"{"isError":true}"#, false, none),
         ] {
             let result = Json::parse(result).expect("this is JSON");
             assert_eq!(of_result(method, &result), (is_error, kind), "{method} {}", result.get());

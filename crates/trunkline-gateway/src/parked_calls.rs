@@ -1,7 +1,7 @@
-//! Calls that wait for their callers to come back with answers.
+//! Calls that stay open at a server while their callers find answers.
 //!
-//! A client of the new era is asked by ending its call. The server's call stays open here meanwhile,
-//! under a name that only the caller can use, and for a while only.
+//! In the stateless era the gateway asks a client by ending its request (`input_required`). The server's call
+//! stays open here meanwhile, under a name that only its caller can use, and for a limited time.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -13,36 +13,36 @@ use crate::failure::{Done, Failure, Reason, Stage};
 use crate::forward::Forward;
 use crate::question::PATIENCE;
 
-/// Where they wait.
+/// All parked calls.
 #[derive(Default)]
 pub(crate) struct ParkedCalls(Mutex<Calls>);
 
 #[derive(Default)]
 struct Calls {
     parked: HashMap<String, Parked>,
-    /// The last that made way for others.
+    /// The last calls that made way.
     made_way: VecDeque<String>,
 }
 
-/// Why a call cannot be gone on with.
+/// Why a call cannot be resumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Missing {
     /// It made way for others.
     MadeWay,
-    /// It is over, or there never was one.
+    /// It has ended, or never existed.
     Unknown,
 }
 
 struct Parked {
     forward: Forward,
-    /// Whose it is.
+    /// Its principal.
     owner: Arc<str>,
-    /// What ends it if nobody comes.
+    /// The task that ends it after the deadline.
     patience: AbortHandle,
 }
 
 impl ParkedCalls {
-    /// Parks a call and names it.
+    /// Parks a call and returns its name.
     pub(crate) fn park(
         self: &Arc<Self>,
         mut forward: Forward,
@@ -50,7 +50,7 @@ impl ParkedCalls {
     ) -> Result<String, Failure> {
         let mut lot = self.lock();
         let own = lot.parked.values().filter(|it| it.owner == *owner).count();
-        // Those without a name cannot be told apart; they leave room for those who have one.
+        // Anonymous callers cannot be told apart; together they leave room for named principals.
         let most = if owner.is_empty() { ALL / 2 } else { OWN };
         if lot.parked.len() >= ALL || own >= most {
             let mut failure = Failure::new(
@@ -58,7 +58,7 @@ impl ParkedCalls {
                 Stage::Bridge,
                 "Too many calls wait for answers of their callers.",
             );
-            // The server is at work on it.
+            // The server has begun the work.
             failure.done = Done::Unknown;
             return Err(failure.advice("Answer or give up the others first."));
         }
@@ -76,7 +76,7 @@ impl ParkedCalls {
         Ok(name)
     }
 
-    /// Takes a call back. It can be taken once.
+    /// Resumes a call. This works once.
     pub(crate) fn resume(&self, name: &str) -> Result<Forward, Missing> {
         let mut lot = self.lock();
         let Some(parked) = lot.parked.remove(name) else {
@@ -88,7 +88,7 @@ impl ParkedCalls {
         Ok(parked.forward)
     }
 
-    /// Nobody came in time, or others came who wanted its place.
+    /// The deadline has passed, or the call makes way.
     fn give_up(&self, name: String, made_way: bool) {
         let mut lot = self.lock();
         let parked = lot.parked.remove(&name);
@@ -99,17 +99,17 @@ impl ParkedCalls {
             lot.made_way.push_back(name);
         }
         drop(lot);
-        // It is cancelled at the server.
+        // Dropping it cancels the call at the server.
         drop(parked);
     }
 
-    /// Gives all of them up: nobody can come back.
+    /// Cancels all of them: no caller can resume.
     pub(crate) fn clear(&self) {
         let all = std::mem::take(&mut self.lock().parked);
         all.values().for_each(|it| it.patience.abort());
     }
 
-    /// How many wait.
+    /// How many calls are parked.
     pub(crate) fn len(&self) -> usize {
         self.lock().parked.len()
     }
@@ -119,8 +119,8 @@ impl ParkedCalls {
     }
 }
 
-/// How many may wait for one caller, and for all.
+/// The bound for one principal, and for all.
 const OWN: usize = 64;
 const ALL: usize = 1024;
-/// Of how many it is known that they made way.
+/// How many calls are remembered to have made way.
 const REMEMBERED: usize = 256;

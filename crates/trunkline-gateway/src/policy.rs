@@ -1,7 +1,7 @@
-//! A call, and who makes it → whether it may be made, how often, and what is remembered of it.
+//! Policy: whether a caller may make a call, how often, and what is recorded of it.
 //!
-//! Everything that decides here is pure: [`rules`], [`ask`], [`quota`], [`pins`] and [`redact`]
-//! take the time and return what should happen. [`audit`] and [`plugins`] act.
+//! Everything that decides is pure: [`rules`], [`ask`], [`quota`], [`pins`] and [`redact`] take the time and
+//! return what should happen. [`audit`] and [`plugins`] act.
 
 pub mod ask;
 pub mod audit;
@@ -21,10 +21,10 @@ use std::time::Duration;
 
 use crate::failure::{Failure, Reason, Stage};
 
-/// What a call is about, by the name that its own server knows.
+/// The target of a call, by its server's own name.
 ///
-/// Completing the argument of a prompt or a template is about that prompt or that template's URI;
-/// subscribing to a resource is about its URI.
+/// Completing an argument concerns the prompt or the template's URI; subscribing to a resource concerns its
+/// URI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum What<'a> {
     /// A tool, by its name.
@@ -36,7 +36,7 @@ pub enum What<'a> {
 }
 
 impl<'a> What<'a> {
-    /// What rules and rates call a target.
+    /// The name of a target for rules and rate limits.
     pub(crate) fn of(target: &'a Target) -> Self {
         match &target.item {
             Item::Tool(_) => Self::Tool(&target.name),
@@ -45,7 +45,7 @@ impl<'a> What<'a> {
         }
     }
 
-    /// As rules and rates name it: `server.tool`, `server.read:URI` or `server.prompt:NAME`.
+    /// The name for rules and rate limits: `server.tool`, `server.read:URI` or `server.prompt:NAME`.
     pub fn on(self, server: &str) -> String {
         match self {
             Self::Tool(name) => format!("{server}.{name}"),
@@ -71,7 +71,7 @@ impl<'a> What<'a> {
     }
 }
 
-/// What a caller is told who calls too often.
+/// The failure for a caller over its rate limit.
 pub fn limited(server: &str, what: What<'_>, retry_after: Duration) -> Failure {
     let seconds = retry_after.as_millis().div_ceil(1000);
     let message = format!("`{}` was called too often.", what.on(server));
@@ -80,7 +80,7 @@ pub fn limited(server: &str, what: What<'_>, retry_after: Duration) -> Failure {
     failure.advice(format!("Try again in {seconds} s."))
 }
 
-/// What a caller is told whose user did not approve of the call.
+/// The failure for a caller whose user did not approve.
 pub fn not_approved(server: &str, what: What<'_>) -> Failure {
     let message = format!("The user did not approve of this call of `{}`.", what.on(server));
     Failure::new(Reason::NotApproved, Stage::Policy, message)
@@ -88,7 +88,7 @@ pub fn not_approved(server: &str, what: What<'_>) -> Failure {
         .advice("Ask the user what to do instead.")
 }
 
-/// What a caller is told whose user cannot be asked.
+/// The failure for a caller whose user cannot be asked.
 pub fn cannot_ask(server: &str, what: What<'_>) -> Failure {
     let name = what.on(server);
     let message =
@@ -98,8 +98,8 @@ pub fn cannot_ask(server: &str, what: What<'_>) -> Failure {
         .advice("Use a client that supports elicitation, or change the rule.")
 }
 
-/// Text that somebody else chose, made safe to show: what moves a cursor or turns the direction of
-/// writing is left out, and after `limit` bytes there is a `…`.
+/// Makes a foreign text safe to show: removes control characters and bidirectional marks, and shortens it to
+/// `limit` bytes with a `…`.
 pub(crate) fn plain(text: &str, limit: usize) -> String {
     let mut out = String::with_capacity(text.len().min(limit));
     for character in text.chars() {
@@ -115,7 +115,7 @@ pub(crate) fn plain(text: &str, limit: usize) -> String {
     out
 }
 
-/// Marks that turn or hide text. Tags (U+E0000…) are invisible and still read by models.
+/// Marks that reverse or hide text. Tags (U+E0000…) are invisible and still read by models.
 fn is_turning(character: char) -> bool {
     matches!(character,
         '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'

@@ -1,10 +1,10 @@
-//! Wants of callers ⇄ instances of one server: started when wanted, shared, stopped when idle.
+//! The pool of one server: starts instances on demand, lends them to calls, and stops them when idle.
 //!
-//! `state.rs` decides (no clock, no lock, no task), `run.rs` acts. Neither knows MCP: an instance is
-//! whatever a [`Backend`] makes.
+//! `state.rs` decides (no clock, no lock, no task), `run.rs` acts. Neither knows MCP: a [`Backend`] defines
+//! what an instance is.
 //!
-//! Invariant: there are never more than `max_instances` processes, those that are being stopped
-//! included. A start that needs the place of a process that is going waits until it is gone.
+//! Invariant: there are never more than `max_instances` processes, including those that are stopping. A start
+//! that needs the place of a stopping process waits until that process is gone.
 
 mod run;
 mod state;
@@ -23,17 +23,17 @@ use crate::failure::Failure;
 pub use run::{Hold, Lease, Parking, Pool};
 pub use status::{InstanceStatus, PoolStatus};
 
-/// A future that a backend hands out.
+/// A future returned by a backend.
 pub type Work<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// What makes instances and ends them.
+/// Starts and stops instances.
 pub trait Backend: Send + Sync + 'static {
     /// A process or a connection.
     type Instance: Send + Sync + 'static;
 
-    /// Spawns and shakes hands. `id` is unique in the process for ever. Dropping the future must
-    /// stop what it has begun.
-    /// `owner` is whose it will be; it never changes where [`ServerPlan::per_user`] is set.
+    /// Spawns the process or opens the connection, and completes the handshake. `id` is unique for the lifetime
+    /// of the gateway's process. Dropping the future must stop what it has begun. `owner` is the principal that
+    /// the instance will belong to; it never changes where [`ServerPlan::per_user`] is set.
     ///
     /// [`ServerPlan::per_user`]: crate::catalog::plan::ServerPlan
     fn start(
@@ -43,55 +43,55 @@ pub trait Backend: Send + Sync + 'static {
         owner: Option<Arc<str>>,
     ) -> Work<Result<Self::Instance, Failure>>;
 
-    /// Closes stdin, waits, terminates, kills; ready when it is gone. Also asked of instances that
-    /// have ended by themselves: then there is nothing to wait for.
+    /// Closes stdin, waits, terminates, kills; completes when the instance is gone. It is also called for
+    /// instances that ended by themselves: then there is nothing to wait for.
     fn stop(&self, instance: Arc<Self::Instance>) -> Work<()>;
 
-    /// Is it well? An error says what is wrong.
+    /// Health probe. The error says what is wrong.
     fn probe(&self, instance: Arc<Self::Instance>) -> Work<Result<(), String>>;
 
-    /// Ready when the instance has ended by itself.
+    /// Completes when the instance has ended by itself.
     fn ended(&self, instance: Arc<Self::Instance>) -> Work<Failure>;
 }
 
-/// What the callers of an instance can be asked, as bits that mean nothing here. An instance is
-/// opened with one profile for its life.
+/// What the callers of an instance can be asked, as bits that have no meaning here. An instance keeps the
+/// profile that it was opened with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Profile(pub u8);
 
 impl Profile {
-    /// Everything: how a singleton is opened.
+    /// Everything: the profile of a singleton.
     pub const ALL: Self = Self(0xff);
 
-    /// Whether every bit of it is also one of `other`: whoever can be asked all that is in `other`
-    /// can use an instance that was opened with this.
+    /// Whether every bit is also set in `other`: a caller with the profile `other` can use an instance opened
+    /// with this one.
     pub const fn is_within(self, other: Self) -> bool {
         self.0 & !other.0 == 0
     }
 }
 
-/// What a caller wants.
+/// A request for an instance.
 #[derive(Clone, Debug)]
 pub struct Want {
-    /// Whose instance; of meaning to a stateful server only, where `None` is the same as `""`.
+    /// The affinity key; only stateful servers use it, and `None` equals `""`.
     pub key: Option<Box<str>>,
-    /// Whose instance it becomes for the rest of its life; `None` where anybody may have any. Of a
-    /// [`Cause::List`] it is whose instance will do as well as one that is nobody's.
+    /// The principal that will own the instance for the rest of its life; `None` if instances are shared. For
+    /// [`Cause::List`] it names an owner whose instance is as good as a shared one.
     pub owner: Option<Arc<str>>,
-    /// Whose share of the pool it comes out of.
+    /// The principal whose fair share of the pool it counts against.
     pub by: Arc<str>,
     /// What the caller can be asked.
     pub profile: Profile,
-    /// Whether it shares an instance with no other call.
+    /// Whether it must not share the instance with another call.
     pub is_alone: bool,
-    /// What for.
+    /// Why it is wanted.
     pub cause: Cause,
     /// How long the caller waits for a place.
     pub patience: Duration,
 }
 
 impl Want {
-    /// Whether what it is lent becomes its owner's. A look at the lists leaves nothing behind.
+    /// Whether the lease makes the caller the owner. Listing leaves no state behind, so it does not.
     pub(crate) fn owns(&self) -> bool {
         self.cause != Cause::List
     }
@@ -111,7 +111,7 @@ pub enum Cause {
     AlwaysOn,
     /// A subscription.
     Subscription,
-    /// A call that is made once more.
+    /// A retried call.
     Retry,
 }
 
@@ -119,27 +119,27 @@ pub enum Cause {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Why {
-    /// Nobody used it for long enough.
+    /// Unused for the idle time.
     Idle,
-    /// The last client has left.
+    /// The last client has disconnected.
     NoClients,
-    /// The session that it belonged to is over or was silent for too long.
+    /// Its session has ended or reached its TTL.
     SessionOver,
-    /// Its place was needed by one that can ask its callers other things.
+    /// Its place was needed for an instance with another profile.
     Profile,
-    /// Its place was needed by another principal.
+    /// Its place was needed for another principal.
     Owner,
     /// The catalog has changed.
     Reconfigured,
-    /// The pool was closed and nothing was in flight, or what was has finished.
+    /// The pool was closed, and no call was in flight or all have finished.
     Closed,
-    /// Calls were still in flight when the time for them was up.
+    /// The drain time ended with calls still in flight.
     Forced,
     /// It ended by itself.
     Ended,
-    /// It did not answer a probe.
+    /// It failed a health probe.
     Unwell,
-    /// Somebody said so.
+    /// The operator or the gateway ended it.
     Killed,
 }
 
@@ -148,69 +148,69 @@ pub enum Why {
 pub enum Event {
     /// An instance is being started.
     Starting {
-        /// Which.
+        /// The instance.
         id: u64,
-        /// What for.
+        /// Why.
         cause: Cause,
     },
-    /// It is ready.
+    /// The instance is ready.
     Started {
-        /// Which.
+        /// The instance.
         id: u64,
-        /// What for.
+        /// Why.
         cause: Cause,
         /// How long it took.
         took: Duration,
     },
-    /// It did not come up.
+    /// The start failed.
     StartFailed {
-        /// Which.
+        /// The instance.
         id: u64,
-        /// What for.
+        /// Why.
         cause: Cause,
         /// How long it took.
         took: Duration,
-        /// What was wrong.
+        /// The cause.
         failure: Failure,
     },
-    /// No start is tried before this time is over.
+    /// No start is tried before the pause is over.
     BackingOff {
         /// How many starts have failed in a row.
         attempt: u32,
-        /// How long.
+        /// How long the pause is.
         pause: Duration,
     },
-    /// No start is tried until somebody says `retry`.
+    /// No start is tried until an operator says `retry`.
     Suspended {
         /// How many starts have failed in a row.
         attempt: u32,
     },
     /// An instance is being stopped.
     Stopping {
-        /// Which.
+        /// The instance.
         id: u64,
         /// Why.
         why: Why,
-        /// More about it, if there is: what the probe said, how it ended.
+        /// Details, if any: the probe's error, or how the instance ended.
         detail: Option<String>,
     },
-    /// It is gone.
+    /// The instance is gone.
     Stopped {
-        /// Which.
+        /// The instance.
         id: u64,
         /// Why.
         why: Why,
         /// How long stopping took.
         took: Duration,
     },
-    /// A caller had to wait, and does not any more.
+    /// A caller has stopped waiting.
     Waited {
-        /// How long.
+        /// How long it waited.
         took: Duration,
         /// Whether it got an instance.
         served: bool,
     },
-    /// A caller was told no.
+    /// A caller was refused.
     Refused {
         /// The failure's reason.
         reason: &'static str,

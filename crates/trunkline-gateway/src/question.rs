@@ -1,4 +1,4 @@
-//! A question of a server → the same with its name in it, or a refusal where the catalog does not let it ask.
+//! Labels a server's question with the server's name, or refuses it where the catalog forbids it.
 
 use std::time::Duration;
 
@@ -13,8 +13,8 @@ use crate::catalog::plan::Questions;
 use crate::client_profile;
 use crate::pool::Profile;
 
-/// Lets a question through with the name of whoever asks, or says why not. People see one server, the
-/// gateway, and could not tell whom they answer.
+/// Admits a question and adds the asking server's name, or says why not. Users see one server, the gateway, and
+/// could not tell which server they answer.
 pub(crate) fn admit(
     server: &str,
     allowed: Questions,
@@ -31,7 +31,7 @@ pub(crate) fn admit(
     Ok(())
 }
 
-/// The same of what an answer asks for.
+/// The same for the questions in an `input_required` result.
 pub(crate) fn admit_all(
     server: &str,
     allowed: Questions,
@@ -53,7 +53,7 @@ pub(crate) fn admit_all(
     Ok(())
 }
 
-/// What is told to a server that its callers can be asked, without what it may not ask.
+/// The profile declared to a server, without the questions that it may not ask.
 pub(crate) fn offered(profile: Profile, allowed: Questions) -> Profile {
     let mut bits = profile.0;
     for (is_allowed, kind) in [
@@ -66,7 +66,7 @@ pub(crate) fn offered(profile: Profile, allowed: Questions) -> Profile {
     Profile(bits)
 }
 
-/// The same of the envelope of a request of the new era.
+/// The same for the envelope of a request of the stateless era.
 pub(crate) fn offered_in(envelope: Option<Json>, allowed: Questions) -> Option<Json> {
     let mut object = Object::parse(envelope.as_ref()?.get()).ok()?;
     let Some(able) = object.get(meta::CLIENT_CAPABILITIES) else { return envelope };
@@ -105,7 +105,7 @@ fn refusal(server: &str, method: Method) -> ErrorObject {
     ErrorObject::new(code::INVALID_REQUEST, message).with_data(data)
 }
 
-/// The same parameters or result, without the name of the server's task.
+/// The same parameters or result, without the id of the server's task.
 pub(crate) fn unrelated(mut object: Object) -> Object {
     if let Some(meta) = object.take("_meta") {
         match Object::parse(meta.get()) {
@@ -121,9 +121,9 @@ pub(crate) fn unrelated(mut object: Object) -> Object {
     object
 }
 
-/// How long a person may think.
+/// How long a user may take to answer.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(600);
-/// The time that a question to a person has.
+/// The deadlines of a question to a user.
 pub(crate) const THINKING: Timing = Timing { idle: PATIENCE, hard: PATIENCE };
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What one server asks and tells, outside its answers → whoever it is for.
+//! Routes the questions and notifications of one server to the caller they belong to.
 
 mod roots;
 mod task;
@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 use trunkline_proto::{Call, Change, HandlerEvent, PeerNotification};
+use trunkline_transport::conversation_handle::ConversationHandle;
 use trunkline_transport::handler::{Answer, Handler};
-use trunkline_transport::voice::ConversationHandle;
 use trunkline_wire::jsonrpc::{Object, Outcome};
 use trunkline_wire::method::Method;
 use trunkline_wire::model::LogMessage;
@@ -23,7 +23,7 @@ use crate::upstream_call::{OnLine, UpstreamCallContext, nobody};
 use crate::watcher::Watcher;
 use roots::Roots;
 
-/// Where the questions and notifications of one connection go.
+/// Routes the questions and notifications of one connection.
 pub(crate) struct QuestionRouter {
     this: Weak<Self>,
     id: u64,
@@ -32,39 +32,39 @@ pub(crate) struct QuestionRouter {
     questions: Questions,
     watcher: Weak<dyn Watcher>,
     lines: Mutex<Lines>,
-    /// Told when a call is over, or one more question is unclear.
+    /// Notified when a call ends, or when one more question is ambiguous.
     ended: Arc<Notify>,
-    /// Who waits to hear that a page was visited, by its name.
+    /// Who is notified when a URL elicitation completes, by its id.
     visits: Mutex<VecDeque<(String, ConversationHandle)>>,
 }
 
-/// Who may be meant by what does not say whom it means.
+/// The candidates for a message that names no call.
 #[derive(Default)]
 struct Lines {
     open: Vec<Arc<UpstreamCallContext>>,
-    /// Callers who gave a call up, and until when the server may still be at work on it.
+    /// Callers that cancelled a call, and until when the server may still work on it.
     left: Vec<(Arc<Caller>, Instant)>,
     served: Served,
     roots: Roots,
-    /// How many questions wait for it to become clear whom they are for.
+    /// How many ambiguous questions wait to be routed.
     unclear: usize,
 }
 
-/// Whom something is for that does not say so.
+/// The addressee of a message that names no call.
 enum Meant {
     Line(Arc<UpstreamCallContext>),
-    /// One of several whose calls are open.
+    /// One of several callers with calls in flight.
     OneOf,
     Nobody(&'static str),
 }
 
-/// Whose calls an instance has ever served. One that was answered may still be talked about.
+/// Whose calls an instance has served. The server may still refer to calls that were answered.
 #[derive(Default)]
 enum Served {
     #[default]
     Nobody,
     One(Arc<Caller>),
-    // Invariant: it never becomes anything else again.
+    // Invariant: this is final.
     Several,
 }
 
@@ -79,9 +79,9 @@ impl Served {
 }
 
 impl Lines {
-    /// The line of whoever is meant by what does not say so, if every call this instance has ever served
-    /// was of one caller, and nobody else's is open or was given up just now: the last that was opened of
-    /// those whose caller is there to hear it.
+    /// The call that a message without an address belongs to: the newest open call whose caller can hear it.
+    /// Only if every call that this instance ever served is one caller's, and no other caller has one open or
+    /// cancelled one just now.
     fn only(&mut self) -> Option<Arc<UpstreamCallContext>> {
         if matches!(self.served, Served::Several) {
             return None;
@@ -91,7 +91,7 @@ impl Lines {
         self.are_all_of(&last.caller).then_some(last)
     }
 
-    /// Whom a question is for.
+    /// The addressee of a question.
     fn meant(&mut self) -> Meant {
         match self.only() {
             Some(line) => Meant::Line(line),
@@ -103,7 +103,7 @@ impl Lines {
         }
     }
 
-    /// Whether nobody but this caller can be meant.
+    /// Whether only this caller can be meant.
     fn are_all_of(&mut self, caller: &Caller) -> bool {
         let now = Instant::now();
         self.left.retain(|(_, until)| *until > now);
@@ -132,7 +132,7 @@ impl QuestionRouter {
         })
     }
 
-    /// Opens a line for as long as the guard lives.
+    /// Registers a call as open for as long as the guard lives.
     pub(crate) fn open_line(self: &Arc<Self>, line: &Arc<UpstreamCallContext>) -> OpenLine {
         let mut lines = self.lock();
         lines.served.note(&line.caller);
@@ -142,7 +142,7 @@ impl QuestionRouter {
         OpenLine { switch: Arc::clone(self), line: Arc::clone(line), is_over: false }
     }
 
-    /// Somebody is to hear when a page was visited. The oldest are forgotten.
+    /// Remembers whom to notify when a URL elicitation completes. The oldest are evicted.
     pub(crate) fn will_complete(&self, id: String, voice: &ConversationHandle) {
         let mut visits = self.visits.lock().unwrap_or_else(PoisonError::into_inner);
         if visits.len() >= VISITS {
@@ -153,10 +153,10 @@ impl QuestionRouter {
 
     fn completed(&self, id: &str) {
         let mut visits = self.visits.lock().unwrap_or_else(PoisonError::into_inner);
-        // Whoever was given this name may hear it, and nobody else.
+        // Only the conversations that were given this id are notified.
         visits.retain(|(it, voice)| {
             if it == id {
-                // One whose queue is full has more to read than this.
+                // A full queue drops it: that client has more urgent messages to read.
                 let _ = voice.try_changed(Change::ElicitationComplete(it.clone()));
             }
             it != id
@@ -167,8 +167,8 @@ impl QuestionRouter {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whom a question is for, if that is beyond doubt: it says so itself (by the stream it came on), or
-    /// this instance has never served anybody else.
+    /// The addressee of a question, if it is certain: the stream it came on names the call, or this instance
+    /// has served only one caller.
     fn line_of(&self, call: &Call) -> Meant {
         match call.attached.get() {
             Some(OnLine(line)) => Meant::Line(Arc::clone(line)),
@@ -176,15 +176,15 @@ impl QuestionRouter {
         }
     }
 
-    /// From now on callers have instances of their own, where the catalog leaves that open.
+    /// From now on callers do not share instances, where the catalog leaves that open.
     fn asks_nobody(&self) {
         if let Some(watcher) = self.watcher.upgrade() {
             watcher.asks_nobody(&self.server);
         }
     }
 
-    /// Waits until it is clear whom a question is for: whoever's call ends meanwhile has not asked it. Not
-    /// when every call that is open may have asked: then none of them ends.
+    /// Waits until a question's addressee is certain: a call that ends meanwhile has not asked it. Gives up if
+    /// every open call may have asked, because then none of them ends.
     async fn becomes_clear(&self) -> Result<Arc<UpstreamCallContext>, &'static str> {
         let _unclear = Unclear::new(self);
         let began = Instant::now();
@@ -202,7 +202,7 @@ impl QuestionRouter {
             if began.elapsed() > CLEAR {
                 return Err(SHARED);
             }
-            // A call that was given up is nobody's after a while.
+            // A cancelled call stops being a candidate after a while.
             let _ = timeout(AGAIN, ended).await;
         }
     }
@@ -214,12 +214,12 @@ impl QuestionRouter {
         line.ask(method, params).await
     }
 
-    /// A log message that belongs to no call that listens. Whoever is meant hears it, if that is clear;
-    /// it is kept for the operator otherwise.
+    /// A log message that belongs to no listening call. It goes to the caller if only one can be meant, and
+    /// otherwise to the operator's log.
     fn logged(&self, message: LogMessage) {
         let only = {
             let mut lines = self.lock();
-            // With several open, it would be told in a call that it is not about.
+            // With several open calls, it could be reported in the wrong one.
             if lines.open.len() == 1 { lines.only() } else { None }
         };
         match (only, self.watcher.upgrade()) {
@@ -270,7 +270,7 @@ impl Handler for QuestionRouter {
 
     fn heard(&self, heard: PeerNotification, _: &ConversationHandle) {
         if heard.method == Method::Message {
-            // What is said on the stream of a request is about it, and nobody listens to that one.
+            // A message on a request's stream belongs to that request, which does not listen.
             if heard.ticket.is_none() {
                 heard.params.to().into_iter().for_each(|it| self.logged(it));
             }
@@ -286,7 +286,7 @@ impl Handler for QuestionRouter {
     }
 }
 
-/// A line while its call is open.
+/// Guard of an open call.
 pub(crate) struct OpenLine {
     switch: Arc<QuestionRouter>,
     line: Arc<UpstreamCallContext>,
@@ -294,7 +294,7 @@ pub(crate) struct OpenLine {
 }
 
 impl OpenLine {
-    /// Its call was answered: nothing more comes of it.
+    /// The call was answered: the server does nothing more for it.
     pub(crate) fn over(&mut self) {
         self.is_over = true;
     }
@@ -314,7 +314,7 @@ impl Drop for OpenLine {
     }
 }
 
-/// A question while it is unclear whom it is for.
+/// Guard of an ambiguous question.
 struct Unclear<'a>(&'a QuestionRouter);
 
 impl<'a> Unclear<'a> {
@@ -331,15 +331,15 @@ impl Drop for Unclear<'_> {
     }
 }
 
-/// Why a question reaches nobody that might be for one of several.
+/// Why an ambiguous question reaches nobody.
 const SHARED: &str = "Several callers have used this instance, and the question does not say which of \
                       them it is for. Write `sharing: isolated` for this server to have an instance for each.";
-/// How long a server may still ask on behalf of a call that was given up.
+/// How long a server may still ask on behalf of a cancelled call.
 const AFTERMATH: Duration = Duration::from_secs(10);
-/// How long a question waits for it to become clear whom it is for, and how often that is looked at.
+/// How long an ambiguous question waits, and how often it is checked.
 const CLEAR: Duration = Duration::from_secs(30);
 const AGAIN: Duration = Duration::from_secs(1);
-/// How many visited pages one instance can tell of.
+/// The number of URL elicitations one instance can track.
 const VISITS: usize = 256;
 
 #[cfg(test)]
@@ -364,7 +364,7 @@ mod tests {
         assert!(lines.left.is_empty());
     }
 
-    /// Somebody without a name, in a session or not.
+    /// An anonymous caller, with or without a session.
     fn anonymous(conversation: u64, has_session: bool) -> Arc<Caller> {
         let (name, id, peer) = (None, Arc::default(), Arc::default());
         let bearer = Default::default();
@@ -377,7 +377,7 @@ mod tests {
         UpstreamCallContext::new(caller, voice, key, Revision::LATEST, false, Arc::default(), None)
     }
 
-    /// Whether the last of these is taken to be meant, when the others were answered before.
+    /// Whether the last of these callers is the addressee after the others were answered.
     fn is_meant(callers: &[&Arc<Caller>]) -> bool {
         let switch =
             QuestionRouter::new(1, Arc::from("time"), Questions::default(), Weak::<Nothing>::new());

@@ -1,6 +1,6 @@
-//! What happens → the log of the process.
+//! Writes events to the process log.
 //!
-//! The targets are what people filter by: `trunkline::instance` (instances), `trunkline::call`,
+//! Operators filter by target: `trunkline::instance` (instances), `trunkline::call`,
 //! `trunkline::door`, `trunkline::catalog`, `trunkline::audit`, `trunkline::plugin`.
 
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use crate::policy::audit::FLOOD;
 use crate::pool::Event;
 
-/// An instance came or went.
+/// Logs an event of a pool.
 pub(crate) fn pool(server: &str, event: &Event) {
     match event {
         Event::Started { id, cause, took } => tracing::info!(
@@ -41,7 +41,7 @@ pub(crate) fn pool(server: &str, event: &Event) {
     }
 }
 
-/// A call that is over.
+/// A finished call.
 pub(crate) struct Done<'a, T> {
     pub(crate) server: Option<&'a str>,
     pub(crate) instance: Option<u64>,
@@ -49,14 +49,14 @@ pub(crate) struct Done<'a, T> {
     pub(crate) trace: T,
     pub(crate) method: &'a str,
     pub(crate) name: Option<&'a str>,
-    /// The word for what it came to, and whether its server is to blame for that.
+    /// The outcome word, and whether the server is to blame.
     pub(crate) outcome: &'a str,
     pub(crate) is_to_blame: bool,
     pub(crate) reason: Option<&'a str>,
     pub(crate) took: Duration,
 }
 
-/// A call is over. Those that a server is to blame for are seen without asking for all.
+/// Logs a finished call. Failures of servers are visible at the default level.
 pub(crate) fn call<T: Display>(done: &Done<'_, T>) {
     let Done { server, instance, principal, trace, method, name, outcome, reason, took, .. } = done;
     let ms = ms(*took);
@@ -72,8 +72,7 @@ pub(crate) fn call<T: Display>(done: &Done<'_, T>) {
     }
 }
 
-/// Who was not let in. However many come, there is one line for each status in ten seconds, with how many
-/// there were since the last.
+/// Refused requests, rate-limited: one log line per status in ten seconds, with the count since the last.
 #[derive(Default)]
 pub(crate) struct Refusals(Mutex<BTreeMap<u16, (Option<Instant>, u64)>>);
 
@@ -85,7 +84,7 @@ impl Refusals {
         }
     }
 
-    /// How many there were, if it is time to say so.
+    /// The count since the last line, if the next line is due.
     fn count(&self, status: u16, now: Instant) -> Option<u64> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (last, count) = all.entry(status).or_default();

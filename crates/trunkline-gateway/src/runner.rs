@@ -1,8 +1,8 @@
-//! What programs that install and run servers say on stderr → what is going on, in a word for callers.
+//! Turns the stderr of installers (npx, uvx, docker) into a short progress text for callers.
 //!
-//! Only what is recognised is told, and of that only the name of a package: stderr is the operator's.
+//! Only recognised lines are used, and of those only the package's name: stderr belongs to the operator.
 
-/// What a line says is being done, if it is one of a program that installs.
+/// What an installer's line reports, if it is one.
 pub(crate) fn doing(line: &str) -> Option<String> {
     let line = line.trim();
     // npm: "npm warn exec The following package was not found and will be installed: NAME"
@@ -30,7 +30,7 @@ fn installing(name: &str) -> String {
     format!("installing {}", quoted(name))
 }
 
-/// The first word of it, if it may be the name of a package.
+/// The first word in backticks, if it can be a package name; otherwise "a package".
 fn quoted(text: &str) -> String {
     let word = text.split_whitespace().next().unwrap_or_default().trim_matches(['\'', '"']);
     let is_name = |it: char| it.is_ascii_alphanumeric() || "@/._-+=:".contains(it);

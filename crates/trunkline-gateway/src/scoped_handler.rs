@@ -1,10 +1,10 @@
-//! A handler for the clients with one selector: their calls, their subscriptions, their coming and going.
+//! Serves all clients with one selector: their calls, subscriptions and connections.
 
 use std::sync::Arc;
 
 use trunkline_proto::{Attached, Call, PeerNotification};
+use trunkline_transport::conversation_handle::ConversationHandle;
 use trunkline_transport::handler::{Answer, Handler, Listening};
-use trunkline_transport::voice::ConversationHandle;
 use trunkline_wire::header::ParamHeaders;
 use trunkline_wire::json::Json;
 use trunkline_wire::method::Method;
@@ -13,7 +13,7 @@ use crate::caller::{Caller, principal};
 use crate::selector::ListenerInfo;
 use crate::state::{GatewayState, View};
 
-/// A handler for all clients with one selector.
+/// The handler of all clients with one selector.
 pub(crate) struct ScopedHandler {
     pub(crate) shared: Arc<GatewayState>,
     pub(crate) view: Arc<View>,
@@ -51,7 +51,7 @@ impl Handler for ScopedHandler {
     }
 }
 
-/// A client that is there.
+/// A connected client; dropping it removes the client from all registers.
 struct Joined {
     shared: Arc<GatewayState>,
     view: Arc<View>,

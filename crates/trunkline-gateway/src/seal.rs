@@ -1,5 +1,5 @@
-//! What clients carry for us: states of calls, cursors and names of tasks, sealed so that nobody but
-//! us reads them and nobody but their owner can use them.
+//! Sealed strings that clients carry: states of calls, cursors and task ids. Only the gateway can read them,
+//! and only their owner can use them.
 
 use std::time::{Duration, SystemTime};
 
@@ -7,15 +7,15 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use trunkline_auth::seal::Sealer;
 
-/// A state that travels with a call.
+/// A state that travels with a call (`requestState`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Sealed {
-    /// The call waits here under this name.
+    /// The name of a parked call.
     #[serde(rename = "p")]
     Parked(String),
-    /// The server keeps nothing; this is its own state.
+    /// The server's own state; the server keeps nothing.
     #[serde(rename = "r")]
-    /// With the instance that wrote it: another process may not be able to read it.
+    /// Also the instance that wrote it: another process may not be able to read it.
     Relayed(Option<String>, u64),
     /// The caller was asked to log in.
     #[serde(rename = "l")]
@@ -25,18 +25,18 @@ pub(crate) enum Sealed {
 /// A task at a server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SealedTask {
-    /// Which server.
+    /// The server.
     #[serde(rename = "s")]
     pub(crate) server: String,
-    /// Which instance began it.
+    /// The instance that began it.
     #[serde(rename = "i")]
     pub(crate) instance: u64,
-    /// Its name there.
+    /// The server's id of the task.
     #[serde(rename = "t")]
     pub(crate) task: String,
 }
 
-/// Seals and opens.
+/// Seals and opens strings.
 pub(crate) struct Seals(Sealer);
 
 impl Seals {
@@ -79,7 +79,7 @@ impl Seals {
     }
 }
 
-/// One kind of string is of no use as another.
+/// Domain separation: a string of one kind is invalid as another.
 fn context(kind: &str, owner: &str) -> String {
     format!("trunkline gateway\0{kind}\0{owner}")
 }

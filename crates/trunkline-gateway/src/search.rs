@@ -1,7 +1,7 @@
-//! The tools of an index and a few words → the tools that are meant, best first. Pure.
+//! Full-text search over tools: ranks the tools of an index for a query. Pure.
 //!
-//! BM25F: a word counts more the rarer it is and the more telling the place where it stands (name,
-//! title, argument names, description, in this order), and less in a long text than in a short one.
+//! BM25F: a word weighs more the rarer it is and the more telling its field (name, title, argument names,
+//! description, in this order), and less in a long text than in a short one.
 
 mod automatic;
 mod seen;
@@ -22,16 +22,16 @@ pub(crate) use automatic::{
 };
 pub(crate) use seen::Seen;
 
-/// The tools of an index, by their words.
+/// An inverted index of tools.
 #[derive(Debug, Default)]
 pub(crate) struct Search {
     names: Vec<Arc<str>>,
-    /// For each word, where it stands and how weighty it is there.
+    /// For each word, the tools it occurs in and its weight there.
     words: BTreeMap<Box<str>, Vec<(usize, f32)>>,
 }
 
 impl Search {
-    /// Reads all tools.
+    /// Indexes all tools.
     pub(crate) fn build(index: &Index) -> Self {
         let mut names = Vec::new();
         let mut counted = Vec::new();
@@ -62,15 +62,14 @@ impl Search {
         Self { names, words }
     }
 
-    /// How many bytes it takes, roughly.
+    /// The approximate size in bytes.
     pub(crate) fn bytes(&self) -> usize {
         let words = self.words.iter().map(|(word, at)| word.len() + EACH + at.len() * 16);
         words.sum::<usize>() + self.names.len() * 16
     }
 
-    /// The best tools for a query that `may_see` lets through, at most `limit`, with their scores.
-    /// Those that fit far worse than the best are not among them. A query without words finds the
-    /// first tools there are.
+    /// The best tools for a query that `may_see` admits, at most `limit`, with their scores. Tools that score
+    /// far below the best are left out. A query without words returns the first tools.
     pub(crate) fn find(
         &self,
         query: &str,
@@ -93,7 +92,7 @@ impl Search {
         }
         let visible = scores.into_iter().filter(|(at, _)| may_see(&self.names[*at]));
         let mut found: Vec<(usize, f32)> = visible.collect();
-        // Equal ones stay in the order of the list.
+        // Ties keep the order of the list.
         found.sort_by(|(a, one), (b, other)| {
             other.partial_cmp(one).unwrap_or(Ordering::Equal).then(a.cmp(b))
         });
@@ -102,8 +101,8 @@ impl Search {
         relevant.take(limit).map(|(at, score)| (score, self.names[at].clone())).collect()
     }
 
-    /// What one word of a query is worth to which tools. One that nobody uses may be the beginning of
-    /// one that somebody does (`repo`, `repository`), or the other way round.
+    /// The score of each tool for one word of the query. An unknown word may be a prefix of a known one
+    /// (`repo`, `repository`), or the other way round.
     fn score(&self, word: &str) -> Vec<(usize, f32)> {
         if let Some(places) = self.words.get(word) {
             return self.weigh(places, 1.0);
@@ -133,14 +132,14 @@ impl Search {
     }
 }
 
-/// What is read of a tool: name, title, arguments, description, descriptions of arguments, server.
+/// The fields of a tool: name, title, arguments, description, descriptions of arguments, server.
 struct Fields([String; FIELDS]);
 
 impl Fields {
     fn of(shown: &str, server: &str, tool: &Tool) -> Self {
         let mut fields = Self(Default::default());
         fields.add(0, &tool.name);
-        // What the catalog calls it counts as well; what stands on every tool of a server says little.
+        // The shown name counts as well, without the server's prefix, which says little.
         let bare = shown.strip_prefix(server).and_then(|rest| rest.strip_prefix('.'));
         let bare = bare.unwrap_or(shown);
         if bare != tool.name {
@@ -181,11 +180,11 @@ impl Fields {
 
 const FIELDS: usize = 6;
 const WEIGHTS: [f32; FIELDS] = [4.0, 3.0, 1.5, 1.0, 0.5, 0.4];
-/// How soon more of the same word stops counting, and how much the length of a text counts.
+/// BM25 parameters: term saturation and length normalisation.
 const K1: f32 = 1.2;
 const B: f32 = 0.75;
 const RELATED: f32 = 0.5;
-/// Tools with less than this part of the best score are not what was meant.
+/// Tools below this share of the best score are irrelevant.
 const RELEVANT: f32 = 0.3;
 const MAX_FIELD: usize = 4 << 10;
 const MAX_DEPTH: usize = 4;
@@ -193,7 +192,7 @@ const MAX_QUERY: usize = 64;
 const MIN_PREFIX: usize = 3;
 const MIN_STEM: usize = 4;
 const MAX_RELATED: usize = 64;
-/// What a word takes beside itself.
+/// The overhead of a word in bytes.
 const EACH: usize = 96;
 
 #[cfg(test)]

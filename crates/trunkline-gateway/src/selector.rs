@@ -7,19 +7,19 @@ use crate::catalog::plan::ServerPlan;
 /// Which servers a client chose.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Selector {
-    /// All that it may see.
+    /// All servers that it may see.
     #[default]
     All,
-    /// One, by its own names.
+    /// One server, under its own names.
     Server(String),
-    /// Those with one of these tags, and those without tags.
+    /// Servers with one of these tags, and those without tags.
     Tags(Vec<String>),
-    /// Those without tags.
+    /// Servers without tags.
     Untagged,
 }
 
 impl Selector {
-    /// Whether a server is among them.
+    /// Whether a server is selected.
     pub fn chooses(&self, plan: &ServerPlan) -> bool {
         match self {
             Self::All => true,
@@ -30,16 +30,16 @@ impl Selector {
     }
 }
 
-/// Whether one tag is in both; who has none goes with everything.
+/// Whether the lists share a tag; a server without tags matches everything.
 fn overlap(server: &[String], wanted: &[String]) -> bool {
     server.is_empty() || wanted.is_empty() || server.iter().any(|it| wanted.contains(it))
 }
 
-/// Where a listener sits.
+/// A listener's selector and identity.
 pub(crate) struct ListenerInfo {
     pub(crate) selector: Selector,
-    /// By what the client is told apart from others.
+    /// The principal's id.
     pub(crate) caller: Arc<str>,
-    /// What its conversation is called.
+    /// The id of its conversation.
     pub(crate) conversation: u64,
 }

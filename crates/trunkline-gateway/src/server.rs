@@ -1,4 +1,4 @@
-//! One server of the catalog: its instances, and what is known of its lists.
+//! One server of the catalog: its pool of instances and its lists.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
 
 use trunkline_proto::CallError;
-use trunkline_transport::voice::Request;
+use trunkline_transport::conversation_handle::Request;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Object;
 use trunkline_wire::revision::Era;
@@ -26,53 +26,53 @@ use crate::question;
 use crate::upstream::{Instance, Upstream};
 use crate::watcher::Watcher;
 
-/// On whose behalf a server is asked for something.
+/// On whose behalf the gateway asks a server.
 #[derive(Clone, Copy)]
 pub(crate) enum Who<'a> {
-    /// Somebody who calls.
+    /// A caller.
     Caller(&'a Caller),
-    /// Somebody of whom only the id is known.
+    /// A principal of which only the id is known.
     Principal(&'a str),
     /// The gateway itself.
     Nobody,
 }
 
-/// A server.
+/// A server of the catalog.
 pub(crate) struct Server {
     pub(crate) name: Arc<str>,
     plan: RwLock<Arc<ServerPlan>>,
     upstream: Arc<Upstream>,
     pub(crate) pool: Arc<Pool<Upstream>>,
     lists: RwLock<Option<Arc<Lists>>>,
-    /// One fetch at a time; whoever comes meanwhile waits for it.
+    /// Single-flight: one fetch at a time, and others wait for its result.
     fetching: tokio::sync::Mutex<()>,
-    /// Whether there is a change that nobody has fetched yet.
+    /// Whether a change was announced and not fetched yet.
     stale: AtomicBool,
-    /// What its instances announce.
+    /// The `list_changed` notifications of its instances.
     news: Mutex<News>,
-    /// Digests of what lesser clients are told, though the lists say otherwise.
+    /// Digests of definitions that less capable clients get, and that differ from the lists.
     variants: Mutex<BTreeSet<String>>,
-    /// When it last failed to say what it offers.
+    /// When a fetch of the lists last failed.
     failed: Mutex<Option<Instant>>,
-    /// What the program that runs it was last heard to do.
+    /// What the installing program (npx, uvx, docker) last reported on stderr.
     doing: Mutex<Option<Arc<str>>>,
-    /// How many clients it has been told of.
+    /// The number of clients that the pool was told of.
     clients: Mutex<usize>,
-    /// Whether it asked something without saying whom, and nobody could tell.
+    /// Whether it asked a question that could not be routed to a caller.
     asks: AtomicBool,
-    /// Whether it asked for roots by itself, and keeps them.
+    /// Whether it asked for roots by itself and keeps them.
     keeps_roots: AtomicBool,
 }
 
-/// What a server offers, and which of its instances said so.
+/// The lists of a server, and the instance they came from.
 pub(crate) struct Fetched {
     pub(crate) lists: Lists,
     pub(crate) from: Arc<Instance>,
     /// When it was asked.
     pub(crate) since: Epoch,
-    /// Whether it lists the same to everybody: it was opened for whoever can do everything, and is nobody's.
+    /// Whether it lists the same to every caller: it was opened with every capability and has no owner.
     pub(crate) is_for_all: bool,
-    /// Whether it was started to be asked, and for nothing else.
+    /// Whether the instance was started only for the lists.
     pub(crate) was_started: bool,
 }
 
@@ -107,19 +107,19 @@ impl Server {
         Arc::clone(&self.plan.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Takes another plan that the same processes can serve.
+    /// Takes a new plan that the running processes can serve.
     pub(crate) fn reconfigure(&self, plan: Arc<ServerPlan>) {
         *self.plan.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&plan);
         self.upstream.reconfigure(Arc::clone(&plan));
         self.pool.reconfigure(plan);
     }
 
-    /// What it offers, as far as it is known.
+    /// The lists, if known.
     pub(crate) fn lists(&self) -> Option<Arc<Lists>> {
         self.lists.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Takes lists over. Nobody sees them before `announce` is done.
+    /// Replaces the lists. No reader sees them before `announce` is done.
     pub(crate) fn set_lists(&self, lists: Arc<Lists>, announce: impl FnOnce()) {
         let mut kept = self.lists.write().unwrap_or_else(PoisonError::into_inner);
         announce();
@@ -134,9 +134,9 @@ impl Server {
         self.lists().map(|it| it.revision.era())
     }
 
-    /// The era of the connection that carries what a caller of an era asks for, once known: the caller's
-    /// own, if the server speaks it. In the old one it can ask, log and tell as it does to that caller
-    /// directly. One instance for everybody is of the newest.
+    /// The era of the connection for a caller of an era, once known: the caller's own, if the server speaks it.
+    /// In the stateful era the server can then ask, log and notify as it would do with that caller directly. A
+    /// singleton speaks the newest.
     pub(crate) fn era_for(&self, caller: Era) -> Option<Era> {
         let plan = self.plan();
         let speaks_old = || {
@@ -150,12 +150,12 @@ impl Server {
         }
     }
 
-    /// Notes that it did not say what it offers in time: nobody waits for that any more.
+    /// Records that it did not list in time: callers no longer wait for it.
     pub(crate) fn give_up(&self) {
         *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
     }
 
-    /// Whether it is time to ask it once more, while nobody waits. Says so once in a while.
+    /// Whether a retry in the background is due. Returns `true` once per interval.
     pub(crate) fn is_due(&self) -> bool {
         let is_wanted = self.lists().is_none() || self.stale.load(Ordering::Acquire);
         let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -166,7 +166,7 @@ impl Server {
         is_due
     }
 
-    /// Why it has not said what it offers, for callers.
+    /// Why its lists are unknown, for callers.
     pub(crate) fn why_unknown(&self) -> String {
         let status = self.pool.status();
         match (status.last_error, self.doing()) {
@@ -183,19 +183,19 @@ impl Server {
         }
     }
 
-    /// What the program that runs it says it does before the server is up.
+    /// What the installing program reports before the server is up.
     pub(crate) fn doing(&self) -> Option<Arc<str>> {
         self.doing.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Notes what a line of its stderr says about that.
+    /// Reads that from a line of stderr.
     pub(crate) fn wrote(&self, line: &str) {
         if let Some(doing) = crate::runner::doing(line) {
             *self.doing.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::from(doing));
         }
     }
 
-    /// Forgets that it did not.
+    /// Forgets that listing failed.
     pub(crate) fn try_again(&self) {
         *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
@@ -205,7 +205,7 @@ impl Server {
         failed.is_some()
     }
 
-    /// Has the pool know how many clients there are.
+    /// Tells the pool how many clients there are.
     pub(crate) fn has_clients(&self, count: usize) {
         let mut told = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         for _ in *told..count {
@@ -217,7 +217,7 @@ impl Server {
         *told = count;
     }
 
-    /// What it is asked for by somebody who can be asked this.
+    /// The want of a caller with this profile.
     pub(crate) fn want(
         &self,
         key: Option<Box<str>>,
@@ -226,7 +226,7 @@ impl Server {
         cause: Cause,
     ) -> Want {
         let (plan, era) = (self.plan(), self.era_for(able.era));
-        // A server of the new era learns with every request whom it serves.
+        // A server of the stateless era learns its caller from every request.
         let profile = match era {
             Some(Era::Stateless) => client_profile::ALL,
             _ => able.profile,
@@ -239,7 +239,8 @@ impl Server {
             Who::Principal(id) => Arc::from(id),
             Who::Nobody => Arc::default(),
         };
-        // Where it may ask without saying whom, only one of those who have no name and no session may be meant.
+        // If a server's questions cannot be routed, anonymous callers without a session must not share an
+        // instance: only one may be meant.
         let is_alone = self.asks.load(Ordering::Relaxed)
             && matches!(who, Who::Caller(it) if it.name.is_none() && !it.has_session)
             && owner.is_some()
@@ -247,19 +248,19 @@ impl Server {
         Want { key, owner, by, profile, is_alone, cause, patience: plan.timeouts.acquire }
     }
 
-    /// A place in an instance, by what is wanted as long as it is not known better.
+    /// Leases an instance. The want is computed again whenever more becomes known of the server.
     pub(crate) async fn lease(&self, want: impl Fn() -> Want) -> Result<Lease<Upstream>, Failure> {
         let wanted = want();
         let is_old = client_profile::is_old(wanted.profile);
         let lease = self.pool.lease(wanted).await?;
         if is_old && lease.instance().opened.revision.era() == Era::Stateless {
-            // It does not speak the old era, as is known now.
+            // The start showed that it does not speak the stateful era.
             self.pool.turned_out(lease.id(), &want());
         }
         Ok(lease)
     }
 
-    /// Whether principals of an era do not share its instances.
+    /// Whether callers of an era do not share its instances.
     pub(crate) fn keeps_apart(&self, caller: Era) -> bool {
         self.is_isolated(&self.plan(), self.era_for(caller))
     }
@@ -268,9 +269,9 @@ impl Server {
         match plan.sharing {
             _ if plan.per_user().is_some() => true,
             _ if plan.strategy == Strategy::Singleton => false,
-            Sharing::GatewayState => false,
+            Sharing::Shared => false,
             Sharing::Isolated => true,
-            // Whatever it may be: as long as nobody knows, it may be an old one.
+            // As long as the era is unknown, it may be the stateful one.
             Sharing::Auto => {
                 let is_program = matches!(plan.reach, Reach::Stdio { .. });
                 is_program && era != Some(Era::Stateless)
@@ -280,12 +281,12 @@ impl Server {
         }
     }
 
-    /// Whose an instance becomes that is lent. Callers without a name are one principal, and are told
-    /// apart by their sessions only if the catalog says so, or the server was seen to ask without saying
-    /// whom. Sessions that have roots are told apart at a server that keeps them.
+    /// The owner of an instance that is lent. Anonymous callers are one principal. Their sessions are kept
+    /// apart only if the catalog says so, or if the server asked a question that could not be routed. Sessions
+    /// with roots are kept apart at a server that keeps roots.
     fn owner(&self, who: Who<'_>, able: Profile) -> Arc<str> {
         match who {
-            // Whose login it is says all.
+            // The login alone decides.
             Who::Caller(caller) if self.plan().per_user().is_some() => Arc::clone(&caller.id),
             Who::Nobody if self.plan().per_user().is_some() => Arc::from(accounts::LISTER),
             Who::Caller(caller)
@@ -308,18 +309,18 @@ impl Server {
         self.asks.load(Ordering::Relaxed) || self.plan().sharing == Sharing::Isolated
     }
 
-    /// It asked something without saying whom, and nobody could tell: from now on nobody shares an
-    /// instance of it with another, where the catalog leaves that open.
+    /// It asked a question that could not be routed: from now on its callers do not share instances, where the
+    /// catalog leaves that open.
     pub(crate) fn has_asked(&self) {
         self.asks.store(true, Ordering::Relaxed);
     }
 
-    /// It asked for roots by itself, and keeps them.
+    /// It asked for roots by itself and keeps them.
     pub(crate) fn keeps_roots(&self) {
         self.keeps_roots.store(true, Ordering::Relaxed);
     }
 
-    /// A session has other roots now: whoever keeps them is told.
+    /// The roots of a session changed: tells the instances that keep them.
     pub(crate) fn has_other_roots(&self, session: u64) {
         if self.keeps_roots.load(Ordering::Relaxed) {
             for id in self.pool.status().instances.iter().map(|it| it.id) {
@@ -330,36 +331,35 @@ impl Server {
         }
     }
 
-    /// The process of an instance.
+    /// The process id of an instance.
     pub(crate) fn pid(&self, instance: u64) -> Option<u32> {
         self.upstream.pid(instance)
     }
 
-    /// What its instances announce.
+    /// The `list_changed` notifications of its instances.
     pub(crate) fn news(&self) -> MutexGuard<'_, News> {
         self.news.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes that its lists are out of date.
+    /// Marks its lists as stale.
     pub(crate) fn went_stale(&self) {
         self.stale.store(true, Ordering::Release);
     }
 
-    /// Whether whoever lists has to wait for it: nothing is known of it, or what is known is out of date
-    /// and it may be asked again.
+    /// Whether a list request has to wait for it: its lists are unknown, or stale and due for a refresh.
     pub(crate) fn is_unknown(&self) -> bool {
         !self.gave_up()
             && (self.lists().is_none()
                 || self.stale.load(Ordering::Acquire) && self.news().may_start(now()))
     }
 
-    /// Fetches what it offers, from an instance that runs or else, if it may, from one that is started for
-    /// it. Whoever comes while another fetches gets what that one found.
+    /// Fetches its lists from a running instance, or else, if allowed, from one started for it. Concurrent
+    /// callers share the result (single-flight).
     pub(crate) async fn fetch(&self, may_start: bool) -> Result<Option<Fetched>, Failure> {
         let before = self.lists();
         let _turn = self.fetching.lock().await;
         let is_stale = self.stale.swap(false, Ordering::AcqRel);
-        // Whoever comes next tries again.
+        // The next caller retries.
         let still = || {
             self.stale.fetch_or(is_stale, Ordering::AcqRel);
         };
@@ -392,7 +392,7 @@ impl Server {
         fetched.map(Some).inspect_err(|_| still())
     }
 
-    /// Fetches what one instance offers; nothing if it is gone.
+    /// Fetches the lists of one instance; `None` if it is gone.
     pub(crate) async fn fetch_at(&self, instance: u64) -> Result<Option<Fetched>, Failure> {
         let _turn = self.fetching.lock().await;
         let Some(lease) = self.pool.lease_on(instance) else { return Ok(None) };
@@ -416,8 +416,8 @@ impl Server {
         }
     }
 
-    /// As whom it is asked. What a server offers may depend on what its client can do: it is asked as one
-    /// that can do everything, so that the lists do not change with whoever happens to call.
+    /// The profile to list with. A server's lists may depend on its client's capabilities. The gateway lists
+    /// with all of them, so that the lists do not depend on who calls first.
     fn lists_as(&self) -> (Profile, Option<&'static str>) {
         let profile = question::offered(client_profile::ALL, self.plan().questions);
         let is_apart = self.keeps_apart(Era::Stateless);
@@ -425,13 +425,13 @@ impl Server {
         (client_profile::connected(profile, false), is_apart.then_some(nobody))
     }
 
-    /// An instance that was started for the lists alone is not needed any more.
+    /// Stops an instance that was started only for the lists.
     fn let_go(&self, instance: u64) {
         self.pool.forget(LISTER);
         self.pool.retire(instance);
     }
 
-    /// The same, but it may still say that its lists changed: many do that once they are up.
+    /// The same after a delay: many servers announce changed lists right after they start.
     pub(crate) fn let_go_later(self: &Arc<Self>, instance: &Instance) {
         if !instance.may_announce() {
             return self.let_go(instance.id);
@@ -445,7 +445,7 @@ impl Server {
         });
     }
 
-    /// One list of one instance, and nothing else.
+    /// Fetches one list of one instance.
     pub(crate) async fn list_of(
         &self,
         instance: &Instance,
@@ -458,7 +458,7 @@ impl Server {
         Ok(draft.finish())
     }
 
-    /// Those of these that are not what the lists say, and are no news.
+    /// The digests of these definitions that the lists lack and that are not known as variants.
     pub(crate) fn unlisted(&self, kind: Kind, offered: &[Offered]) -> BTreeSet<String> {
         let lists = self.lists();
         let known = lists.iter().flat_map(|it| Offered::of(it, kind));
@@ -468,7 +468,7 @@ impl Server {
         found.filter(|it| !known.contains(*it) && !variants.contains(*it)).cloned().collect()
     }
 
-    /// These are told to some clients, and nobody is shown them: they need no further look.
+    /// Remembers definitions that only some clients get, so that they cause no further refresh.
     pub(crate) fn knows_variants(&self, of: BTreeSet<String>) {
         let mut variants = self.variants.lock().unwrap_or_else(PoisonError::into_inner);
         if variants.len() + of.len() <= VARIANTS {
@@ -488,7 +488,7 @@ impl Server {
         for kind in Kind::ALL {
             match self.fetch_list(instance, &mut draft, kind).await {
                 Ok(()) => {}
-                // Many servers have resources and no templates, and say so with an error.
+                // Many servers have resources and no templates, and answer with an error.
                 Err(CallError::Peer(_) | CallError::Refused(_)) if kind == Kind::Templates => {}
                 Err(error) => {
                     let message = format!("`{}` did not say what it offers. {error}", self.name);
@@ -529,7 +529,7 @@ impl Server {
     }
 }
 
-/// By what a stateful server knows a caller again.
+/// The affinity key of a caller at a stateful server.
 pub(crate) fn key_of(plan: &ServerPlan, caller: &Caller, meta: Option<&Json>) -> Option<Box<str>> {
     if plan.strategy != Strategy::Stateful {
         return None;
@@ -540,28 +540,28 @@ pub(crate) fn key_of(plan: &ServerPlan, caller: &Caller, meta: Option<&Json>) ->
         Affinity::Meta(name) => {
             let meta = meta.and_then(|it| Object::parse(it.get()).ok());
             let value = meta.and_then(|it| it.get(name).map(|it| it.get().to_owned()));
-            // A key that a client makes up is its own: others cannot use it.
+            // A key that a client chooses is scoped to its principal.
             format!("m{}\0{}", caller.id, value.unwrap_or_default()).into()
         }
     })
 }
 
-/// By what a stateful server knows a session.
+/// The affinity key of a session.
 pub(crate) fn session_key(conversation: u64) -> Box<str> {
     format!("s{conversation}").into()
 }
 
-/// The time, also where a test has its own.
+/// The current time; tests can control it.
 pub(crate) fn now() -> Instant {
     tokio::time::Instant::now().into_std()
 }
 
 const VARIANTS: usize = 4096;
-/// How long an instance stays that was started for its lists and may announce that they changed.
+/// How long an instance stays that was started for its lists and may announce changes.
 const LINGER: Duration = Duration::from_secs(2);
-/// By what a stateful server knows us when we ask for its lists.
+/// The affinity key with which the gateway lists at a stateful server.
 const LISTER: &str = "\0lists";
-/// How long until a server that did not give its lists is asked again.
+/// How long until a failed fetch of the lists is retried.
 const PATIENCE: Duration = Duration::from_secs(10);
 const LIST: trunkline_proto::Timing =
     trunkline_proto::Timing { idle: Duration::from_secs(30), hard: Duration::from_secs(60) };

@@ -1,4 +1,4 @@
-//! A path → a Unix socket there that only its owner can reach, and that is gone when it is over.
+//! Listens on a Unix socket that only its owner can reach, and removes it at the end.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io;
@@ -8,22 +8,22 @@ use std::path::{Path, PathBuf};
 use tokio::net::{UnixListener, UnixStream};
 use trunkline_auth::tag::random_name;
 
-/// Ours while this lives.
+/// A socket that exists as long as this value.
 #[derive(Debug)]
 pub(crate) struct Socket {
     path: PathBuf,
-    /// Nobody else can have the path while it is locked.
+    /// No other process can take the path while it is locked.
     _lock: File,
 }
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        // If it is gone already, so much the better.
+        // It may be gone already.
         let _ = fs::remove_file(&self.path);
     }
 }
 
-/// Listens at a path. A socket that is there already is replaced if nobody answers at it.
+/// Listens at a path. An existing socket is replaced if nobody answers on it.
 pub(crate) async fn bind(path: &Path) -> io::Result<(UnixListener, Socket)> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -33,7 +33,7 @@ pub(crate) async fn bind(path: &Path) -> io::Result<(UnixListener, Socket)> {
     let failed = |what: &str, error: io::Error| {
         io::Error::new(error.kind(), format!("{what} `{shown}`: {error}."))
     };
-    // It could be made, but nobody could connect to it.
+    // A longer path could be bound, but no client could connect.
     std::os::unix::net::SocketAddr::from_pathname(path)
         .map_err(|error| failed("Nobody could connect to", error))?;
     DirBuilder::new()
@@ -64,10 +64,10 @@ pub(crate) async fn bind(path: &Path) -> io::Result<(UnixListener, Socket)> {
     Ok((listener, Socket { path: path.to_owned(), _lock: lock }))
 }
 
-/// Makes the socket where nobody else can go, and moves it to its place when its permissions are
-/// right: there is no moment at which others could reach it.
+/// Creates the socket in a private folder and moves it to its place once its permissions are right: at no
+/// moment can others reach it.
 fn placed(folder: &Path, path: &Path) -> io::Result<UnixListener> {
-    // Short: the path of a socket has about a hundred bytes.
+    // Short: a socket path is limited to about a hundred bytes.
     let private = folder.join(format!(".{}", &random_name()[..6]));
     DirBuilder::new().mode(0o700).create(&private)?;
     let made = private.join("s");
@@ -135,14 +135,14 @@ mod tests {
         let first = bind(&path).await.unwrap();
         let error = bind(&path).await.unwrap_err();
         assert!(error.to_string().starts_with("A gateway is running already at"), "{error}");
-        // As after a kill -9: the socket is there, the lock is not.
+        // As after `kill -9`: the socket exists, the lock does not.
         let (listener, socket) = first;
         drop(listener);
         drop(socket._lock.try_clone().unwrap());
         socket._lock.unlock().unwrap();
         let second = bind(&path).await.unwrap();
         assert!(UnixStream::connect(&path).await.is_ok());
-        // Somebody who knows of no lock answers there.
+        // A process that does not use the lock answers there.
         second.1._lock.unlock().unwrap();
         assert_eq!(bind(&path).await.unwrap_err().kind(), io::ErrorKind::AddrInUse);
         drop((socket, second));

@@ -1,5 +1,5 @@
-//! What all calls share: the plan in force, the servers it names, what they offer, and what is remembered between
-//! two calls.
+//! `GatewayState`: the plan in force, its servers and their lists, and what the gateway remembers between
+//! calls.
 
 mod account;
 mod instructions;
@@ -60,34 +60,34 @@ use crate::watcher::Logins;
 pub(crate) use view::View;
 pub(crate) use visibility::Visibility;
 
-/// What a gateway is given beside its plan.
+/// What a gateway needs beside its plan.
 #[derive(Clone)]
 pub struct Settings {
-    /// Where lists are kept between two runs.
+    /// Where lists are stored between two runs.
     pub store: Arc<dyn Store>,
-    /// The file that keeps what servers offered; `None` to pin nothing.
+    /// The file of the pins; `None` to pin nothing.
     pub pins: Option<std::path::PathBuf>,
-    /// Logins that were stored.
+    /// Stored logins of the operator.
     pub logins: Option<Logins>,
-    /// Where the logins of principals are kept (`auth.perUser`).
+    /// Where the logins of principals are stored (`auth.perUser`).
     pub accounts: Arc<dyn Vault>,
-    /// What clients may cost.
+    /// Bounds on what clients may cost.
     pub limits: Limits,
-    /// Where spans and numbers are sent, if anywhere.
+    /// Where spans and metrics are exported, if anywhere.
     pub otel: Option<OtelSettings>,
-    /// What lets sessions over HTTP outlive the process; `None` to have them end with it.
+    /// What lets HTTP sessions outlive the process; `None` ends them with it.
     pub lasting: Option<Arc<Lasting>>,
 }
 
-/// What all calls share.
+/// The state that all calls share.
 pub(crate) struct GatewayState {
     world: RwLock<Arc<ActivePlan>>,
-    /// Changes whenever a list or the plan does.
+    /// Incremented whenever a list or the plan changes.
     pub(crate) generation: AtomicU64,
     views: Mutex<HashMap<Selector, Weak<View>>>,
-    /// What views keep of lists.
+    /// How many bytes of lists each view holds.
     copies: Mutex<Copies<Selector>>,
-    /// How many clients are there, by what they chose.
+    /// The number of connected clients by selector.
     clients: Mutex<BTreeMap<Selector, usize>>,
     pub(crate) seals: Seals,
     pub(crate) lot: Arc<ParkedCalls>,
@@ -96,7 +96,7 @@ pub(crate) struct GatewayState {
     pub(crate) tasks: Arc<Registry>,
     pub(crate) listeners: Arc<Listeners<ListenerInfo>>,
     pub(crate) subscriptions: Subscriptions,
-    /// Which server named which URI to whom.
+    /// Which server named which URI to which caller.
     pub(crate) named: Named,
     approvals: Mutex<Approvals>,
     seen: Mutex<Seen>,
@@ -122,7 +122,7 @@ pub(crate) struct ActivePlan {
     pub(crate) plan: Arc<Plan>,
     pub(crate) servers: BTreeMap<String, Arc<Server>>,
     pub(crate) rules: Rules,
-    /// The tags that make a difference: others choose nothing.
+    /// The tags that some server has; any other tag selects nothing.
     pub(crate) tags: BTreeSet<String>,
     pub(crate) quota: Arc<Mutex<Quota>>,
     pub(crate) plugins: Arc<Pipeline>,
@@ -131,7 +131,7 @@ pub(crate) struct ActivePlan {
 }
 
 impl ActivePlan {
-    /// Counts a call against the rates; how long to wait if it is one too many.
+    /// Counts a call against the rate limits. Over the limit it returns how long to wait.
     pub(crate) fn take(&self, principal: &[String], target: &Target) -> Result<(), Duration> {
         if self.plan.gateway.rates.is_empty() {
             return Ok(());
@@ -146,14 +146,14 @@ impl ActivePlan {
     }
 }
 
-/// What to know of a server that is not there since its entry is not in order.
+/// Why a server is left out: its entry in the catalog has a fault.
 pub(crate) fn left_out(name: &str, why: &str) -> String {
     format!("`{name}` is left out until its entry is mended. {why}")
 }
 
 impl ActivePlan {
-    /// Why nothing is there by a name that begins with that of a server: it is left out, or has not said
-    /// what it offers. For whoever may know of it.
+    /// Why a name that starts with a server's name does not exist: the server is left out, or its lists are
+    /// unknown. `None` if the caller may not know of the server.
     pub(crate) fn why_not(&self, sight: &Visibility<'_>, shown: &str) -> Option<String> {
         let mut out = self.plan.out.iter().filter(|_| sight.is_open());
         if let Some((name, why)) = out.find(|(name, _)| is_of(shown, name)) {
@@ -163,7 +163,7 @@ impl ActivePlan {
         Some(format!("`{}` has not said yet what it offers. {}", server.name, server.why_unknown()))
     }
 
-    /// The server that a name begins with, if it has not said what it offers.
+    /// The server that a name starts with, if its lists are unknown.
     pub(crate) fn unknown(&self, shown: &str) -> Option<&Arc<Server>> {
         self.servers.values().find(|it| is_of(shown, &it.name) && it.lists().is_none())
     }
@@ -182,14 +182,14 @@ impl ActivePlan {
     }
 }
 
-/// Whether a name begins with that of a server.
+/// Whether a name starts with a server's name.
 fn is_of(shown: &str, server: &str) -> bool {
     let rest = shown.strip_prefix(server);
     rest.is_some_and(|it| !it.starts_with(|it: char| it.is_ascii_alphanumeric()))
 }
 
 impl GatewayState {
-    /// With nothing in force yet.
+    /// A state with an empty plan.
     pub(crate) fn new(settings: Settings, core: Arc<Config>, pins: Option<PinFile>) -> Arc<Self> {
         let cache = Cache::new(Arc::clone(&settings.store));
         let listeners = Arc::new(Listeners::default());
@@ -233,12 +233,12 @@ impl GatewayState {
         Arc::clone(&self.world.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Nothing is in force any more.
+    /// Replaces the plan with an empty one.
     pub(crate) fn clear(&self) {
         *self.world.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(ActivePlan::empty());
     }
 
-    /// Puts a world in force and lets go of what is not in it.
+    /// Puts a plan in force and drops what the new plan does not contain.
     pub(crate) fn enforce(&self, before: &ActivePlan, world: ActivePlan) {
         let world = Arc::new(world);
         *self.world.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&world);
@@ -261,7 +261,7 @@ impl GatewayState {
         self.bootstrap(&world);
     }
 
-    /// The view of those who chose this: one for all of them, for as long as somebody has it.
+    /// The view of a selector, shared by all clients that chose it for as long as one holds it.
     pub(crate) fn view(&self, selector: Selector) -> Arc<View> {
         let mut views = self.views.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(view) = views.get(&selector).and_then(Weak::upgrade) {
@@ -273,7 +273,7 @@ impl GatewayState {
         view
     }
 
-    /// A view keeps so many bytes of lists; others forget theirs if that is too much.
+    /// Records how many bytes of lists a view holds; evicts other views' copies beyond the bound.
     pub(crate) fn keeps(&self, view: &Selector, bytes: usize) {
         let views = self.views.lock().unwrap_or_else(PoisonError::into_inner);
         let there = |it: &Selector| views.get(it).and_then(Weak::upgrade);
@@ -310,7 +310,7 @@ impl GatewayState {
         Trace::new(self.trace.0, self.trace.1.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
-    /// Somebody was not let in.
+    /// Counts a client that was refused.
     pub(crate) fn refused(&self, status: u16) {
         self.metrics.refused(status);
         self.refusals.note(status);
@@ -319,7 +319,7 @@ impl GatewayState {
         }
     }
 
-    /// Remembers a call that is over.
+    /// Records a finished call.
     pub(crate) fn note(&self, world: &ActivePlan, trail: &CallRecord, outcome: Outcome) {
         let took = trail.began.elapsed();
         report::call(&trail.done(outcome, took));
@@ -343,7 +343,7 @@ impl GatewayState {
         }
     }
 
-    /// Looks at what goes up and down, which nobody counts.
+    /// Samples the gauges, which no event counts.
     pub(crate) fn look(&self) {
         let dropped = self.notices.dropped.load(Ordering::Relaxed);
         self.metrics.now(self.client_count(), self.lot.len(), dropped);
@@ -409,7 +409,7 @@ impl otel::Host for GatewayState {
     }
 }
 
-/// Tells the traces of one run from those of another.
+/// Distinguishes the trace ids of one run from those of another.
 fn seed() -> u64 {
     let name = trunkline_auth::tag::random_name();
     let digest = trunkline_auth::digest::sha256(name.as_bytes());

@@ -1,4 +1,4 @@
-//! Who wants to hear of which resource ⇄ what is subscribed to at the servers.
+//! Resource subscriptions: maps what clients subscribed to onto subscriptions at servers.
 
 mod keeper;
 
@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use trunkline_proto::{Change, PeerNotification};
-use trunkline_transport::voice::ConversationHandle;
+use trunkline_transport::conversation_handle::ConversationHandle;
 use trunkline_wire::method::Method;
 use trunkline_wire::model::SubscriptionFilter;
 use trunkline_wire::revision::Era;
@@ -24,7 +24,7 @@ use crate::server::Server;
 use crate::upstream::Instance;
 use keeper::{Spot, Subscriber};
 
-/// What subscriptions need of the gateway around them.
+/// What subscriptions need of the gateway.
 pub(crate) trait Host: Send + Sync + 'static {
     fn this(&self) -> Weak<dyn Host>;
 
@@ -35,22 +35,22 @@ pub(crate) trait Host: Send + Sync + 'static {
 
     fn audit(&self) -> Option<Arc<Audit>>;
 
-    /// Where a resource is that a caller may hear of, as far as that is known.
+    /// Where a resource is that a caller may hear of, if known.
     fn place(&self, selector: &Selector, caller: &Caller, uri: &str) -> Option<Place>;
 
-    /// Whether a resource may still be where it was: its server was replaced and has not said yet what it offers.
+    /// Whether a resource may still be where it was: its server was replaced and has not listed yet.
     fn is_still(&self, place: &Place, selector: &Selector, caller: &Caller) -> bool;
 
-    /// Whether all servers of a selector have said what they offer.
+    /// Whether the lists of all servers of a selector are known.
     fn is_complete(&self, selector: &Selector) -> bool;
 
-    /// Has them say it, for a while.
+    /// Asks those servers for their lists, for a limited time.
     fn complete(self: Arc<Self>, selector: Selector) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 
-    /// Tells the clients of these conversations of a change.
+    /// Notifies the clients of these conversations of a change.
     fn tell(&self, change: &Change, conversations: &HashSet<u64>);
 
-    /// An instance that is listened to said something.
+    /// An instance with a subscription sent a notification.
     fn heard(&self, server: &str, instance: u64, heard: PeerNotification);
 }
 
@@ -60,37 +60,37 @@ pub(crate) struct Subscriptions {
     state: Mutex<State>,
     /// Whether there are any.
     any: AtomicBool,
-    /// Told whenever something is wanted elsewhere than before.
+    /// Notified whenever a subscription moves.
     moved: watch::Sender<()>,
 }
 
 #[derive(Default)]
 struct State {
-    /// Whoever listens, by conversation.
+    /// The listening clients, by conversation.
     clients: HashMap<u64, Client>,
-    /// What is subscribed to at each server, and the task that sees to it. Those whose calls are served by
-    /// different instances have a task each.
+    /// The subscriptions at each server, and the task that keeps them. Clients whose calls go to different
+    /// instances have a task each.
     held: HashMap<Spot, Held>,
 }
 
-/// Somebody who listens, and what they want to hear of: URIs as they were shown.
+/// A listening client, and the URIs it subscribed to, as it knows them.
 struct Client {
     caller: Arc<Caller>,
     era: Era,
     selector: Selector,
     wanted: HashMap<String, Wish>,
-    /// Whether servers are being asked what they offer, to know which of them is meant.
+    /// Whether servers are being asked for their lists, to find out which one is meant.
     is_seeking: bool,
 }
 
 struct Wish {
-    /// Where it is; `None` while nobody is known to have it.
+    /// Where the resource is; `None` while no server is known to have it.
     place: Option<Place>,
-    /// Where that is subscribed to.
+    /// Where it is subscribed to.
     spot: Option<Spot>,
     /// Until when the client's calls wait for it.
     until: Instant,
-    /// Whether it lives in a request of its own, and the client's calls in others.
+    /// Whether it lives in a request of its own (`subscriptions/listen`), apart from the client's calls.
     is_apart: bool,
 }
 
@@ -102,15 +102,15 @@ pub(crate) struct Place {
 }
 
 struct Held {
-    /// A server that takes the place of this one is subscribed to anew.
+    /// If another server takes this one's place, it is subscribed to again.
     server: Weak<Server>,
     uris: watch::Sender<HashSet<Arc<str>>>,
-    /// Those that the server has agreed to.
+    /// The URIs that the server has acknowledged.
     in_place: watch::Receiver<HashSet<Arc<str>>>,
-    /// The instance that is kept for it; 0 while there is none.
+    /// The instance that is held for it; 0 for none.
     instance: Arc<AtomicU64>,
     task: AbortHandle,
-    /// Others that serve the same callers, as long as they run.
+    /// Further instances that serve the same callers, as long as they run.
     also: HashMap<u64, Also>,
 }
 
@@ -138,7 +138,7 @@ impl Drop for Held {
 }
 
 impl Subscriptions {
-    /// A client is there, and may say what it wants to hear of.
+    /// A client has connected and may subscribe.
     pub(crate) fn joined(&self, caller: Caller, selector: &Selector) {
         let conversation = caller.conversation;
         let (caller, selector) = (Arc::new(caller), selector.clone());
@@ -147,7 +147,7 @@ impl Subscriptions {
         self.lock().clients.insert(conversation, client);
     }
 
-    /// A client told us what it wants to hear of.
+    /// A client subscribed or unsubscribed.
     pub(crate) fn heard(
         &self,
         host: &dyn Host,
@@ -185,7 +185,7 @@ impl Subscriptions {
         }
     }
 
-    /// Notes who subscribes, and in which era.
+    /// Records who subscribes, and in which era.
     fn know(&self, conversation: u64, era: Era, heard: &PeerNotification) {
         if let (Some(peer), Some(client)) =
             (&heard.peer, self.lock().clients.get_mut(&conversation))
@@ -196,14 +196,14 @@ impl Subscriptions {
         }
     }
 
-    /// Whether anybody wants to hear of anything.
+    /// Whether there is any subscription.
     pub(crate) fn is_any(&self) -> bool {
         self.any.load(Ordering::Acquire)
     }
 
-    /// Waits a while until what a caller has just begun to want of a server is in place there: whoever
-    /// has subscribed and then calls does not miss what the call changes. Nobody waits for what others
-    /// want.
+    /// Waits a limited time until the caller's new subscriptions at a server are in place, so that a client
+    /// that subscribes and then calls does not miss what its call changes. Nobody waits for other callers'
+    /// subscriptions.
     pub(crate) async fn settled(&self, caller: &Caller, server: &str) {
         let mut moved = self.moved.subscribe();
         while let Some((until, in_place)) = self.pending(caller, server) {
@@ -221,8 +221,8 @@ impl Subscriptions {
         }
     }
 
-    /// Has what is wanted of a server by those whom an instance serves subscribed to in it too, and waits a
-    /// while until it is: what is changed in it, the instance that is kept for them does not know.
+    /// Subscribes at this instance too, for the callers that it serves, and waits a limited time until that is
+    /// in place: the instance that is held for them does not notice changes made in this one.
     pub(crate) async fn settled_at(
         &self,
         host: &dyn Host,
@@ -232,7 +232,7 @@ impl Subscriptions {
         let mut waits = Vec::new();
         for (spot, held) in &mut self.lock().held {
             let is_meant = spot.server == instance.server && spot.owner.as_ref() == owner;
-            // A stateful server has one for each key.
+            // A stateful server has one instance for each key.
             if !is_meant || spot.key.is_some() || held.is_kept(instance.id) {
                 continue;
             }
@@ -250,13 +250,13 @@ impl Subscriptions {
             }
         }
         for mut in_place in waits {
-            // It ends when the instance does, or will not have it.
+            // This fails when the instance ends or refuses the subscription.
             let settled = in_place.wait_for(|it| !it.is_empty());
             drop(tokio::time::timeout(SETTLED, settled).await);
         }
     }
 
-    /// What a caller's call at a server has to wait for, and until when.
+    /// The subscription that a caller's call at a server has to wait for, and until when.
     fn pending(&self, caller: &Caller, server: &str) -> Option<(Instant, Option<InPlace>)> {
         let now = Instant::now();
         let mut state = self.lock();
@@ -277,7 +277,7 @@ impl Subscriptions {
                         if !there.borrow().contains(&place.uri) {
                             return Some((wish.until, Some((Arc::clone(&place.uri), there))));
                         }
-                        // Once is enough: it may have to be put in place again much later.
+                        // Waiting once is enough: it may have to be put in place again much later.
                         wish.until = now;
                     }
                     _ => {}
@@ -287,7 +287,7 @@ impl Subscriptions {
         None
     }
 
-    /// A client is gone.
+    /// A client has disconnected.
     pub(crate) fn left(&self, host: &dyn Host, conversation: u64) {
         let client = self.lock().clients.remove(&conversation);
         if let Some(client) = client.filter(|it| !it.wanted.is_empty()) {
@@ -297,12 +297,12 @@ impl Subscriptions {
         }
     }
 
-    /// An instance says that a resource of its changed. Where principals share no instances, those hear it
-    /// whose instance it is.
+    /// An instance reports that a resource changed. Where instances are not shared, only the instance's owner
+    /// is notified.
     pub(crate) fn updated(&self, host: &dyn Host, server: &str, instance: u64, uri: &str) {
         let mut told: HashMap<String, HashSet<u64>> = HashMap::new();
         let state = self.lock();
-        // What is said in an instance of one principal, others do not hear.
+        // A notification from one principal's instance is not passed to others.
         let shared_at = |id: u64| {
             let mut open = state.held.iter().filter(|(it, _)| it.owner.is_none());
             open.any(|(spot, held)| *spot.server == *server && held.is_at(id))
@@ -319,7 +319,7 @@ impl Subscriptions {
                 if !wish.spot.as_ref().is_some_and(|it| is_at(it, instance)) {
                     continue;
                 }
-                // A part of what was subscribed to is told under its own name, as the server would.
+                // A sub-resource is reported under its own URI, as the server would do.
                 let shown = match *place.uri == *uri {
                     true => shown.clone(),
                     false if trunkline_proto::subscribe::covers(&place.uri, uri) => {
@@ -336,7 +336,7 @@ impl Subscriptions {
         }
     }
 
-    /// An instance takes the place of one that is gone: whatever was subscribed to there may have changed.
+    /// An instance replaces one that is gone: everything subscribed to there may have changed.
     pub(crate) fn all_updated(&self, host: &dyn Host, server: &str, instance: u64) {
         let uris: HashSet<Arc<str>> = {
             let state = self.lock();
@@ -348,7 +348,7 @@ impl Subscriptions {
         }
     }
 
-    /// The plan or a list is another: everything is where it is now, if it may be.
+    /// The plan or a list changed: moves every subscription to where its resource is now, if that is allowed.
     pub(crate) fn follow(&self, host: &dyn Host) {
         if !self.is_any() {
             return;
@@ -378,7 +378,7 @@ impl Subscriptions {
         self.seek(host, conversation);
     }
 
-    /// Finds out where what a client wants is now.
+    /// Resolves where a client's subscriptions are now.
     fn put(&self, host: &dyn Host, conversation: u64) {
         let found = {
             let state = self.lock();
@@ -387,7 +387,7 @@ impl Subscriptions {
             let wanted: Vec<_> = wanted.collect();
             (Arc::clone(&client.caller), client.selector.clone(), wanted)
         };
-        // Not under the lock: an index may have to be built.
+        // Outside the lock: an index may have to be built.
         let (caller, selector, wanted) = found;
         let places: Vec<_> = wanted
             .into_iter()
@@ -412,8 +412,8 @@ impl Subscriptions {
         note(host, &caller, moved);
     }
 
-    /// Has the servers say what they offer if it is not known which of them a client means, once at a
-    /// time for each client.
+    /// Asks the servers for their lists if it is unknown which one a client means; one search per client at a
+    /// time.
     fn seek(&self, host: &dyn Host, conversation: u64) {
         let selector = {
             let mut state = self.lock();
@@ -438,7 +438,7 @@ impl Subscriptions {
         });
     }
 
-    /// Changes what is wanted, and has the servers follow.
+    /// Changes what is wanted, and updates the subscriptions at servers.
     fn change(&self, host: &dyn Host, change: impl FnOnce(&mut State)) {
         let mut state = self.lock();
         change(&mut state);
@@ -505,7 +505,7 @@ impl Subscriptions {
 }
 
 impl State {
-    /// Where everything is that somebody wants, and who.
+    /// Where every wanted resource is, and who wants it.
     fn places(&self) -> impl Iterator<Item = (&Arc<Caller>, &Place)> {
         let wishes = self.clients.values().flat_map(|client| {
             client.wanted.values().map(|wish| (&client.caller, wish.place.as_ref()))
@@ -514,7 +514,7 @@ impl State {
     }
 }
 
-/// Has the audit know of subscriptions that are new (`true`) or over.
+/// Records in the audit which subscriptions began (`true`) or ended.
 fn note(host: &dyn Host, caller: &Caller, moved: Vec<(bool, Place)>) {
     let Some(audit) = host.audit() else { return };
     for (is_on, place) in moved {
@@ -525,7 +525,7 @@ fn note(host: &dyn Host, caller: &Caller, moved: Vec<(bool, Place)>) {
 /// A resource, and what is in place at its server.
 type InPlace = (Arc<str>, watch::Receiver<HashSet<Arc<str>>>);
 
-/// How many further instances are noted before those that are gone are forgotten.
+/// The number of further instances after which ended ones are purged.
 const ALSO: usize = 64;
 /// How long a call waits for a subscription.
 const SETTLED: Duration = Duration::from_secs(2);

@@ -1,4 +1,4 @@
-//! Calls that outlive their request: each task of a server is followed to its end, in its own generation.
+//! Tasks: calls that outlive their request. Follows each task of a server to its end, in its own generation.
 
 mod drive;
 mod entry;
@@ -20,7 +20,7 @@ pub(crate) use drive::{Drive, Ended, named};
 pub(crate) use entry::{End, Entry, Known, Taken};
 pub(crate) use registry::{Asker, Registry};
 
-/// A server told something of a task.
+/// A server sent a notification about a task.
 pub(crate) fn heard(registry: &Registry, instance: u64, heard: &PeerNotification) {
     let is_of_task = matches!(heard.method, Method::TasksStatus | Method::Tasks);
     if is_of_task && let Some(id) = heard.params.get("taskId").and_then(|it| it.to::<String>().ok())
@@ -29,7 +29,7 @@ pub(crate) fn heard(registry: &Registry, instance: u64, heard: &PeerNotification
     }
 }
 
-/// A server asks for a task. The question may come before the answer that made the task known.
+/// A server asks on behalf of a task. The question may arrive before the answer that names the task.
 pub(crate) fn question(
     registry: &Arc<Registry>,
     instance: u64,
@@ -46,7 +46,7 @@ pub(crate) fn question(
     })
 }
 
-/// Whether a result says that the tool failed.
+/// Whether a result reports a tool error.
 fn is_error(said: &Json) -> bool {
     Glance::at(said.get()).is_error
 }

@@ -1,8 +1,8 @@
-//! The name of a call in logs, in the audit and in traces.
+//! The trace id of a call in logs, in the audit and in spans.
 
 use std::fmt;
 
-/// A trace: half says which run of the gateway, half which call; or whatever the caller was in.
+/// A trace id: one half identifies the gateway's run, the other the call; or the caller's own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Trace(u128);
 
@@ -11,7 +11,7 @@ impl Trace {
         Self(u128::from(run) << 64 | u128::from(call))
     }
 
-    /// The trace of a `traceparent`.
+    /// The trace id of a `traceparent`.
     pub(crate) fn of(parent: &str) -> Option<Self> {
         let id = parent.split('-').nth(1).filter(|it| it.len() == 32)?;
         u128::from_str_radix(id, 16).ok().filter(|it| *it != 0).map(Self)

@@ -1,5 +1,5 @@
-//! A server of the catalog → an open connection to one instance of it: a process with its pipes, or
-//! a session at a URL.
+//! Turns a server of the catalog into an open connection to one instance: a process with its pipes, or a
+//! session at a URL.
 
 mod opening;
 
@@ -16,8 +16,8 @@ use trunkline_proto::client::Opened;
 use trunkline_proto::{CallError, Timing};
 use trunkline_transport::child::{Child, Exit, Stderr};
 use trunkline_transport::connection::Connection;
+use trunkline_transport::conversation_handle::{ConversationHandle, Request};
 use trunkline_transport::limits::Limits;
-use trunkline_transport::voice::{ConversationHandle, Request};
 use trunkline_wire::jsonrpc::Object;
 use trunkline_wire::method::Method;
 use trunkline_wire::model::{LogLevel, SubscriptionFilter};
@@ -35,14 +35,14 @@ use crate::upstream_call::UpstreamCallContext;
 use crate::watcher::Watcher;
 use opening::Opening;
 
-/// How instances of one server come to be.
+/// Starts and stops instances of one server.
 pub(crate) struct Upstream {
     plan: Mutex<Arc<ServerPlan>>,
     watcher: Weak<dyn Watcher>,
     redactor: Arc<Redactor>,
-    /// The processes that run, by the numbers of their instances.
+    /// The running processes by instance id.
     pids: Pids,
-    /// Whether it was asked to speak the old era and would not.
+    /// Whether the server refused to speak the stateful era.
     lacks_old: Arc<AtomicBool>,
 }
 
@@ -52,25 +52,25 @@ type Pids = Arc<Mutex<HashMap<u64, u32>>>;
 pub(crate) struct Instance {
     pub(crate) id: u64,
     pub(crate) server: Arc<str>,
-    /// With whose login it was opened, where each principal has its own.
+    /// The principal whose login the instance uses (`auth.perUser`).
     pub(crate) owner: Option<Arc<str>>,
     pub(crate) opened: Arc<Opened>,
     /// Which of its lists were compared with the pins.
     pub(crate) compared: ComparedLists,
-    /// When it could first be asked for them, and what they were when it last announced a change.
+    /// When the instance started, and what it listed when it last announced a change.
     began: Instant,
     told: Mutex<Option<Told>>,
     connection: Connection,
     switch: Arc<QuestionRouter>,
     process: Option<Process>,
-    /// Whether it knows the roots that it asks for as it starts; `None` where it cannot ask.
+    /// Set once the server knows the roots; `None` if the server cannot ask for them.
     has_roots: Option<OnceCell<()>>,
-    /// The log level that the server was set to, by its place in the list of levels; beyond them before.
+    /// The log level that the server was set to, as an index into the levels; `u8::MAX` before.
     level: AtomicU8,
     redactor: Arc<Redactor>,
 }
 
-/// The process of an instance, looked after by a task of its own.
+/// The process of an instance, owned by a task.
 struct Process {
     exit: watch::Receiver<Option<Exit>>,
     stderr: Stderr,
@@ -87,18 +87,18 @@ impl Upstream {
         Arc::new(Self { plan: Mutex::new(plan), watcher, redactor, pids, lacks_old })
     }
 
-    /// From the next start on, this is what is started.
+    /// Takes a new plan for the next start.
     pub(crate) fn reconfigure(&self, plan: Arc<ServerPlan>) {
         *self.plan.lock().unwrap_or_else(PoisonError::into_inner) = plan;
         self.lacks_old.store(false, Ordering::Relaxed);
     }
 
-    /// Whether it is known not to speak the old era.
+    /// Whether the server is known not to speak the stateful era.
     pub(crate) fn lacks_old(&self) -> bool {
         self.lacks_old.load(Ordering::Relaxed)
     }
 
-    /// The process of an instance.
+    /// The process id of an instance.
     pub(crate) fn pid(&self, instance: u64) -> Option<u32> {
         self.pids.lock().unwrap_or_else(PoisonError::into_inner).get(&instance).copied()
     }
@@ -170,7 +170,7 @@ impl Backend for Upstream {
 }
 
 impl Process {
-    /// Keeps the child until it ends or should.
+    /// Owns the child until it exits or has to stop.
     fn keep(mut child: Child, instance: u64, pids: Pids) -> Self {
         let stderr = child.stderr().clone();
         pids.lock().unwrap_or_else(PoisonError::into_inner).insert(instance, child.id());
@@ -179,7 +179,7 @@ impl Process {
         tokio::spawn(async move {
             let ended = tokio::select! {
                 exit = child.exited() => Some(exit),
-                // Also when the instance is dropped.
+                // This also fires when the instance is dropped.
                 _ = &mut stopped => None,
             };
             let exit = match ended {
@@ -194,7 +194,7 @@ impl Process {
 }
 
 impl Instance {
-    /// Notes what it lists now. Says which lists that changes, as [`Told::changes`] sees it.
+    /// Stores what the instance lists now. Returns the lists that changed, by [`Told::changes`].
     pub(crate) fn tells(&self, told: Told, known: Option<&Told>, unlisted: &[Kind]) -> Vec<Kind> {
         let mut last = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         let changes = told.changes(self.began.elapsed(), last.as_ref(), known, unlisted);
@@ -202,12 +202,12 @@ impl Instance {
         changes
     }
 
-    /// Whether it may say later that its lists changed.
+    /// Whether the instance may send `list_changed` notifications.
     pub(crate) fn may_announce(&self) -> bool {
         announced_by(&self.opened.capabilities) != SubscriptionFilter::new()
     }
 
-    /// Makes a call here on somebody's behalf.
+    /// Makes a call at this instance.
     pub(crate) fn call(
         &self,
         request: Request,
@@ -215,31 +215,31 @@ impl Instance {
         self.connection.call(request)
     }
 
-    /// Makes a call here once the server knows the roots of whoever calls: one that asks for them as it
-    /// starts would do its first call without.
+    /// Makes a call once the server knows the caller's roots. A server that asks for roots as it starts would
+    /// run its first call without them.
     pub(crate) async fn call_with_roots(
         self: Arc<Self>,
         request: Request,
     ) -> Result<trunkline_wire::json::Json, CallError> {
         if let Some(has_roots) = &self.has_roots {
-            // A caller that was asked for them and does not come back holds up nobody else for long.
+            // If the caller asked for roots never answers, other callers wait only this long.
             let _ = timeout(SETTLED, has_roots.get_or_init(|| self.settle())).await;
         }
         self.connection.call(request).await
     }
 
-    /// Whether a call has to wait for that.
+    /// Whether a call has to wait for the roots.
     pub(crate) fn lacks_roots(&self) -> bool {
         self.has_roots.as_ref().is_some_and(|it| !it.initialized())
     }
 
-    /// A server asks before it answers what comes after the handshake. Nothing says when it has made use of
-    /// the answer.
+    /// Servers send `roots/list` before they answer the first request after the handshake, so a probe's answer
+    /// shows that they asked. Nothing shows when they have used the answer.
     async fn settle(&self) {
         if self.switch.was_told_none() {
             self.roots_changed().await;
         }
-        // Whatever comes of it: it is about the order alone.
+        // The result does not matter: the probe only orders the messages.
         let _ = timeout(ROUND_TRIP, self.probe()).await;
         if self.switch.has_roots().await {
             let _ = timeout(ROUND_TRIP, self.probe()).await;
@@ -248,13 +248,13 @@ impl Instance {
         self.switch.settled();
     }
 
-    /// Has it ask for the roots again.
+    /// Makes the server ask for the roots again.
     async fn roots_changed(&self) {
-        let voice = self.connection.voice();
+        let voice = self.connection.handle();
         voice.notify(Method::RootsListChanged, Object::default()).await;
     }
 
-    /// A session has other roots now.
+    /// The roots of a session changed.
     pub(crate) fn has_other_roots(self: &Arc<Self>, session: u64) {
         if self.has_roots.is_some() && self.switch.keeps_roots_of(session) {
             let this = Arc::clone(self);
@@ -262,19 +262,19 @@ impl Instance {
         }
     }
 
-    /// Opens a line for as long as the guard lives.
+    /// Registers a call as open for as long as the guard lives.
     pub(crate) fn open_line(&self, line: &Arc<UpstreamCallContext>) -> OpenLine {
         self.switch.open_line(line)
     }
 
-    /// Somebody is to hear when a page was visited.
+    /// Remembers whom to notify when a URL elicitation completes.
     pub(crate) fn will_complete(&self, id: String, voice: &ConversationHandle) {
         self.switch.will_complete(id, voice);
     }
 
-    /// What the server has to be set to for a caller to hear what it wants to, if it logs less than that.
-    /// A session that has said nothing hears what the server decides, which is everything in the SDKs, unless
-    /// another one has set it to less.
+    /// The level that the server must be set to for this caller's logs, if it logs less now. A session that
+    /// never set a level gets what the server sends by default, which the SDKs make everything, unless another
+    /// session lowered the level.
     pub(crate) fn is_too_quiet(
         &self,
         level: Option<LogLevel>,
@@ -282,7 +282,7 @@ impl Instance {
     ) -> Option<LogLevel> {
         let set_to = self.level.load(Ordering::Relaxed);
         let wanted = match level {
-            // Others who share it may want to hear more than one who wants errors alone.
+            // Callers that share the instance may want more than errors.
             Some(level) => level.min(LogLevel::Info),
             None if has_session && set_to != u8::MAX => LogLevel::Debug,
             None => return None,
@@ -290,7 +290,7 @@ impl Instance {
         ((wanted as u8) < set_to).then_some(wanted)
     }
 
-    /// Has the server log as much as a caller wants to hear, if it would say less.
+    /// Raises the server's log level to what a caller wants.
     pub(crate) async fn hear(&self, level: LogLevel) {
         let is_old = self.opened.revision.era() == Era::Stateful;
         if !is_old || !self.opened.capabilities.logging {
@@ -301,26 +301,26 @@ impl Instance {
         }
         let mut params = Object::default();
         params.set("level", trunkline_wire::json::Json::of(&level));
-        // A server that does not take it says what it says.
+        // If the server rejects the level, it keeps its own.
         let _ = self.call(Request::new(Method::LoggingSetLevel, params)).await;
     }
 
-    /// The last words of its process.
+    /// The last lines of the process's stderr.
     pub(crate) fn stderr(&self) -> Vec<String> {
         self.process.as_ref().map(|it| redacted(&self.redactor, &it.stderr)).unwrap_or_default()
     }
 
-    /// Ready when it is over with it.
+    /// Completes when the instance has ended.
     pub(crate) fn ended(&self) -> impl Future<Output = ()> + Send + 'static + use<> {
         self.connection.ended()
     }
 
-    /// Whether no call can be made here any more.
+    /// Whether the connection is closed.
     pub(crate) fn is_over(&self) -> bool {
         self.connection.is_closed()
     }
 
-    /// What is known of its end, once the connection is over.
+    /// Why the instance ended; waits for the end of the connection.
     pub(crate) async fn gone(&self) -> Failure {
         let mut failure = Failure::new(
             Reason::InstanceEnded,
@@ -340,28 +340,28 @@ impl Instance {
     }
 
     async fn stop(&self) {
-        self.connection.voice().close();
+        self.connection.handle().close();
         let Some(process) = &self.process else { return };
         drop(process.stop.lock().unwrap_or_else(PoisonError::into_inner).take());
         let mut exit = process.exit.clone();
         let _ = exit.wait_for(Option::is_some).await;
     }
 
-    /// Whether it answers. What is asked depends on what its revision has.
+    /// Health probe: a request that the server's revision has.
     async fn probe(&self) -> Result<(), String> {
         let request = match self.opened.revision.era() {
             Era::Stateful => Request::new(Method::Ping, Object::default()),
             Era::Stateless => Request::new(Method::ServerDiscover, Object::default()),
         };
         match self.call(request).await {
-            // Whoever refuses has heard.
+            // A refusal is an answer too.
             Ok(_) | Err(CallError::Peer(_) | CallError::Refused(_)) => Ok(()),
             Err(error) => Err(error.to_string()),
         }
     }
 }
 
-/// The last words of a process, without secrets.
+/// The last lines of stderr, redacted.
 fn redacted(redactor: &Redactor, stderr: &Stderr) -> Vec<String> {
     stderr.lines().iter().map(|it| redactor.redact(it).into_owned()).collect()
 }
@@ -377,19 +377,19 @@ fn limits(plan: &ServerPlan) -> Limits {
         .requests(plan.max_concurrent.max(64))
 }
 
-/// How long calls at a server may take.
+/// The deadlines of calls at a server.
 pub(crate) fn timing(plan: &ServerPlan) -> Timing {
     Timing { idle: plan.timeouts.call, hard: plan.timeouts.hard }
 }
 
-/// How long a connection to a server over HTTP is kept. Node and uvicorn close theirs after 5 s, and a call
-/// that is written just then may have been read or not.
+/// Keep-alive of idle HTTP connections. Node and uvicorn close theirs after 5 s, and a call written at that
+/// moment may or may not have been read.
 const IDLE_CONNECTION: Duration = Duration::from_secs(4);
-/// How long a server may take to show that it has read what it was sent.
+/// How long a server may take to prove that it has read a message.
 const ROUND_TRIP: Duration = Duration::from_secs(2);
-/// How long a call waits for the roots that another was asked for.
+/// How long a call waits for the roots that another caller was asked for.
 const SETTLED: Duration = Duration::from_secs(5);
-/// How long a server has to make use of the roots that it was told.
+/// How long a server gets to use new roots.
 const DIGESTION: Duration = Duration::from_millis(20);
-/// How long the last words of a process are waited for.
+/// How long to wait for the rest of a process's stderr.
 const LAST_WORDS: Duration = Duration::from_millis(500);

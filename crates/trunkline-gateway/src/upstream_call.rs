@@ -1,4 +1,4 @@
-//! One call through an instance: who made it, and what the server asks or says meanwhile.
+//! One call in flight at an instance: its caller, and what the server asks and sends meanwhile.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -10,7 +10,7 @@ use trunkline_auth::tag::random_name;
 use trunkline_proto::input_required::missing_capability;
 use trunkline_proto::{CallKey, HandlerEvent, PeerNotification};
 use trunkline_transport::budget::{Budget, Held};
-use trunkline_transport::voice::{ConversationHandle, Listener, Request};
+use trunkline_transport::conversation_handle::{ConversationHandle, Listener, Request};
 use trunkline_wire::era::carry;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Object, Outcome};
@@ -21,21 +21,21 @@ use trunkline_wire::revision::{Era, Revision};
 use crate::caller::Caller;
 use crate::policy::plugins::{CallView, Pipeline, Rejected};
 
-/// A call that is open at a server. It is attached to the request, so that what the server asks
-/// while it works on it comes back here.
+/// The context of a call in flight. It is attached to the request, so that questions the server asks during the
+/// call are routed here.
 pub(crate) struct UpstreamCallContext {
     pub(crate) caller: Arc<Caller>,
-    /// The conversation with the caller, and the call in it.
+    /// The conversation with the caller, and the key of the call in it.
     pub(crate) voice: ConversationHandle,
     pub(crate) key: CallKey,
     pub(crate) revision: Revision,
-    /// Whether what is said about the call itself is heard by whoever follows it.
+    /// Whether the call listens for progress and logs.
     pub(crate) listens: bool,
-    /// What waits to be passed on.
+    /// Events waiting to be passed on.
     waiting: Mutex<Waiting>,
-    /// How many questions the caller is being asked, where that does not end the call.
+    /// The number of questions in flight to the caller that do not end the call.
     asking: AtomicUsize,
-    /// Whether the caller left to find answers: what it is asked now, it hears when it comes back.
+    /// Whether the call is parked: the caller gets new questions when it resumes.
     is_parked: AtomicBool,
     notices: Arc<Notices>,
     guard: Option<Guard>,
@@ -56,28 +56,28 @@ pub(crate) struct Guard {
 }
 
 impl Guard {
-    /// The question as plugins leave it.
+    /// The question as the plugins leave it.
     pub(crate) async fn question(&self, asked: InputRequest) -> Result<InputRequest, ErrorObject> {
         Box::pin(self.plugins.question(&self.view, asked)).await.map_err(|it| rejection(&it))
     }
 
-    /// The answer as plugins leave it.
+    /// The answer as the plugins leave it.
     pub(crate) async fn answer(&self, answer: Json) -> Outcome {
         Box::pin(self.plugins.answers(&self.view, answer)).await.map_err(|it| rejection(&it))
     }
 }
 
-/// What a server is told of a question that a plugin refused.
+/// The error for a server whose question a plugin refused.
 fn rejection(rejected: &Rejected) -> ErrorObject {
     ErrorObject::internal("rejected", rejected.to_string())
 }
 
-/// What waits to be said to all callers: so many bytes in all, and a share of them for each principal.
+/// The memory budget of events waiting for all callers, with a share for each principal.
 pub(crate) struct Notices {
     bytes: Budget,
-    /// The same of what is asked.
+    /// The same budget for questions.
     asked: Budget,
-    /// What was not said because too much waited already.
+    /// The number of events dropped because the budget was used up.
     pub(crate) dropped: AtomicU64,
 }
 
@@ -88,11 +88,11 @@ impl Default for Notices {
     }
 }
 
-/// A question of a server that its caller has to answer with the next request.
+/// A question that the caller answers with its next request.
 pub(crate) struct Question {
     pub(crate) request: InputRequest,
     pub(crate) tell: oneshot::Sender<Outcome>,
-    /// What it takes of the memory, as long as it is not answered.
+    /// The memory it takes until it is answered.
     _held: Held,
 }
 
@@ -123,14 +123,14 @@ impl UpstreamCallContext {
         })
     }
 
-    /// Has the caller asked. In the old era that is a request; in the new one the call ends with the
-    /// question, and the answer comes with the next.
+    /// Asks the caller. In the stateful era that is a request; in the stateless era the call ends with the
+    /// question, and the answer arrives with the next request.
     pub(crate) async fn ask(self: Arc<Self>, method: Method, params: Object) -> Outcome {
         let params = params.to_json();
         let question = InputRequest::read(method.name(), Some(&params)).map_err(|error| {
             ErrorObject::invalid_params(format!("The question cannot be read: {error}."))
         })?;
-        // Twice: as it came, and as it is asked.
+        // Twice: as received, and as sent.
         let held = self.notices.asked.take(&self.caller.id, 2 * params.get().len() + EACH);
         let held = held.map_err(|_| {
             let message = "Too many bytes of questions wait for answers of this caller already.";
@@ -140,7 +140,7 @@ impl UpstreamCallContext {
         if let (InputRequest::Elicit(ElicitParams::Url(url)), Era::Stateful) =
             (&mut question, self.revision.era())
         {
-            // The new era has no names for these; the old one wants one.
+            // The stateless era has no elicitation ids; the stateful era requires one.
             url.elicitation_id.get_or_insert_with(random_name);
         }
         let question = carry::question(question, self.revision).map_err(|unfit| {
@@ -166,7 +166,7 @@ impl UpstreamCallContext {
                 }
             }
             Era::Stateless => {
-                // An instance that many share was told that everything can be asked.
+                // A shared instance was told that its client supports every kind of question.
                 if let Some(missing) = missing_capability(&question, self.caller.able()) {
                     return Err(missing);
                 }
@@ -187,7 +187,7 @@ impl UpstreamCallContext {
         }
     }
 
-    /// Has something said to the caller, unless too much waits already.
+    /// Queues an event for the caller; drops it if the budget is used up.
     pub(crate) fn say(&self, what: HandlerEvent) {
         let held = self.notices.bytes.take(&self.caller.id, size(&what));
         let mut waiting = self.lock();
@@ -197,12 +197,12 @@ impl UpstreamCallContext {
                 drop(waiting);
                 self.news.notify_one();
             }
-            // A notification may be lost; an answer never is.
+            // Notifications may be dropped; answers never are.
             _ => drop(self.notices.dropped.fetch_add(1, Ordering::Relaxed)),
         }
     }
 
-    /// What is to be said next. It counts as waiting until what comes with it is dropped.
+    /// The next event. It counts against the budget until the guard is dropped.
     pub(crate) fn next_said(&self) -> Option<(HandlerEvent, Held)> {
         self.lock().said.pop_front()
     }
@@ -211,12 +211,12 @@ impl UpstreamCallContext {
         self.lock().questions.drain(..).collect()
     }
 
-    /// Whether it goes on when its caller has answered.
+    /// Whether the call waits for the caller's answer.
     pub(crate) fn is_asking(&self) -> bool {
         self.asking.load(Ordering::Relaxed) > 0
     }
 
-    /// The caller left to find answers, or came back.
+    /// The call was parked or resumed.
     pub(crate) fn park(&self, is_parked: bool) {
         self.is_parked.store(is_parked, Ordering::Relaxed);
     }
@@ -230,7 +230,7 @@ impl UpstreamCallContext {
     }
 }
 
-/// A question that the caller is being asked.
+/// Guard of a question in flight to the caller.
 struct Asking<'a>(&'a UpstreamCallContext);
 
 impl<'a> Asking<'a> {
@@ -265,7 +265,7 @@ impl std::fmt::Debug for UpstreamCallContext {
     }
 }
 
-/// How much of the memory what is said takes, roughly.
+/// The approximate size of an event in memory.
 fn size(what: &HandlerEvent) -> usize {
     let text = match what {
         HandlerEvent::Progress(it) => it.message.as_ref().map_or(0, String::len),
@@ -275,7 +275,7 @@ fn size(what: &HandlerEvent) -> usize {
     text + EACH
 }
 
-/// What a server is told when its question was not answered.
+/// The error for a server whose question was not answered.
 fn refused(error: trunkline_proto::CallError) -> ErrorObject {
     use trunkline_proto::CallError;
     match error {
@@ -284,36 +284,36 @@ fn refused(error: trunkline_proto::CallError) -> ErrorObject {
     }
 }
 
-/// What is attached to a request at a server: the line it is made for.
+/// Attached to a request at a server: the call it belongs to.
 pub(crate) struct OnLine(pub(crate) Arc<UpstreamCallContext>);
 
-/// Answers the questions of a task: the caller who waits for it, or whoever asks how it stands.
+/// Answers the questions of a task: the caller that waits for the task, or the client that polls it.
 pub(crate) trait Answers: Send + Sync {
     fn ask(&self, method: Method, params: Object) -> Answering;
 }
 
-/// An answer, once there is one.
+/// A future answer.
 pub(crate) type Answering = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 
-/// What is attached to `tasks/result` at a server: questions on its stream are the task's.
+/// Attached to `tasks/result` at a server: questions on its stream belong to the task.
 pub(crate) struct OnTask(pub(crate) Arc<dyn Answers>);
 
-/// An answer that stands for none, where nobody can be asked.
+/// The answer where nobody can be asked.
 pub(crate) fn nobody(why: &str) -> Outcome {
     Err(ErrorObject::internal("nobody_to_ask", why))
 }
 
-/// The roots of whoever has none.
+/// The roots of a caller that has none.
 pub(crate) fn no_roots() -> Json {
     Json::parse(r#"{"roots":[]}"#).expect("this is JSON")
 }
 
 const QUESTIONS: usize = 64;
 const SAYINGS: usize = 1024;
-/// How many bytes may wait to be said to all callers, and to one principal; the same to be asked.
+/// The bytes of waiting events for all callers, and for one principal; the same for questions.
 const ALL_BYTES: usize = 32 << 20;
 const OWN_BYTES: usize = 8 << 20;
-/// What anything takes that waits.
+/// The overhead of one waiting event.
 const EACH: usize = 128;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What happens at a server beside its answers, told to whoever runs it.
+//! What servers send beside their answers, as the gateway observes it.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -14,38 +14,38 @@ use trunkline_wire::revision::Era;
 use crate::accounts::Account;
 use crate::catalog::plan::ServerPlan;
 
-/// Finds a login that was stored for a URL.
+/// Finds a stored login for a URL.
 pub type Logins = Arc<dyn Fn(&str) -> Found + Send + Sync>;
 
 /// A login, once it is found.
 pub type Found = Pin<Box<dyn Future<Output = Option<Arc<dyn Credentials>>> + Send>>;
 
-/// What happens at a server beside its answers.
+/// Observes what servers send beside their answers.
 pub(crate) trait Watcher: Send + Sync + 'static {
-    /// A server told that something of it changed.
+    /// A server announced a change.
     fn changed(&self, server: &str, instance: u64, heard: PeerNotification);
 
-    /// A server asks for a task of its own.
+    /// A server asks on behalf of a task.
     fn question(&self, instance: u64, task: String, method: Method, params: Object) -> Answer;
 
-    /// A server asks something and does not say whom, where several may be meant.
+    /// A server's question names no call, and several callers may be meant.
     fn asks_nobody(&self, server: &str);
 
-    /// A server asks for roots by itself, and will keep them.
+    /// A server asks for roots outside a call, and will keep them.
     fn asks_for_roots(&self, server: &str);
 
-    /// A server logged something that cannot be told to whoever it is about.
+    /// A server logged a message that cannot be routed to a caller.
     fn logged(&self, server: &str, instance: u64, message: &LogMessage);
 
     /// A line of a server's stderr.
     fn line(&self, server: &str, instance: u64, line: &str);
 
-    /// Which era a server was found to speak last time.
+    /// The era that a server spoke last time.
     fn known_era(&self, server: &str) -> Option<Era>;
 
-    /// A login that was stored for a URL.
+    /// The stored login for a URL.
     fn login(&self, url: &str) -> Option<Found>;
 
-    /// The login of a principal at a server; of the first that has one, if it is nobody's in particular.
+    /// A principal's login at a server; the first known one if `owner` is `None`.
     fn account(&self, plan: &ServerPlan, owner: Option<&str>) -> Option<Arc<Account>>;
 }

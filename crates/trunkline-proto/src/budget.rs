@@ -1,37 +1,37 @@
-//! Who holds how much of something that all share → whether one more piece may be taken.
+//! Shares of a common resource → whether one more piece may be taken.
 //!
-//! Two bounds: one for all principals together, and one for each of them, so that no principal can use
-//! up what the others need. Anonymous callers are one principal, the empty name.
+//! Two bounds: one for all principals together, and one for each, so that no principal starves the
+//! others. Anonymous callers are one principal, the empty name.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What is held, by whom. The unit is the owner's: bytes, calls, sessions.
+/// Who holds how much. The owner chooses the unit: bytes, calls, sessions.
 #[derive(Debug)]
 pub struct Ledger {
     total: usize,
     share: usize,
     used: usize,
-    // Invariant: holds no zero, so it has at most as many entries as there are pieces held.
+    // Invariant: holds no zero, so it has at most as many entries as pieces are held.
     held: HashMap<Arc<str>, usize>,
 }
 
 /// Which bound a piece would exceed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Over {
-    /// What one principal may hold: its own doing.
+    /// The bound of one principal: its own fault.
     Share,
-    /// What all may hold together: try again later.
+    /// The bound of all together: try again later.
     Total,
 }
 
 impl Ledger {
-    /// An empty ledger: at most `total` in all, at most `share` of it for each principal.
+    /// An empty ledger: at most `total` in all, at most `share` for each principal.
     pub fn new(total: usize, share: usize) -> Self {
         Self { total, share: share.min(total), used: 0, held: HashMap::new() }
     }
 
-    /// Takes a piece, or nothing of it.
+    /// Takes a piece, all or nothing.
     pub fn take(&mut self, who: &Arc<str>, amount: usize) -> Result<(), Over> {
         if amount == 0 {
             return Ok(());
@@ -41,7 +41,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Takes a piece whether it fits or not: it is there, and the next one will not fit.
+    /// Takes a piece even if it does not fit; the next one will not.
     pub fn owe(&mut self, who: &Arc<str>, amount: usize) {
         if amount == 0 {
             return;
@@ -53,7 +53,7 @@ impl Ledger {
         }
     }
 
-    /// Whether a piece could be taken now. Nothing is.
+    /// Whether a piece would fit now. Takes nothing.
     pub fn fits(&self, who: &str, amount: usize) -> Result<(), Over> {
         if self.held_by(who).saturating_add(amount) > self.share {
             return Err(Over::Share);
@@ -64,7 +64,7 @@ impl Ledger {
         }
     }
 
-    /// Gives back what was taken.
+    /// Returns what was taken.
     pub fn give(&mut self, who: &str, amount: usize) {
         let Some(held) = self.held.get_mut(who) else { return };
         let amount = amount.min(*held);

@@ -1,7 +1,7 @@
-//! The client's side of a conversation: find the era, then speak it.
+//! The client's end of a conversation: find the era, then speak it.
 //!
-//! A question of the server reaches the host as [`Output::Call`] whichever way it came: as a
-//! request (stateful) or inside an `input_required` result (stateless).
+//! A question of the server reaches the host as [`Output::Call`] in both eras: as a request (stateful)
+//! or inside an `input_required` result (stateless).
 
 mod config;
 mod done;
@@ -49,27 +49,27 @@ pub struct Client {
     calls: Calls<Origin>,
     peer: Arc<Peer>,
     out: VecDeque<Output>,
-    /// When the handshake must be over, however many attempts it takes.
+    /// The deadline of the handshake, over all attempts.
     open_by: Instant,
-    /// Messages that made no sense, so far.
+    /// How many malformed messages have arrived.
     noise: u64,
-    /// Whether each request has an exchange of its own, whose end is told.
+    /// Whether each request has its own HTTP exchange, whose end is reported.
     is_http: bool,
-    /// The revision of the session that a new one is to replace.
+    /// The revision of the lost session that a new one replaces.
     renewing: Option<Revision>,
-    /// Until when the server may still be at work on a call that was given up.
+    /// Until when the server may still work on a call that we gave up.
     aftermath: Option<Instant>,
-    /// What the last call was given to say of its host, and what was made of it.
+    /// The last `_meta` of a call and the merged result (a one-entry cache).
     last_meta: Option<(Json, Json)>,
 }
 
 #[derive(Debug)]
 enum Phase {
-    /// `server/discover` is out.
+    /// `server/discover` is in flight.
     Probing { id: i64, revision: Revision, silence: Instant, deadline: Instant, again: bool },
-    /// `initialize` is out.
+    /// `initialize` is in flight.
     Initializing { id: i64, deadline: Instant, may_probe: bool },
-    /// Both sides know how to speak. The envelope is what every stateless request repeats.
+    /// The handshake is done. Every stateless request repeats the envelope.
     Open { facts: Arc<Opened>, envelope: Object },
     /// The handshake failed.
     Over,
@@ -78,43 +78,43 @@ enum Phase {
 /// What the client keeps with a call of its own.
 #[derive(Debug)]
 struct Waiting {
-    /// What to send again, for calls that may ask or be repeated.
+    /// What to send again, for calls that may ask or be retried.
     params: Option<Object>,
-    /// Whether it may come back with questions.
+    /// Whether the answer may be `input_required`.
     may_ask: bool,
-    /// Whether those go to whoever made the call, as they are.
+    /// Whether the caller gets the questions as they are.
     relays: bool,
-    /// What goes with those.
+    /// Attached to the questions.
     attached: Attached,
-    /// How often in a row it was sent again because its answer was lost.
+    /// How often in a row it was retried because its answer was lost.
     repeats: u32,
-    /// Whether anything was heard of it: a subscription is acknowledged.
+    /// Whether anything has arrived for it: a subscription is acknowledged.
     is_heard: bool,
     wants_progress: bool,
     rounds: u32,
-    /// The questions being answered, if the call came back with any.
+    /// The questions being answered, after an `input_required` result.
     round: Option<Round>,
-    /// When to send it again: after a round that asked nothing, or an answer that was lost.
+    /// When to send it again: after a round without questions, or a lost answer.
     due: Option<Instant>,
 }
 
-/// Where a question came from.
+/// The origin of a question.
 #[derive(Debug)]
 enum Origin {
-    /// A request of the server, and the call of ours during which it came, if that is known.
+    /// A request of the server, and the call of ours it belongs to, if known.
     Wire { during: Option<Ticket> },
     /// An entry of an `input_required` result.
     Round { ticket: Ticket, name: String },
 }
 
 impl Client {
-    /// A client that begins the handshake at once: drain [`Conversation::poll`].
+    /// A client that starts the handshake at once: drain [`Conversation::poll`].
     pub fn new(config: Arc<Config>, now: Instant) -> Self {
         Self::begin(config, false, Start::Probe, now)
     }
 
-    /// The same over HTTP, where silence is an outage and what becomes of each request is told:
-    /// its answer with [`Input::Received`], its failure with [`Client::undelivered`] or
+    /// The same over HTTP, where silence is an outage. The transport reports the fate of each request:
+    /// an answer with [`Input::Received`], a failure with [`Client::undelivered`] or
     /// [`Client::unrecognised`].
     pub fn over_http(config: Arc<Config>, start: Start, now: Instant) -> Self {
         Self::begin(config, true, start, now)
@@ -153,7 +153,7 @@ impl Client {
         }
     }
 
-    /// How many texts from the server made no sense.
+    /// How many malformed texts the server has sent.
     pub fn noise(&self) -> u64 {
         self.noise
     }
@@ -161,9 +161,9 @@ impl Client {
     fn on_incoming(&mut self, incoming: Incoming, via: RequestStream, now: Instant) {
         match incoming {
             Incoming::One(message) => self.on_message(message, via, now),
-            // A server of 2025-03-26 may send arrays; each element stands for itself.
+            // A server of 2025-03-26 may send batches; each element stands for itself.
             Incoming::Batch(items) => {
-                // One line is bounded by its length, so an array is read to its end.
+                // The length of a line bounds a batch, so it is read to its end.
                 for item in items {
                     match item {
                         Ok(message) => self.on_message(message, via, now),
@@ -178,7 +178,7 @@ impl Client {
     fn on_message(&mut self, message: Message, via: RequestStream, now: Instant) {
         match message {
             Message::Response { id: Some(id), outcome } => self.on_response(&id, outcome, now),
-            // An error without an id answers nothing we could name.
+            // An error without an id cannot be matched to a request.
             Message::Response { id: None, .. } => self.noise += 1,
             Message::Request { id, method, params } => {
                 self.on_request(id, &method, params, via, now);
@@ -189,14 +189,14 @@ impl Client {
         }
     }
 
-    /// Garbage on a server's stdout is its own business, unless it was meant as an answer to us.
+    /// Ignores malformed output of the server, unless it was meant as an answer to us.
     fn on_malformed(&mut self, malformed: &Malformed, now: Instant) {
         self.noise += 1;
         let Some(id) = malformed.id.as_ref().filter(|_| malformed.is_response) else { return };
         let why = malformed.to_error().message;
         let is_out = self.asked.by_id(id).is_some_and(|it| it.with.round.is_none());
         let Some(sent) = is_out.then(|| self.asked.settle(id)).flatten() else {
-            // The handshake's answer, perhaps: a broken one is as good as a refusal.
+            // Perhaps the answer to the handshake: a malformed one counts as a refusal.
             return self.on_response(id, Err(malformed.to_error()), now);
         };
         let error = match malformed.kind {
@@ -219,7 +219,7 @@ impl Client {
             _ => {}
         }
         let stateless = self.opened().is_some_and(|it| it.revision.era() == Era::Stateless);
-        // A call whose round is open has no request on the wire, so nothing can answer it.
+        // A call with an open round has no request in flight, so nothing can answer it.
         if self.asked.by_id(id).is_none_or(|it| it.with.round.is_some()) {
             return self.noise += 1;
         }
@@ -232,7 +232,7 @@ impl Client {
         }
     }
 
-    /// A request of the server: only before 2026-07-28, and only what we declared.
+    /// Handles a request of the server: only before 2026-07-28, and only what we declared.
     fn on_request(
         &mut self,
         id: Id,
@@ -243,7 +243,7 @@ impl Client {
     ) {
         let revision = match &self.phase {
             Phase::Open { facts, .. } if facts.revision.era() == Era::Stateful => facts.revision,
-            // Only a server of the old era asks anything, and it may ping before it is asked.
+            // Only a stateful server sends requests, and it may ping before the handshake.
             Phase::Probing { .. } | Phase::Initializing { .. } => Revision::LATEST_STATEFUL,
             _ => return self.noise += 1,
         };
@@ -271,7 +271,7 @@ impl Client {
         self.send(Message::Response { id: Some(id), outcome });
     }
 
-    /// Has a question of the server answered by the host.
+    /// Passes a question of the server to the host.
     fn open_call(
         &mut self,
         id: Id,
@@ -298,8 +298,8 @@ impl Client {
             log_level: None,
             attached,
         };
-        // Questions wait for people, so only the hard deadline counts; and so do the calls of ours
-        // that the server may be asking for.
+        // Questions wait for people, so only the hard deadline applies, also to our calls that the
+        // server may be asking for.
         let mut clock = Clock::start(self.config.bounds.call, now);
         clock.hold();
         if matches!(origin, Origin::Wire { .. }) {
@@ -328,7 +328,7 @@ impl Client {
         }
     }
 
-    /// Once the server's last question is answered, it owes us its own answers again.
+    /// After the server's last question is answered, our calls have their idle deadlines again.
     fn resume_calls(&mut self, now: Instant) {
         if self.calls.iter().any(|it| matches!(it.with, Origin::Wire { .. })) {
             return;
@@ -354,18 +354,18 @@ impl Client {
         if row.method == Method::Initialize {
             return self.settle(ask.ticket, refused("The handshake is over.".to_owned()));
         }
-        // 2024-11-05 has completion without a capability that would announce it.
+        // 2024-11-05 has completion without a capability for it.
         let ungated = row.method == Method::CompletionComplete && !facts.revision.profile().audio;
         if !ungated && !facts.capabilities.supports(row.gate) {
             let message = format!("The server does not offer `{}`.", ask.method);
             return self.settle(ask.ticket, refused(message));
         }
         let may_ask = facts.revision.era() == Era::Stateless && row.method.may_ask();
-        // What is heard of a subscription is not progress.
+        // Notifications of a subscription are not progress.
         let wants_progress = ask.wants_progress && row.method != Method::SubscriptionsListen;
         let may_repeat = self.is_http && undelivered::may_repeat(row.method, facts.revision.era());
         let is_kept = (may_ask && !ask.relays) || may_repeat || row.method == Method::TasksResult;
-        // Whoever relays sends the answers to the questions of a round that was here before.
+        // A relay sends the answers to an earlier round itself.
         let is_answer = ask.relays && (ANSWERS.iter().any(|it| ask.params.get(it).is_some()));
         let waiting = Waiting {
             params: is_kept.then(|| ask.params.clone()),
@@ -379,7 +379,7 @@ impl Client {
             round: None,
             due: None,
         };
-        // A subscription has no deadline; everything else does.
+        // A subscription has no deadline; every other call has.
         let timing = ask.timing.unwrap_or(self.config.bounds.call);
         let mut clock =
             (row.method != Method::SubscriptionsListen).then(|| Clock::start(timing, now));
@@ -391,9 +391,9 @@ impl Client {
         self.asked.add(Sent { id, ticket: ask.ticket, method, clock, with: waiting });
     }
 
-    /// Sends a request with everything that the era puts into `_meta`.
+    /// Sends a request with the `_meta` members of the era.
     fn send_call(&mut self, id: i64, method: Method, mut params: Object, progress: bool) {
-        // Most calls of one host say the same of it.
+        // The calls of one host mostly have the same `_meta`.
         if !progress
             && let (Some(given), Some((last, whole))) = (params.get("_meta"), &self.last_meta)
             && given == last
@@ -518,7 +518,7 @@ impl Conversation for Client {
                     self.out.push_back(Output::Abandon(open.key));
                 }
             }
-            // A client has nothing that a server could listen to, and its answers are silent.
+            // A client has nothing to subscribe to, and its answers send no events.
             Input::Said { .. } | Input::Changed(_) => {}
         }
     }
@@ -548,8 +548,8 @@ impl Conversation for Client {
     }
 }
 
-/// What a call may say of itself in `_meta` instead of us: of whom it is, and what that one can be
-/// asked and wants to hear.
+/// Members of `_meta` that a call may set itself: on whose behalf it is made, and what that client
+/// supports.
 const THEIRS: [&str; 3] = [meta::CLIENT_INFO, meta::CLIENT_CAPABILITIES, meta::LOG_LEVEL];
-/// The parameters that bring a call its answers.
+/// The parameters that carry the answers of a round.
 const ANSWERS: [&str; 2] = ["inputResponses", "requestState"];

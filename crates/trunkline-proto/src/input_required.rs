@@ -1,5 +1,5 @@
-//! The rounds that replaced requests of the server in 2026-07-28: the client's open [`Round`], and
-//! the [`Journal`] that lets a server's handler run again and find the answers it was given.
+//! The rounds of 2026-07-28 that replaced the server's requests: the client's open [`Round`], and the
+//! [`Journal`] with which a server's handler runs again and finds its answers.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use trunkline_wire::method::Method;
 use trunkline_wire::model::{ClientCapabilities, ElicitParams, InputRequest, InputRequired};
 use trunkline_wire::revision::Revision;
 
-/// Questions that a call came back with, while they are being answered.
+/// The questions of an `input_required` result while they are being answered.
 #[derive(Debug)]
 pub struct Round {
     state: Option<String>,
@@ -28,7 +28,7 @@ impl Round {
         (Self { state: required.state, missing, answers: Object::default() }, questions)
     }
 
-    /// Notes an answer. Returns whether it was the last one missing.
+    /// Records an answer. Returns whether it was the last one missing.
     #[must_use]
     pub fn answer(&mut self, name: &str, answer: Json) -> bool {
         let before = self.missing.len();
@@ -51,30 +51,30 @@ impl Round {
     }
 }
 
-/// What a handler has done and learnt so far in one logical call. It travels with the client,
-/// sealed, between the rounds.
+/// What a handler has done and learnt so far in one logical call. Between rounds the client carries it,
+/// sealed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Journal {
-    /// Questions that are out, by key: the rendered question.
+    /// Open questions by key: the rendered question.
     asked: BTreeMap<String, Json>,
-    /// Answers that came, by key, each with the rendered question it was given to.
+    /// Answers by key, each with the rendered question it answers.
     answers: BTreeMap<String, (Json, Json)>,
     /// Results of effects that must happen once.
     once: BTreeMap<String, Json>,
-    /// How far progress has been reported.
+    /// The progress reported so far.
     progress: Option<f64>,
     /// How many log messages have been sent.
     logs: u64,
     /// How many rounds there have been.
     rounds: u32,
-    /// Answers that came without any state, by key.
+    /// Answers that came without state, by key.
     #[serde(skip)]
     offered: BTreeMap<String, Json>,
 }
 
 impl Journal {
-    /// Takes in what the client sent along with its retry. Answers to questions that were not
-    /// asked are ignored, as the specification wants.
+    /// Records the answers of a retry. Answers to questions that were not asked are ignored, as the
+    /// specification requires.
     pub fn take_answers(&mut self, responses: Object) {
         for (key, answer) in responses.iter() {
             if let Some(question) = self.asked.remove(key) {
@@ -83,15 +83,15 @@ impl Journal {
         }
     }
 
-    /// Takes in answers of a client that sent no state along: it says that it knows what will be
-    /// asked. Nothing was promised to it, so there is no question to hold them against.
+    /// Records the answers of a client that sent no state: it anticipates the questions. They are not
+    /// bound to any question yet.
     pub fn offer(&mut self, responses: Object) {
         let offers = responses.iter().map(|(key, answer)| (key.to_owned(), answer.clone()));
         self.offered.extend(offers);
     }
 
-    /// Lets an answer that was offered count as one to `question`. Only for a key that a client
-    /// can know: one that the handler's author chose.
+    /// Accepts an offered answer as the answer to `question`. Only for a key that a client can know:
+    /// one that the handler's author chose.
     pub fn take_offer(&mut self, key: &str, question: &Json) {
         if let Some(offered) = self.offered.remove(key) {
             self.answers.insert(key.to_owned(), (question.clone(), offered));
@@ -103,23 +103,23 @@ impl Journal {
         self.answers.get(key).filter(|(asked, _)| asked == question).map(|(_, answer)| answer)
     }
 
-    /// Notes that a question goes out.
+    /// Records an open question.
     pub fn ask(&mut self, key: &str, question: Json) {
         self.answers.remove(key);
         self.asked.insert(key.to_owned(), question);
     }
 
-    /// The result of an effect that already happened.
+    /// The result of an effect that has already happened.
     pub fn done(&self, key: &str) -> Option<&Json> {
         self.once.get(key)
     }
 
-    /// Notes the result of an effect.
+    /// Records the result of an effect.
     pub fn note(&mut self, key: &str, result: Json) {
         self.once.insert(key.to_owned(), result);
     }
 
-    /// Whether `progress` has not been reported in an earlier round. Notes it.
+    /// Whether `progress` exceeds what earlier rounds reported. Records it.
     #[must_use]
     pub fn is_new_progress(&mut self, progress: f64) -> bool {
         let new = self.progress.is_none_or(|reached| progress > reached);
@@ -134,7 +134,7 @@ impl Journal {
         self.logs
     }
 
-    /// Notes how many log messages have been sent in all.
+    /// Records how many log messages have been sent in all.
     pub fn set_logs(&mut self, logs: u64) {
         self.logs = logs;
     }
@@ -146,7 +146,7 @@ impl Journal {
     }
 }
 
-/// A kind of question, as far as clients say whether they can be asked it.
+/// A kind of question, as far as client capabilities distinguish them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum QuestionKind {
@@ -154,16 +154,16 @@ pub enum QuestionKind {
     Form,
     /// A URL for the user to visit.
     Url,
-    /// Something for the client's model.
+    /// A request to the client's model.
     Sampling,
-    /// Something for the client's model, which may use tools to answer.
+    /// A request to the client's model, which may use tools.
     SamplingWithTools,
     /// The folders that the user works in.
     Roots,
 }
 
 impl QuestionKind {
-    /// What kind of question this is.
+    /// The kind of this question.
     pub fn of(request: &InputRequest) -> Self {
         match request {
             InputRequest::Elicit(ElicitParams::Form(_)) => Self::Form,
@@ -176,7 +176,7 @@ impl QuestionKind {
         }
     }
 
-    /// What a client lacks that cannot be asked it, in words.
+    /// The missing capability, in words.
     pub fn name(self) -> &'static str {
         match self {
             Self::Form => "form elicitation",
@@ -187,7 +187,7 @@ impl QuestionKind {
         }
     }
 
-    /// Whether a client that speaks `revision` and says this of itself can be asked it.
+    /// Whether a client of `revision` with these capabilities supports it.
     pub fn suits(self, client: &ClientCapabilities, revision: Revision) -> bool {
         let profile = revision.profile();
         self.is_declared(client)
@@ -218,7 +218,7 @@ impl QuestionKind {
         }
     }
 
-    /// Where a client says it, and how.
+    /// The capability, and its member.
     fn capability(self) -> (&'static str, Option<&'static str>) {
         match self {
             Self::Form => ("elicitation", Some("form")),
@@ -230,7 +230,7 @@ impl QuestionKind {
     }
 }
 
-/// What the newest revision answers when a client cannot be asked `request`; `None` if it can.
+/// The 2026-07-28 error for a client that does not support `request`; `None` if it does.
 pub fn missing_capability(
     request: &InputRequest,
     client: &ClientCapabilities,
@@ -239,7 +239,7 @@ pub fn missing_capability(
     (!kind.is_declared(client)).then(|| missing_capabilities(&[kind]))
 }
 
-/// What the newest revision answers when a client cannot be asked any of `kinds`.
+/// The 2026-07-28 error for a client that supports none of `kinds`.
 pub fn missing_capabilities(kinds: &[QuestionKind]) -> ErrorObject {
     let mut methods: Vec<_> = kinds.iter().map(|it| format!("`{}`", it.method())).collect();
     methods.dedup();

@@ -1,7 +1,7 @@
-//! Messages ⇄ events. It remembers; it has no IO, no clock and no lock.
+//! Messages ⇄ events: the protocol's state machines, without IO, clock or lock.
 //!
-//! A conversation is told what happened ([`Input`], with the time) and says what to do
-//! ([`Output`]). Read [`server::Server`] first, then a transcript in `tests/it`.
+//! A conversation takes what happened ([`Input`], with the time) and returns what to do ([`Output`]).
+//! Read [`server::Server`] first, then a transcript in `tests/it`.
 //!
 //! ```
 //! use std::{sync::Arc, time::Instant};
@@ -40,62 +40,62 @@ use trunkline_wire::model::{
 };
 use trunkline_wire::revision::Revision;
 
-/// One end of a conversation, whichever role it plays.
+/// One end of a conversation, client or server.
 pub trait Conversation {
-    /// Takes in what happened. Drain [`Self::poll`] afterwards.
+    /// Handles an event. Drain [`Self::poll`] afterwards.
     fn handle(&mut self, input: Input, now: Instant);
 
-    /// The next thing to do outside, if any.
+    /// The next action for the driver, if any.
     fn poll(&mut self) -> Option<Output>;
 
     /// When to call [`Self::handle`] with [`Input::Tick`].
     fn next_timeout(&self) -> Option<Instant>;
 
-    /// How many calls of the peer are being answered.
+    /// How many calls of the peer are owed an answer.
     fn open_calls(&self) -> usize;
 
-    /// Whether an answer of the peer is awaited, so that its messages must be read come what may.
+    /// Whether the peer owes us an answer, so that its messages must be read in any case.
     fn is_waiting(&self) -> bool;
 }
 
-/// A call of the peer that we answer.
+/// Identifies a call of the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CallKey(pub u64);
 
-/// The way a message came, and the way its answer goes: over HTTP each POST is one; a pipe is one
-/// as a whole. Where a client hears something on the stream of a POST of its own, the number is the
-/// id of the request that it posted.
+/// The stream a message came on, which its answer uses too: over HTTP each POST is one; a pipe is a
+/// single one. For a client over HTTP, the number is the id of the request whose response carries the
+/// message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RequestStream(pub u64);
 
-/// A call of ours that the peer answers; whoever makes the call picks the number.
+/// Identifies a call of ours; the caller picks the number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Ticket(pub u64);
 
-/// What happened outside.
+/// An event that the driver reports.
 #[derive(Debug)]
 pub enum Input {
     /// The peer sent a text.
     Received(Incoming, RequestStream),
-    /// A handler has its answer.
+    /// A handler has finished.
     Finished {
-        /// Which call it answers.
+        /// The call it answers.
         call: CallKey,
         /// The answer.
         outcome: Outcome,
     },
-    /// A handler speaks while it works.
+    /// A handler sends an event during its call.
     Said {
-        /// Which call it works on.
+        /// The call.
         call: CallKey,
-        /// What it says.
+        /// The event.
         what: HandlerEvent,
     },
-    /// Somebody here wants to call the peer.
+    /// Code on this side wants to call the peer.
     Ask(Ask),
-    /// Nobody here waits for that call any more.
+    /// The caller of that call stopped waiting.
     Cancel(Ticket),
-    /// Something that peers may listen to has changed.
+    /// Something that peers may subscribe to has changed.
     Changed(Change),
     /// Send this notification, if the revision has it.
     Notify {
@@ -106,43 +106,43 @@ pub enum Input {
     },
     /// A deadline may have passed.
     Tick,
-    /// The conversation should end in good order.
+    /// Close the conversation gracefully.
     Close,
 }
 
 impl Input {
-    /// The peer sent a text the only way there is.
+    /// A text of the peer on a transport with a single stream.
     pub fn received(incoming: Incoming) -> Self {
         Self::Received(incoming, RequestStream::default())
     }
 }
 
-/// What to do outside.
+/// An action for the driver.
 #[derive(Debug)]
 pub enum Output {
-    /// Send this: the way the request came that it is about, or any way if it is about none.
+    /// Send this: on the stream of the request it is about, or on any if it is about none.
     Send(Outgoing, Option<RequestStream>),
-    /// What came this way gets no answer: it was cancelled.
+    /// The request on this stream gets no answer: it was cancelled.
     NoReply(RequestStream),
-    /// The client may hang up on what came this way and ask for the rest later.
+    /// The client of this stream may disconnect and resume later.
     Pause {
-        /// Which way.
+        /// The stream.
         via: RequestStream,
-        /// When to come back.
+        /// The delay before it reconnects.
         retry: Duration,
     },
-    /// Have this call answered; tell the answer with [`Input::Finished`].
+    /// Run the handler of this call; report its end with [`Input::Finished`].
     Call(Box<Call>),
-    /// Stop answering that call; its answer is no longer wanted.
+    /// Stop the handler of that call; its answer is no longer wanted.
     Abandon(CallKey),
     /// A call of ours is over.
     Settled {
-        /// Which one.
+        /// The call.
         ticket: Ticket,
-        /// What it came to.
+        /// Its outcome.
         outcome: Result<Json, CallError>,
     },
-    /// The peer told us something.
+    /// The peer sent a notification.
     Heard(PeerNotification),
     /// The client's handshake is done.
     Opened(Arc<client::Opened>),
@@ -150,7 +150,7 @@ pub enum Output {
     Failed(client::OpenError),
 }
 
-/// What goes out as one text.
+/// What is sent as one text.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outgoing {
     /// A message.
@@ -175,7 +175,7 @@ impl Outgoing {
     }
 }
 
-/// A call of the peer, checked and ready to be answered.
+/// A call of the peer, validated and ready for its handler.
 #[derive(Clone, Debug)]
 pub struct Call {
     /// Names the call in [`Input::Finished`].
@@ -188,19 +188,19 @@ pub struct Call {
     pub meta: Option<Json>,
     /// The revision this call speaks.
     pub revision: Revision,
-    /// Who calls.
+    /// The caller.
     pub peer: Arc<Peer>,
-    /// Whether the caller wants to hear of progress.
+    /// Whether the caller asked for progress.
     pub wants_progress: bool,
-    /// The least severe log message the caller wants. `None` is no log at all in 2026-07-28, and what the
-    /// server decides before.
+    /// The least severe log message the caller wants. `None` means no log in 2026-07-28, and the
+    /// server's choice before.
     pub log_level: Option<LogLevel>,
-    /// What the transport attached to the request. Nothing here looks into it.
+    /// What the transport attached to the request, opaque here.
     pub attached: Attached,
 }
 
-/// What a transport knows of a request besides its text, such as who was let in with it. Cheap to
-/// clone, carried past everything that decides.
+/// What a transport knows about a request besides its text, such as the principal. Cheap to clone, and
+/// opaque to the code that decides.
 #[derive(Clone, Default)]
 pub struct Attached(Option<Arc<dyn Any + Send + Sync>>);
 
@@ -210,7 +210,7 @@ impl Attached {
         Self(Some(Arc::new(it)))
     }
 
-    /// What was attached, if it is a `T`.
+    /// The attached value, if it is a `T`.
     pub fn get<T: Any>(&self) -> Option<&T> {
         self.0.as_ref()?.downcast_ref()
     }
@@ -222,60 +222,60 @@ impl fmt::Debug for Attached {
     }
 }
 
-/// What we know of the other side.
+/// What we know about the peer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Peer {
-    /// How it names itself. Self-reported: never decide on it.
+    /// How it names itself. Self-reported: never base a decision on it.
     pub info: Option<Implementation>,
-    /// What it can do, if it is a client.
+    /// Its capabilities, if it is a client.
     pub client: ClientCapabilities,
-    /// What it can do, if it is a server.
+    /// Its capabilities, if it is a server.
     pub server: ServerCapabilities,
 }
 
-/// What a handler can say while it works.
+/// An event that a handler sends during its call.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub enum HandlerEvent {
     Progress(Progress),
     Log(LogMessage),
-    /// It will take a while: the client need not hold its connection open.
+    /// The call takes a while: the client may disconnect and resume (SEP-1699).
     Pause(Duration),
 }
 
-/// A call of ours, to be made.
+/// A call of ours.
 #[derive(Clone, Debug)]
 pub struct Ask {
-    /// Our name for it.
+    /// Identifies it.
     pub ticket: Ticket,
-    /// The call of the peer during which we ask, if any.
+    /// The peer's call during which we ask, if any.
     pub during: Option<CallKey>,
     /// The method.
     pub method: MethodName,
-    /// Its parameters, with whatever `_meta` the caller adds.
+    /// Its parameters, with the caller's `_meta`.
     pub params: Object,
     /// Whether to ask for progress.
     pub wants_progress: bool,
-    /// How long to wait; the conversation's own bounds if absent.
+    /// The deadlines; those of the conversation if absent.
     pub timing: Option<Timing>,
-    /// What is attached to the questions of the peer that belong to it, as far as that can be told.
+    /// Attached to the peer's questions that can be attributed to this call.
     pub attached: Attached,
-    /// Whether an answer that asks back (`input_required`) is handed on as it is, instead of
-    /// having its questions answered here.
+    /// Whether an `input_required` result is returned as it is, instead of its questions being answered
+    /// here.
     pub relays: bool,
 }
 
-/// How long an answer may take.
+/// The deadlines of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// Without a sign of life.
+    /// Without activity.
     pub idle: Duration,
-    /// In all, whatever the progress.
+    /// In total, whatever the progress.
     pub hard: Duration,
 }
 
 impl Timing {
-    /// What holds unless somebody says otherwise.
+    /// The default.
     pub const DEFAULT: Self =
         Self { idle: Duration::from_secs(60), hard: Duration::from_secs(600) };
 }
@@ -286,29 +286,29 @@ impl Default for Timing {
     }
 }
 
-/// The numbers that bound a conversation.
+/// The bounds of a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     /// How long a call may take.
     pub call: Timing,
     /// How long a handshake may take.
     pub open: Duration,
-    /// How long to wait for an answer to the probe before taking silence for an old server.
+    /// How long the probe may stay unanswered before silence means an old server.
     pub probe: Duration,
     /// How many calls of the peer may be open at once.
     pub in_flight: usize,
-    /// How many messages a batch may hold.
+    /// How many messages a batch may have.
     pub batch: usize,
-    /// How many bytes its answers may have together; one may have any number.
+    /// How many bytes its responses may have together; a single one is not bounded.
     pub batch_bytes: usize,
     /// How many subscriptions a peer may hold.
     pub subscriptions: usize,
-    /// How often a call may come back with questions.
+    /// How often one call may be answered with `input_required`.
     pub rounds: u32,
 }
 
 impl Bounds {
-    /// What holds unless somebody says otherwise. The limits of transports take their defaults from here.
+    /// The defaults. The transports' limits take theirs from here.
     pub const DEFAULT: Self = Self {
         call: Timing::DEFAULT,
         open: Duration::from_secs(30),
@@ -327,7 +327,7 @@ impl Default for Bounds {
     }
 }
 
-/// Something that peers may listen to.
+/// A change that peers may subscribe to.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
     /// The list of tools.
@@ -340,20 +340,20 @@ pub enum Change {
     Resource(String),
     /// The state of a task; the text is the detailed form of the 2026-07-28 extension.
     Task(Box<Task>, Json),
-    /// What was asked of the user at a URL is done (2025-11-25).
+    /// The user has completed a URL-mode elicitation (2025-11-25).
     ElicitationComplete(String),
 }
 
 /// A notification from the peer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PeerNotification {
-    /// The call of ours it belongs to, if it says so.
+    /// Our call that it belongs to, if it names one.
     pub ticket: Option<Ticket>,
     /// Its method.
     pub method: Method,
     /// Its parameters.
     pub params: Object,
-    /// What is known of a client that subscribes.
+    /// The peer, for a client that subscribes.
     pub peer: Option<Arc<Peer>>,
 }
 
@@ -363,23 +363,23 @@ pub struct PeerNotification {
 pub enum CallError {
     /// The peer answered with an error.
     Peer(ErrorObject),
-    /// It was not sent: the revision or the peer cannot do it.
+    /// It was not sent: the revision or the peer does not support it.
     Refused(ErrorObject),
     /// The peer's answer breaks the protocol.
     Invalid(String),
     /// No answer in time.
     TimedOut,
-    /// Given up on this side.
+    /// The caller cancelled it.
     Cancelled,
-    /// The connection ended before the answer came: whether the call was carried out is not known.
+    /// The connection ended before the answer: the call may have been carried out.
     Closed,
     /// The server refused it with an HTTP status.
     Http(client::HttpError),
-    /// Nothing was found that lets the call in: it was not carried out. In words.
+    /// No credentials were accepted: the call was not carried out. A sentence.
     Credentials(String),
-    /// The server could not be reached, or the connection had ended: the call was not made. In words.
+    /// The server could not be reached, or the connection had ended: the call was not made. A sentence.
     Unreachable(String),
-    /// The answer was lost on its way: whether the call was carried out is not known. In words.
+    /// The answer was lost: the call may have been carried out. A sentence.
     Lost(String),
 }
 
@@ -406,7 +406,7 @@ impl std::fmt::Display for CallError {
 
 impl std::error::Error for CallError {}
 
-/// What a response comes to: MCP's results are objects.
+/// Checks a response: MCP's results are objects.
 fn checked(outcome: Outcome) -> Result<Json, CallError> {
     match outcome {
         Ok(result) if !result.is_object() => {

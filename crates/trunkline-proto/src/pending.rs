@@ -1,7 +1,7 @@
-//! Calls in flight, both ways, and when each gives up.
+//! Calls in flight in both directions, and their deadlines.
 //!
-//! The tables are short (tens of entries) and searched from end to end, which is quicker than
-//! hashing and keeps them in order of arrival.
+//! The tables are short (tens of entries). A linear search is quicker than hashing and keeps the order
+//! of arrival.
 
 use std::time::Instant;
 
@@ -22,24 +22,24 @@ pub(crate) struct OpenCall<T> {
     pub(crate) clock: Option<Clock>,
     pub(crate) progress: Option<ProgressSink>,
     pub(crate) log_level: Option<LogLevel>,
-    /// What the role keeps with it.
+    /// State of the role.
     pub(crate) with: T,
 }
 
-/// Where progress goes, and how far it has come: it must strictly increase.
+/// Where progress goes, and the last value: it must strictly increase.
 #[derive(Debug)]
 pub(crate) struct ProgressSink {
     pub(crate) token: Json,
     pub(crate) reached: f64,
 }
 
-/// The two deadlines of a call. A sign of life moves the first, nothing moves the second.
+/// The two deadlines of a call. Activity moves the idle deadline; nothing moves the hard one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     timing: Timing,
     idle: Instant,
     hard: Instant,
-    /// Whether it waits for people.
+    /// Whether the call waits for people, which pauses the idle deadline.
     held: bool,
 }
 
@@ -58,13 +58,13 @@ impl Clock {
         self.idle.min(self.hard)
     }
 
-    /// Waits for people, not for the peer: only the hard deadline counts.
+    /// The call waits for people: only the hard deadline applies.
     pub(crate) fn hold(&mut self) {
         self.held = true;
         self.idle = self.hard;
     }
 
-    /// The people have answered: both deadlines count again.
+    /// The people have answered: both deadlines apply again.
     pub(crate) fn resume(&mut self, now: Instant) {
         self.held = false;
         self.sign_of_life(now);
@@ -90,7 +90,7 @@ impl<T> Calls<T> {
         self.open.len()
     }
 
-    /// How many are being worked on; a subscription is only kept.
+    /// How many are being worked on; subscriptions do not count.
     pub(crate) fn at_work(&self) -> usize {
         self.open.iter().filter(|it| it.clock.is_some()).count()
     }
@@ -112,7 +112,7 @@ impl<T> Calls<T> {
         self.open.iter_mut().find(|it| it.key == key)
     }
 
-    /// Ends a call; `None` if nobody waits for it any more.
+    /// Closes a call; `None` if it is closed already.
     pub(crate) fn close(&mut self, key: CallKey) -> Option<OpenCall<T>> {
         let at = self.open.iter().position(|it| it.key == key)?;
         Some(self.open.remove(at))
@@ -131,7 +131,7 @@ impl<T> Calls<T> {
         self.open.iter()
     }
 
-    /// Ends and returns every call whose time is up.
+    /// Closes and returns every call whose deadline has passed.
     pub(crate) fn expire(&mut self, now: Instant) -> Vec<OpenCall<T>> {
         let late = |it: &mut OpenCall<T>| it.clock.is_some_and(|clock| clock.deadline() <= now);
         self.open.extract_if(.., late).collect()
@@ -149,11 +149,11 @@ pub(crate) struct Sent<T> {
     pub(crate) ticket: Ticket,
     pub(crate) method: Method,
     pub(crate) clock: Option<Clock>,
-    /// What the role keeps with it.
+    /// State of the role.
     pub(crate) with: T,
 }
 
-/// Our calls. Ids are never used twice, which satisfies every revision.
+/// Our calls. Ids are never reused, which satisfies every revision.
 #[derive(Debug)]
 pub(crate) struct Asked<T> {
     sent: Vec<Sent<T>>,
@@ -230,8 +230,8 @@ impl<T> Asked<T> {
     }
 }
 
-/// Adds members to the `_meta` of some parameters; they win over what stands there, but for those
-/// in `except`.
+/// Adds members to the `_meta` of some parameters. They replace existing members except those in
+/// `except`.
 pub(crate) fn add_meta(params: &mut Object, more: Object, except: &[&str]) {
     if more.is_empty() {
         return;
@@ -250,7 +250,7 @@ pub(crate) fn add_meta(params: &mut Object, more: Object, except: &[&str]) {
     params.set("_meta", meta.to_json());
 }
 
-/// Tells the peer that a request of ours is moot.
+/// Tells the peer that we cancel a request of ours.
 pub(crate) fn cancelled(id: i64, reason: &str) -> Message {
     let mut params = Object::default();
     params.set("requestId", Json::of(&id));

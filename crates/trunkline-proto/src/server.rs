@@ -1,8 +1,8 @@
-//! The server's side of a conversation, in either era and in the dialect.
+//! The server's end of a conversation, in either era and in the dialect.
 //!
-//! The era is decided once per message ([`MessageEra`]): a request whose `_meta` names a revision is
-//! stateless, one without belongs to the session that `initialize` opened. Both may come over one
-//! connection. Over HTTP, `http::classify` decides it from the headers and the body together.
+//! The server decides the era once per message ([`MessageEra`]): a request whose `_meta` names a
+//! revision is stateless, one without belongs to the session that `initialize` opened. One connection
+//! may carry both. Over HTTP, `http::classify` decides it from the headers and the body together.
 
 mod batch;
 mod dialect;
@@ -38,7 +38,7 @@ use shared::{Asking, From, Shared};
 pub use envelope_cache::{ClientEnvelope, EnvelopeCache, StatelessRequest};
 pub use instruct::Instruct;
 
-/// What a server is, as far as the conversation needs to know.
+/// The facts about a server that the conversation needs.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The revisions it speaks.
@@ -49,13 +49,13 @@ pub struct Config {
     pub info: Implementation,
     /// What it offers.
     pub capabilities: ServerCapabilities,
-    /// What a model should know about it.
+    /// Instructions for the model.
     pub instructions: Option<String>,
-    /// Works that out for each caller instead, where it is not the same for all.
+    /// Computes the instructions per caller instead.
     pub instruct: Option<Instruct>,
-    /// How long its `server/discover` result may be kept.
+    /// How long clients may cache its `server/discover` result.
     pub cache: CacheHint,
-    /// What is logged before a client of the stateful era chooses a level.
+    /// The log level before a client of the stateful era sets one.
     pub log_level: LogLevel,
     /// The bounds of the conversation.
     pub bounds: Bounds,
@@ -78,10 +78,10 @@ impl Config {
     }
 }
 
-/// The rules by which a message is answered.
+/// The era rules that apply to a message.
 #[derive(Clone, Debug)]
 pub enum MessageEra {
-    /// 2026-07-28: the request says in its envelope who speaks and how.
+    /// 2026-07-28: the envelope of the request identifies the client.
     Stateless(StatelessRequest),
     /// Up to 2025-11-25: the message belongs to a session, or opens one.
     Stateful,
@@ -92,7 +92,7 @@ pub enum MessageEra {
 /// The server end of one conversation.
 #[derive(Debug)]
 pub struct Server {
-    /// What `initialize` opened, if it came.
+    /// The session that `initialize` opened, if any.
     session: Option<stateful::Session>,
     shared: Shared,
 }
@@ -104,8 +104,8 @@ impl Server {
         Self { session: None, shared }
     }
 
-    /// A server for one message of a client that shook hands elsewhere: its revision is known, and
-    /// nothing else.
+    /// A server for one message of a client whose handshake happened elsewhere: only its revision is
+    /// known.
     pub fn for_known_revision(config: Arc<Config>, revision: Revision) -> Self {
         let session = stateful::Session::for_known_revision(revision);
         let mut server = Self::new(config);
@@ -113,20 +113,20 @@ impl Server {
         server
     }
 
-    /// Says who is at the other end, for what is not the same for everybody.
+    /// Sets the caller, for instructions that differ per caller.
     pub fn is_for(&mut self, caller: &Attached) {
-        // Nearly every server has nothing to work out, and need not count a reference.
+        // Most servers have the same instructions for all, and skip the clone.
         if self.shared.config.instruct.is_some() {
             self.shared.caller = caller.clone();
         }
     }
 
-    /// The revision that `initialize` agreed on, if it came.
+    /// The revision that `initialize` negotiated, if any.
     pub fn session_revision(&self) -> Option<Revision> {
         self.session.as_ref().map(|it| it.revision)
     }
 
-    /// Takes a message in whose era is decided.
+    /// Handles a message whose era is decided.
     pub fn receive(
         &mut self,
         incoming: Incoming,
@@ -204,7 +204,7 @@ impl Server {
         }
     }
 
-    /// Decides the era of a request that is none of the dialect and came without headers.
+    /// Decides the era of a request that is not of the dialect and came without headers.
     fn decide_era(
         &mut self,
         from: &Asking,
@@ -217,7 +217,7 @@ impl Server {
         if is_claim && from.from.batch.is_some() {
             return Err(ErrorObject::invalid_request("This revision has no batches."));
         }
-        // A method of the new era that forgot its envelope is told what it forgot.
+        // A stateless method without its envelope gets an error that names what is missing.
         let has_forgotten = || {
             self.session.is_none()
                 && *method != Method::Initialize
@@ -316,7 +316,8 @@ impl Server {
 
     fn on_malformed(&mut self, malformed: Malformed, from: From, now: Instant) {
         if malformed.is_response {
-            // Nobody may answer a response, not even a broken one; but whoever waits should know.
+            // A response is never answered, not even a malformed one; but the waiting caller gets an
+            // error.
             if let Some(id) = &malformed.id
                 && let Some(sent) = self.shared.asked.settle(id)
             {
@@ -329,7 +330,7 @@ impl Server {
         if malformed.is_notification {
             return;
         }
-        // Before a session, the newest revision that is offered decides.
+        // Without a session, the newest revision on offer decides.
         let offered = self.shared.config.revisions.newest().map(Revision::profile);
         let profile = self.session.as_ref().map(|it| it.profile()).or(offered);
         let null = profile.is_some_and(|it| it.unreadable_id_is_null);
@@ -371,7 +372,7 @@ impl Server {
         let known =
             ask.method.row(Sender::Server, revision).filter(|row| row.kind == Kind::Request);
         let able = known.zip(self.session.as_ref()).filter(|(row, session)| {
-            // Not only the kind of question must have been declared, its mode must too.
+            // The client must have declared the mode of the question, not only its kind.
             let question = InputRequest::read(&ask.method, Some(&ask.params.to_json()));
             let client = &session.peer.client;
             client.supports(row.gate)
@@ -474,11 +475,11 @@ impl Conversation for Server {
     }
 }
 
-/// The revision that a request speaks is not one that the server speaks without a session.
+/// The error for a revision that the server does not speak without a session.
 pub(crate) fn unsupported_revision(config: &Config, requested: Option<String>) -> ErrorObject {
     let supported: Vec<_> =
         config.revisions.of_era(Era::Stateless).iter().map(Revision::as_str).collect();
-    // The schema wants a string even where the request named no revision.
+    // The schema requires a string even if the request named no revision.
     let requested = requested.unwrap_or_default();
     let data = serde_json::json!({ "supported": supported, "requested": requested });
     ErrorObject::new(code::UNSUPPORTED_REVISION, "This server does not speak that revision.")

@@ -1,5 +1,5 @@
-//! Who listens to what: the open `subscriptions/listen` requests of 2026-07-28, and the rules of
-//! matching that both eras share.
+//! Subscriptions: the open `subscriptions/listen` requests of 2026-07-28, and the matching rules of
+//! both eras.
 
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{Id, Message, Object, Params};
@@ -11,7 +11,7 @@ use crate::Change;
 /// The longest URI that can be subscribed to.
 pub(crate) const MAX_URI: usize = trunkline_wire::text::MAX_URI;
 
-/// What the URIs that one session has subscribed to may have in all, in bytes.
+/// The bytes that the URIs of one session may have in all.
 pub const SUBSCRIBED: usize = 1 << 20;
 
 /// The open subscriptions of one connection.
@@ -33,24 +33,24 @@ impl Listens {
         self.0.drain(..).map(|(id, _)| id).collect()
     }
 
-    /// How much is listened to in all.
+    /// The size of all filters together.
     pub(crate) fn size(&self) -> usize {
         self.0.iter().map(|(_, filter)| size(filter)).sum()
     }
 
-    /// What each listener should hear about a change, tagged with its own subscription.
+    /// The notifications of a change, one per matching subscription and tagged with it.
     pub(crate) fn on_changed(&self, change: &Change) -> Vec<Message> {
         let listeners = self.0.iter().filter(|(_, filter)| wants(filter, change));
         listeners.filter_map(|(id, _)| notification(id, change)).collect()
     }
 }
 
-/// How much a filter listens to: itself, and each resource and task it names.
+/// The size of a filter: one, plus each resource and task it names.
 pub(crate) fn size(filter: &SubscriptionFilter) -> usize {
     1 + filter.resource_subscriptions.len() + filter.task_ids.len()
 }
 
-/// What of a filter the server's capabilities allow.
+/// The part of a filter that the server's capabilities support.
 pub fn honoured(mut filter: SubscriptionFilter, caps: &ServerCapabilities) -> SubscriptionFilter {
     filter.tools_list_changed &= caps.tools.as_ref().is_some_and(|it| it.list_changed);
     filter.prompts_list_changed &= caps.prompts.as_ref().is_some_and(|it| it.list_changed);
@@ -64,7 +64,7 @@ pub fn honoured(mut filter: SubscriptionFilter, caps: &ServerCapabilities) -> Su
     filter
 }
 
-/// What the first message of a subscription says.
+/// The parameters of a subscription's first message.
 pub(crate) fn acknowledgement(id: &Id, honoured: &SubscriptionFilter) -> Object {
     let mut params = Object::default();
     params.set("notifications", Json::of(honoured));
@@ -72,8 +72,8 @@ pub(crate) fn acknowledgement(id: &Id, honoured: &SubscriptionFilter) -> Object 
     params
 }
 
-/// The last messages of a subscription that the server ends. The cancellation goes first: once the
-/// result is out, the client may use the id again.
+/// The last messages of a subscription that the server ends. The cancellation comes first: after the
+/// result the client may reuse the id.
 pub(crate) fn farewell(id: &Id) -> [Message; 2] {
     let mut params = Object::default();
     params.set("requestId", id.to_json());
@@ -99,7 +99,7 @@ pub fn covers(subscribed: &str, uri: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || subscribed.ends_with('/') || rest.starts_with('/'))
 }
 
-/// Whether a filter asks to hear of a change.
+/// Whether a filter matches a change.
 pub fn wants(filter: &SubscriptionFilter, change: &Change) -> bool {
     match change {
         Change::Tools => filter.tools_list_changed,

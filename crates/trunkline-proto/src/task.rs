@@ -1,5 +1,5 @@
-//! Tasks: tool calls that outlive their request. One register serves both generations, the
-//! experimental tasks of 2025-11-25 and the extension of 2026-07-28.
+//! Tasks: tool calls that outlive their request. One register serves the experimental tasks of
+//! 2025-11-25 and the extension of 2026-07-28.
 
 mod record;
 
@@ -14,19 +14,19 @@ use trunkline_wire::model::{
     CallToolResult, InputRequest, Progress, TASKS_EXTENSION, Task, TaskStatus,
 };
 
-/// How many tasks there may be and how long they are kept.
+/// How many tasks there may be, and their TTL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskBounds {
     /// Tasks kept at once.
     pub tasks: usize,
-    /// How long a task is kept after its end when the requestor does not say.
+    /// The TTL after the end of a task if the requestor sets none.
     pub ttl: Duration,
-    /// The longest a task is kept after its end, and the longest it may work.
+    /// The longest TTL, and the longest a task may run.
     pub max_ttl: Duration,
-    /// How often a requestor should ask.
+    /// The polling interval for requestors.
     pub poll: Duration,
-    /// How long a result is waited for before a call is answered with a task, where the server
-    /// decides that (2026-07-28).
+    /// How long to wait for the result before the server answers with a task, where the server decides
+    /// that (2026-07-28).
     pub inline: Duration,
 }
 
@@ -54,56 +54,56 @@ pub struct Tasks {
 #[derive(Debug)]
 pub struct Record {
     task: Task,
-    /// Whom it belongs to, if it belongs to somebody.
+    /// The principal it belongs to, if any.
     owner: Option<String>,
     order: u64,
-    /// When its work must be over.
+    /// The deadline of its work.
     ends: Instant,
-    /// When it is forgotten; not before it is over.
+    /// When it is removed; not before it is over.
     expires: Instant,
     outcome: Option<TaskOutcome>,
     questions: BTreeMap<String, InputRequest>,
-    /// The answers so far, each with the question it was given to.
+    /// The answers so far, each with the question it answers.
     answers: BTreeMap<String, (Json, Json)>,
-    /// Whether somebody else works on it: what is known here may be old.
+    /// Whether another process works on it: the state here may be stale.
     is_elsewhere: bool,
-    /// Whether nobody has heard of it: its call may still be answered with the result.
+    /// Whether no requestor knows it yet: its call may still get the result instead.
     is_draft: bool,
-    /// How far it is, as it was last said.
+    /// The last reported progress.
     progress: Option<Progress>,
 }
 
-/// What a call is answered with that may become a task.
+/// The answer to a call that may become a task.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Told {
-    /// What it came to; there is no task any more.
+    /// Its outcome; the task is removed.
     Done(TaskOutcome),
-    /// The task, from now on known to its requestor.
+    /// The task, which the requestor knows from now on.
     Task(Task),
 }
 
-/// What a task came to.
+/// The outcome of a task.
 pub type TaskOutcome = Result<CallToolResult, ErrorObject>;
 
-/// A task as it is kept where it outlives the process.
+/// A task as it is persisted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SavedTask {
     /// The task.
     pub task: Task,
-    /// Whom it belongs to.
+    /// The principal it belongs to.
     pub owner: Option<String>,
-    /// What it came to, once it is over.
+    /// Its outcome, once it is over.
     pub outcome: Option<TaskOutcome>,
-    /// The questions that wait for an answer.
+    /// The open questions.
     pub questions: BTreeMap<String, InputRequest>,
-    /// The answers so far, each with the question it was given to.
+    /// The answers so far, each with the question it answers.
     pub answers: BTreeMap<String, (Json, Json)>,
 }
 
 /// Why a task cannot be changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskError {
-    /// There is no such task, or it has been forgotten.
+    /// There is no such task, or it has expired.
     Unknown,
     /// It is over.
     Terminal,
@@ -117,7 +117,7 @@ impl Tasks {
         Self { bounds, ..Self::default() }
     }
 
-    /// Begins a task under an id that nobody can guess. `stamp` is the wall clock's time.
+    /// Creates a task under an unguessable id. `stamp` is the wall-clock time.
     pub fn create(
         &mut self,
         id: String,
@@ -152,8 +152,7 @@ impl Tasks {
         Ok(task)
     }
 
-    /// Takes in a task that was kept elsewhere, in the place of what is known of it. It is
-    /// forgotten at `expires`.
+    /// Loads a persisted task, replacing the local copy. It is removed at `expires`.
     pub fn restore(
         &mut self,
         saved: SavedTask,
@@ -194,8 +193,8 @@ impl Tasks {
         self.tasks.get(id).ok_or(TaskError::Unknown)
     }
 
-    /// The tasks of `owner` in order of creation, from `after` on: at most `page` of them, and
-    /// where to go on.
+    /// The tasks of `owner` in order of creation after `after`: at most `page`, and the cursor of the
+    /// next page.
     pub fn list(
         &mut self,
         owner: Option<&str>,
@@ -214,7 +213,7 @@ impl Tasks {
         (found, next)
     }
 
-    /// The handler is done.
+    /// The handler has finished.
     pub fn finish(
         &mut self,
         id: &str,
@@ -232,7 +231,7 @@ impl Tasks {
         Ok(record)
     }
 
-    /// The requestor does not want it any more.
+    /// The requestor cancels the task.
     pub fn cancel(&mut self, id: &str, stamp: String, now: Instant) -> Result<&Record, TaskError> {
         let record = self.running(id)?;
         record.expires = record.expires_if_over(now);
@@ -243,8 +242,8 @@ impl Tasks {
         Ok(record)
     }
 
-    /// The handler has a question for the requestor, under a key that the call has not used yet.
-    /// Returns the answer if there is one already: to the same question before a fall.
+    /// The handler asks the requestor under a new key. Returns the answer if the same question was
+    /// answered before a crash.
     pub fn ask(
         &mut self,
         id: &str,
@@ -262,7 +261,7 @@ impl Tasks {
         Ok(None)
     }
 
-    /// The handler says how it gets on.
+    /// The handler reports progress.
     pub fn say(&mut self, id: &str, step: Progress, stamp: String) -> Result<&Record, TaskError> {
         let record = self.running(id)?;
         record.task.status_message = Some(match (&step.message, step.total) {
@@ -275,7 +274,7 @@ impl Tasks {
         Ok(record)
     }
 
-    /// The requestor answers; returns the answers to questions that are open.
+    /// The requestor answers; returns the answers to open questions.
     pub fn answer(
         &mut self,
         id: &str,
@@ -295,7 +294,7 @@ impl Tasks {
         Ok(answers)
     }
 
-    /// A question was not answered, and is no longer asked.
+    /// Removes a question that got no answer.
     pub fn withdraw(&mut self, id: &str, key: &str, stamp: String) -> Result<(), TaskError> {
         let record = self.running(id)?;
         record.questions.remove(key);
@@ -308,22 +307,22 @@ impl Tasks {
         if record.is_over() { Err(TaskError::Terminal) } else { Ok(record) }
     }
 
-    /// Somebody else works on a task from now on.
+    /// Another process works on a task from now on.
     pub fn lend(&mut self, id: &str) {
         if let Some(record) = self.tasks.get_mut(id) {
             record.is_elsewhere = !record.is_over();
         }
     }
 
-    /// Keeps a task from everybody until it is [told](Self::tell).
+    /// Hides a task until it is [told](Self::tell).
     pub fn draft(&mut self, id: &str) {
         if let Some(record) = self.tasks.get_mut(id) {
             record.is_draft = true;
         }
     }
 
-    /// Ends the time in which nobody has heard of a task: its call is answered with what it came
-    /// to, or else with the task.
+    /// Makes a hidden task visible: its call is answered with the outcome if there is one, else with
+    /// the task.
     pub fn tell(&mut self, id: &str, now: Instant) -> Result<Told, TaskError> {
         self.expire(now);
         let record = self.tasks.get_mut(id).ok_or(TaskError::Unknown)?;
@@ -335,7 +334,7 @@ impl Tasks {
         Ok(Told::Task(record.task.clone()))
     }
 
-    /// Forgets a task before its time.
+    /// Removes a task before its time.
     pub fn forget(&mut self, id: &str) {
         self.tasks.remove(id);
     }
@@ -345,7 +344,7 @@ impl Tasks {
         self.created
     }
 
-    /// Forgets what has been kept long enough.
+    /// Removes expired tasks.
     fn expire(&mut self, now: Instant) {
         self.tasks.retain(|_, it| it.expires > now);
     }
@@ -355,7 +354,7 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// What a client hears that did not declare the extension of 2026-07-28.
+/// The error for a client that did not declare the extension of 2026-07-28.
 /// ```
 /// let message = trunkline_proto::task::missing_extension().message;
 /// assert!(message.contains("`io.modelcontextprotocol/tasks`"));

@@ -1,4 +1,4 @@
-//! The client's end: a conversation that runs by itself, and calls into it.
+//! The client's end: a conversation that runs in its own task, and calls into it.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -12,27 +12,27 @@ use trunkline_wire::frame::Framing;
 use trunkline_wire::json::Json;
 
 use crate::clock::now;
+use crate::conversation_handle::{ConversationHandle, Request};
 use crate::drive::Driver;
 use crate::handler::Handler;
 #[cfg(feature = "http")]
 use crate::http::client::{HttpDriver, HttpTarget};
 use crate::limits::Limits;
-use crate::voice::{ConversationHandle, Request};
 
 /// An open connection to a server. Dropping it hangs up.
 #[derive(Debug)]
 pub struct Connection {
-    voice: ConversationHandle,
+    handle: ConversationHandle,
     opened: Arc<Opened>,
     driving: JoinHandle<()>,
-    /// Closed when nothing drives the conversation any more.
+    /// Closes when the conversation's task has ended.
     ended: watch::Receiver<()>,
-    /// Whether the server has to be told that it is over: over HTTP, where it would not notice.
+    /// Whether closing must send `DELETE`: over HTTP the server would not notice otherwise.
     says_goodbye: bool,
 }
 
 impl Connection {
-    /// Shakes hands over a byte stream.
+    /// Performs the handshake over a byte stream.
     pub async fn open(
         config: Arc<Config>,
         handler: Arc<impl Handler>,
@@ -42,15 +42,15 @@ impl Connection {
     ) -> Result<Self, OpenError> {
         let core = Client::new(config, now());
         let mut driver = Driver::new(core, handler, stream, Some(framing), limits);
-        let (voice, opened) = (driver.voice(), driver.on_opened());
-        // However the conversation ends, the calls in it learn of it; there is nobody else to tell.
+        let (handle, opened) = (driver.handle(), driver.on_opened());
+        // Open calls learn how the conversation ended; nothing else needs to know.
         let (driving, ended) = spawn(async move { drop(driver.run().await) });
         let stop = StopOnDrop(Some(driving));
         let opened = opened.await.unwrap_or(Err(OpenError::Closed { probing: false }))?;
-        Ok(Self { voice, opened, driving: stop.keep(), ended, says_goodbye: false })
+        Ok(Self { handle, opened, driving: stop.keep(), ended, says_goodbye: false })
     }
 
-    /// Shakes hands over HTTP: first in the newest way, then in the older ones.
+    /// Performs the handshake over HTTP: the newest way first, then the older ones.
     #[cfg(feature = "http")]
     pub async fn open_http(
         config: Arc<Config>,
@@ -59,14 +59,14 @@ impl Connection {
         limits: Limits,
     ) -> Result<Self, OpenError> {
         let mut driver = HttpDriver::new(config, handler, target, limits)?;
-        let (voice, opened) = (driver.voice(), driver.on_opened());
+        let (handle, opened) = (driver.handle(), driver.on_opened());
         let (driving, ended) = spawn(driver.run());
         let stop = StopOnDrop(Some(driving));
         let opened = opened.await.unwrap_or(Err(OpenError::Closed { probing: false }))?;
-        Ok(Self { voice, opened, driving: stop.keep(), ended, says_goodbye: true })
+        Ok(Self { handle, opened, driving: stop.keep(), ended, says_goodbye: true })
     }
 
-    /// What the handshake found out.
+    /// What the handshake found.
     pub fn opened(&self) -> &Arc<Opened> {
         &self.opened
     }
@@ -76,29 +76,28 @@ impl Connection {
         &self,
         request: Request,
     ) -> impl Future<Output = Result<Json, CallError>> + Send + use<> {
-        self.voice.ask(request)
+        self.handle.ask(request)
     }
 
-    /// How to speak into the conversation.
-    pub fn voice(&self) -> &ConversationHandle {
-        &self.voice
+    /// The handle of the conversation.
+    pub fn handle(&self) -> &ConversationHandle {
+        &self.handle
     }
 
-    /// Whether the server is gone.
+    /// Whether the connection is closed.
     pub fn is_closed(&self) -> bool {
-        self.voice.is_closed()
+        self.handle.is_closed()
     }
 
-    /// Is ready when the conversation is over, whoever ended it: no call can be made then, and those
-    /// that were open have failed.
+    /// Resolves when the conversation is over, whichever side ended it. From then on every call fails.
     pub fn ended(&self) -> impl Future<Output = ()> + Send + 'static + use<> {
         let mut ended = self.ended.clone();
         async move { while ended.changed().await.is_ok() {} }
     }
 
-    /// Hangs up in good order: everything said so far is written first.
+    /// Closes gracefully: writes everything queued first.
     pub async fn close(mut self) {
-        self.voice.close();
+        self.handle.close();
         let _ = (&mut self.driving).await;
     }
 }
@@ -106,28 +105,28 @@ impl Connection {
 impl Drop for Connection {
     fn drop(&mut self) {
         match self.says_goodbye {
-            // It ends by itself, and soon.
-            true => self.voice.close(),
+            // The task then ends by itself.
+            true => self.handle.close(),
             false => self.driving.abort(),
         }
     }
 }
 
-/// Has a conversation drive itself. What comes with it is closed once that has stopped, for
-/// whatever reason.
+/// Spawns the task of a conversation. The receiver closes once the task has stopped, for whatever
+/// reason.
 fn spawn(
     driving: impl Future<Output = ()> + Send + 'static,
 ) -> (JoinHandle<()>, watch::Receiver<()>) {
     let (tell, ended) = watch::channel(());
     let driving = tokio::spawn(async move {
-        // Declared first, so that it goes last.
+        // Declared first, so dropped last.
         let _tell = tell;
         driving.await;
     });
     (driving, ended)
 }
 
-/// Ends a handshake that nobody waits for any more.
+/// Aborts a handshake whose caller stopped waiting.
 struct StopOnDrop(Option<JoinHandle<()>>);
 
 impl StopOnDrop {

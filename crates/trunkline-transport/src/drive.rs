@@ -1,10 +1,10 @@
 //! The one loop between a byte stream, a conversation and a handler.
 //!
-//! The loop waits for five things (bytes, room to write, a finished handler, a command of somebody on
-//! this side, a deadline), tells the conversation, and does what the conversation says. Three habits
-//! make it quick: a handler is polled once in place before it gets a task of its own, one write sends
-//! everything that is ready, and the loop looks at the clock only when nothing else is left. What it
-//! shares with the drivers of HTTP is in `driver_core`.
+//! The loop waits for five things (bytes, room to write, a finished handler, a command, a deadline),
+//! tells the conversation, and does what the conversation says. Three habits make it quick: it polls a
+//! handler once in place before it spawns a task, sends everything that is ready in one write, and
+//! reads the clock only when nothing else is left to do. `driver_core` holds what it shares with the
+//! HTTP drivers.
 
 mod outbox;
 
@@ -23,19 +23,19 @@ use trunkline_wire::frame::{Decoder, Frame, Framing};
 use trunkline_wire::jsonrpc::Incoming;
 
 use crate::clock::now;
+use crate::conversation_handle::ConversationHandle;
 use crate::driver_core::{DeadlineTimer, DriverCore, Effect, HandlerTasks, OpenedSignal, Urged};
 use crate::handler::Handler;
 use crate::limits::Limits;
-use crate::voice::ConversationHandle;
 use outbox::Outbox;
 
-/// Why a conversation could not go on.
+/// Why a conversation failed.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum DriveError {
     /// The stream failed.
     Io(io::Error),
-    /// The peer's framing makes no sense any more.
+    /// The peer broke the framing.
     Framing(&'static str),
 }
 
@@ -50,24 +50,24 @@ impl std::fmt::Display for DriveError {
 
 impl std::error::Error for DriveError {}
 
-/// A conversation on its way, before it is driven.
+/// A conversation on a byte stream, before it runs.
 pub struct Driver<C, H, R, W> {
     core: DriverCore<C, HandlerTasks<H>>,
     reader: Option<R>,
     writer: W,
     decoder: Decoder,
     outbox: Outbox,
-    /// Whether texts that have been read wait to be taken in.
+    /// Whether the decoder holds texts that are not handled yet.
     has_texts: bool,
     framing: Option<Framing>,
     opened: OpenedSignal,
     timer: DeadlineTimer,
     limits: Limits,
-    /// Set once the peer has hung up or we have: when the last open call must be done.
+    /// Set once either side has hung up: the deadline of the open calls.
     draining: Option<Instant>,
-    /// Why the peer's framing makes no sense any more.
+    /// How the peer broke the framing.
     broken: Option<&'static str>,
-    /// Whether what was just asked waits for others to ask too.
+    /// Whether the last request waits a turn for others, to share one write.
     gathering: bool,
 }
 
@@ -78,8 +78,8 @@ where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
-    /// Joins a conversation, a handler and a byte stream. `framing` is learnt from the peer's
-    /// first bytes if it is not given.
+    /// Joins a conversation, a handler and a byte stream. Without `framing`, the peer's first bytes
+    /// decide it.
     pub fn new(
         core: C,
         handler: Arc<H>,
@@ -87,13 +87,13 @@ where
         framing: Option<Framing>,
         limits: Limits,
     ) -> Self {
-        let (voice, commands) = ConversationHandle::new(limits.queue);
+        let (handle, commands) = ConversationHandle::new(limits.queue);
         let decoder = match framing {
             Some(framing) => Decoder::with_framing(framing, limits.message_bytes),
             None => Decoder::detect(limits.message_bytes),
         };
         Self {
-            core: DriverCore::new(core, commands, HandlerTasks::new(handler, voice)),
+            core: DriverCore::new(core, commands, HandlerTasks::new(handler, handle)),
             reader: Some(reader),
             writer,
             decoder,
@@ -109,27 +109,27 @@ where
         }
     }
 
-    /// How others speak into this conversation.
-    pub fn voice(&self) -> ConversationHandle {
-        self.core.handlers.voice.clone()
+    /// A handle to this conversation.
+    pub fn handle(&self) -> ConversationHandle {
+        self.core.handlers.handle.clone()
     }
 
-    /// Tells how the client's handshake goes.
+    /// Reports how the client's handshake goes.
     pub fn on_opened(&mut self) -> oneshot::Receiver<Result<Arc<Opened>, OpenError>> {
         self.opened.subscribe()
     }
 
     /// Runs the conversation until the peer hangs up, or [`ConversationHandle::close`].
     pub async fn run(mut self) -> Result<(), DriveError> {
-        let HandlerTasks { handler, voice, .. } = &self.core.handlers;
-        let _listening = handler.listen(voice, &Attached::default());
-        // A client speaks first: what it wants to say is there before anything has happened.
+        let HandlerTasks { handler, handle, .. } = &self.core.handlers;
+        let _listening = handler.listen(handle, &Attached::default());
+        // A client speaks first: its first output is ready before any event.
         let outcome = poll_fn(|cx| {
             self.act(cx);
             self.poll(cx)
         })
         .await;
-        // Whoever still waits for an answer learns that none will come.
+        // Callers that still wait learn that no answer will come.
         self.core.conversation.handle(Input::Close, now());
         let mut cx = Context::from_waker(std::task::Waker::noop());
         self.act(&mut cx);
@@ -144,7 +144,7 @@ where
         loop {
             let mut busy = match self.outbox.send(Pin::new(&mut self.writer), cx) {
                 Ok(moved) => moved,
-                // A peer that no longer reads has hung up, whatever it still owes us.
+                // A peer that no longer reads has hung up, even if it still owes us answers.
                 Err(error) if is_hang_up(&error) => return Poll::Ready(Ok(())),
                 Err(error) => return Poll::Ready(Err(DriveError::Io(error))),
             };
@@ -156,11 +156,11 @@ where
             busy |= self.poll_finished(cx);
             busy |= self.poll_read(cx)?;
             if busy {
-                // A peer that never stops talking must not keep the clock from being looked at.
+                // A peer that never stops sending must not starve the deadlines.
                 if self.core.check_deadlines() {
                     self.act(cx);
                 }
-                // Where many call at once, those about to go in the same write.
+                // Under concurrent calls, one turn of delay lets more requests share a write.
                 if has_accepted && self.core.open_requests() > 1 && self.draining.is_none() {
                     self.gathering = true;
                     cx.waker().wake_by_ref();
@@ -170,7 +170,7 @@ where
                 if turns < TURNS && !self.outbox.is_stuffed() {
                     continue;
                 }
-                // Others want a turn too, not least the one who finds out that the peer has read.
+                // Yield: other tasks need a turn, among them the IO driver that sees the peer read.
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
             }
@@ -183,21 +183,21 @@ where
         }
     }
 
-    /// After the end of input: calls have a moment to finish, and answers that are ready have as
-    /// long as the peer goes on reading them.
+    /// Whether the drain after the end of input is over. Open calls have a deadline; finished answers
+    /// have as long as the peer keeps reading.
     fn is_done(&mut self) -> bool {
         let Some(until) = self.drained_by() else { return false };
         if until > now() {
             return !self.is_owed() && self.outbox.is_empty();
         }
-        // What still runs is stopped, so that nothing is added to what the peer reads.
+        // Stop the handlers that still run, so that the outbox cannot grow.
         self.core.handlers.stop_all();
         let until = self.outbox.moved() + self.limits.drain;
         self.draining = Some(until);
         self.outbox.is_empty() || until <= now()
     }
 
-    /// When to stop waiting, once the end has begun.
+    /// When the drain ends, once it has begun.
     fn drained_by(&self) -> Option<Instant> {
         let owed_by = self.draining?;
         let read_by = self.outbox.moved() + self.limits.drain;
@@ -209,17 +209,17 @@ where
     }
 
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Result<bool, DriveError> {
-        // A peer that does not read its answers gets no more of its questions read.
+        // Back-pressure: while the peer does not read its answers, we do not read its requests.
         if !self.outbox.has_room(self.core.conversation.is_waiting()) {
             return Ok(false);
         }
-        // Texts that had to wait for the peer to read go first.
+        // Texts that waited for the peer to read come first.
         if std::mem::take(&mut self.has_texts) {
             self.take_texts(cx);
             return Ok(true);
         }
         let Some(reader) = &mut self.reader else { return Ok(false) };
-        // Straight into the decoder's buffer: what is read is not copied again.
+        // Read straight into the decoder's buffer, without another copy.
         let n = match pin!(reader.read_buf(self.decoder.space(CHUNK))).poll(cx) {
             Poll::Pending => return Ok(false),
             Poll::Ready(Ok(n)) => n,
@@ -227,7 +227,7 @@ where
         };
         if n == 0 {
             let now = now();
-            // A last line may lack its line break.
+            // The last line may lack its line break.
             match self.decoder.finish().map(read) {
                 Some(Ok(incoming)) => self.receive(incoming, now, cx),
                 Some(Err(why)) => self.broken = Some(why),
@@ -240,13 +240,13 @@ where
         Ok(true)
     }
 
-    /// Takes in the texts that have been read, as far as there is room for their answers.
+    /// Handles the decoded texts while there is room for their answers.
     fn take_texts(&mut self, cx: &mut Context<'_>) {
         let now = now();
         while let Some(incoming) = self.decoder.next().map(read) {
             match incoming {
                 Ok(incoming) => self.receive(incoming, now, cx),
-                // What came before is still answered.
+                // Calls that arrived before the fault still get their answers.
                 Err(why) => {
                     self.broken = Some(why);
                     return self.hang_up(cx);
@@ -264,7 +264,7 @@ where
         self.act(cx);
     }
 
-    /// The peer is gone: what is open may finish, for a moment.
+    /// The peer is gone: open calls may finish within the drain time.
     fn hang_up(&mut self, cx: &mut Context<'_>) {
         self.drain();
         self.timer.reset();
@@ -272,7 +272,7 @@ where
         self.act(cx);
     }
 
-    /// Nothing more is read, and what is to be written has a moment to go out.
+    /// Stops reading and starts the drain.
     fn drain(&mut self) {
         self.reader = None;
         self.core.refuse_requests();
@@ -288,7 +288,7 @@ where
             }
             busy = true;
         }
-        // While the peer does not read, those who want to say more wait.
+        // While the peer does not read, senders wait (back-pressure).
         while !self.outbox.is_stuffed() && self.core.poll_command(cx) {
             self.act(cx);
             busy = true;
@@ -330,7 +330,7 @@ where
                     self.opened.send(Err(error));
                     self.drain();
                 }
-                // A pipe leads one way, and what is not answered needs no word.
+                // A pipe has one direction, and a missing reply needs no message.
                 Effect::NoReply(_) | Effect::Pause { .. } => {}
             }
         }
@@ -341,7 +341,7 @@ fn is_hang_up(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
 }
 
-/// What a frame says.
+/// Parses a frame.
 fn read(frame: Frame<'_>) -> Result<Incoming, &'static str> {
     match frame {
         Frame::Text(text) => Ok(Incoming::parse(text)),
@@ -351,5 +351,5 @@ fn read(frame: Frame<'_>) -> Result<Incoming, &'static str> {
 }
 
 const CHUNK: usize = 64 * 1024;
-/// How often the loop goes round before it lets others have a turn.
+/// How many turns the loop takes before it yields.
 const TURNS: u32 = 32;

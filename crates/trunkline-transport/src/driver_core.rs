@@ -1,10 +1,10 @@
-//! What every driver of a conversation does alike, whatever carries the bytes.
+//! The part that all four drivers of a conversation share, whatever carries the bytes.
 //!
-//! Four places own a [`Conversation`]: [`drive`](crate::drive) for a byte stream, the HTTP client, an
-//! HTTP exchange and an HTTP session. They differ in where messages go, in whether a lock is held, and in
-//! who owns the tasks of handlers. Everything else is here: the core accepts the commands of those who
-//! speak into the conversation, starts and stops handlers, delivers outcomes and notifications to those
-//! who wait for them, and sends what a handler said before its answer.
+//! Four drivers own a [`Conversation`]: [`drive`](crate::drive) for a byte stream, the HTTP client, an
+//! HTTP exchange and an HTTP session. They differ in where messages go, in whether a lock is held, and
+//! in who owns the tasks of handlers. The core does the rest: it accepts commands, starts and stops
+//! handlers, delivers outcomes and notifications to the callers that wait for them, and sends what a
+//! handler said before its answer.
 //!
 //! A driver tells the core what happened, then takes every [`Effect`] out of [`DriverCore::poll`].
 
@@ -23,31 +23,31 @@ use trunkline_proto::{
 use trunkline_wire::jsonrpc::Outcome;
 
 use crate::clock::now;
-use crate::voice::{Asked, Command, CommandReceiver, Urgent};
+use crate::conversation_handle::{Asked, Command, CommandReceiver, Urgent};
 
 pub(crate) use handlers::HandlerTasks;
 #[cfg(feature = "http")]
 pub(crate) use handlers::HandlersInPlace;
 pub(crate) use timer::DeadlineTimer;
 
-/// A conversation, the commands spoken into it, the handlers that answer its calls, and our own
-/// requests that have no outcome yet.
+/// A conversation, its command queue, the handlers that answer its calls, and our own requests in
+/// flight.
 pub(crate) struct DriverCore<C, R> {
     pub(crate) conversation: C,
     commands: CommandReceiver,
     pub(crate) handlers: R,
     asked: Asked,
-    /// Whether nothing more can be answered to us.
+    /// Whether the peer can send no more answers.
     refuses_requests: bool,
 }
 
 /// Who runs the handlers of a conversation.
 pub(crate) trait RunHandlers {
-    /// Starts the handler of a call, and polls it once: most are done then. Returns the outcome of one
-    /// that is.
+    /// Starts the handler of a call and polls it once. Returns the outcome if the handler has finished,
+    /// as most have.
     fn start(&mut self, call: Call, cx: &mut Context<'_>) -> Option<Outcome>;
 
-    /// Stops a handler. Its outcome is not wanted any more.
+    /// Stops a handler and drops its outcome.
     fn stop(&mut self, call: CallKey);
 
     /// Tells the handler of a notification.
@@ -57,18 +57,18 @@ pub(crate) trait RunHandlers {
     fn poll_finished(&mut self, cx: &mut Context<'_>) -> Poll<(CallKey, Outcome)>;
 }
 
-/// What is left to the driver itself.
+/// An action that the driver performs itself.
 #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "HTTP alone has more than one stream"))]
 pub(crate) enum Effect {
-    /// Send a message: as part of the answer to a request, or to whoever listens.
+    /// Send a message: as part of the answer to a request, or on the general stream.
     Send(Outgoing, Option<RequestStream>),
-    /// No answer will come for the request.
+    /// The request gets no answer.
     NoReply(RequestStream),
-    /// Let the client of the request come back for the rest.
+    /// End the response to the request early; the client reconnects for the rest.
     Pause {
         /// The request.
         via: RequestStream,
-        /// When the client should come back.
+        /// The `retry` delay that the client should observe.
         retry: Duration,
     },
     /// The handshake of a client is done.
@@ -77,12 +77,12 @@ pub(crate) enum Effect {
     Failed(OpenError),
 }
 
-/// What somebody wanted at once.
+/// What a caller on our side asked for out of turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Urged {
     /// A request of ours was cancelled.
     Cancelled,
-    /// The conversation should end.
+    /// The conversation must end.
     Close,
 }
 
@@ -92,17 +92,17 @@ impl<C: Conversation, R: RunHandlers> DriverCore<C, R> {
         Self { conversation, commands, handlers, asked, refuses_requests: false }
     }
 
-    /// From here on a request of ours fails at once: no answer could come.
+    /// From now on our own requests fail at once, because no answer can come.
     pub(crate) fn refuse_requests(&mut self) {
         self.refuses_requests = true;
     }
 
-    /// How many requests of ours have no outcome yet.
+    /// How many of our own requests are in flight.
     pub(crate) fn open_requests(&self) -> usize {
         self.asked.len()
     }
 
-    /// Accepts the next cancellation, or hands on that somebody wants to close.
+    /// Accepts the next cancellation, or reports that a caller wants to close.
     pub(crate) fn poll_urgent(&mut self, cx: &mut Context<'_>) -> Poll<Urged> {
         Poll::Ready(match ready!(self.commands.poll_urgent(cx)) {
             Urgent::Cancel(ticket) => {
@@ -114,7 +114,8 @@ impl<C: Conversation, R: RunHandlers> DriverCore<C, R> {
         })
     }
 
-    /// Accepts the next command, if there is one. Those who speak wait for as long as nobody calls this.
+    /// Accepts the next command, if there is one. While the driver does not call this, senders wait
+    /// (back-pressure).
     pub(crate) fn poll_command(&mut self, cx: &mut Context<'_>) -> bool {
         let Poll::Ready(command) = self.commands.poll_command(cx) else { return false };
         self.accept(command, now());
@@ -134,7 +135,7 @@ impl<C: Conversation, R: RunHandlers> DriverCore<C, R> {
         self.conversation.handle(Input::Finished { call, outcome }, now);
     }
 
-    /// Tells the conversation the time, if one of its deadlines has passed.
+    /// Sends the conversation a tick if one of its deadlines has passed.
     pub(crate) fn check_deadlines(&mut self) -> bool {
         let is_due = self.conversation.next_timeout().is_some_and(|it| it <= now());
         if is_due {
@@ -143,7 +144,7 @@ impl<C: Conversation, R: RunHandlers> DriverCore<C, R> {
         is_due
     }
 
-    /// Does what the conversation wants done, up to the next effect that is the driver's.
+    /// Does what the conversation wants done, up to the next effect that the driver must perform.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Option<Effect> {
         loop {
             match self.conversation.poll()? {
@@ -178,7 +179,7 @@ impl<C: Conversation, R: RunHandlers> DriverCore<C, R> {
         }
     }
 
-    /// Sends what a handler said before it finished, so that it goes out before the answer.
+    /// Sends what a handler said before it finished, so that it precedes the answer.
     fn flush_handler_output(&mut self, now: Instant) {
         while let Some(command) = self.commands.try_command() {
             self.accept(command, now);
@@ -186,7 +187,7 @@ impl<C: Conversation, R: RunHandlers> DriverCore<C, R> {
     }
 }
 
-/// Tells somebody, once, how the handshake of a client went.
+/// Reports once how the handshake of a client went.
 #[derive(Default)]
 pub(crate) struct OpenedSignal(Option<oneshot::Sender<OpenedOrNot>>);
 
@@ -202,7 +203,7 @@ impl OpenedSignal {
 
     pub(crate) fn send(&mut self, opened: OpenedOrNot) {
         if let Some(tell) = self.0.take() {
-            // Whoever wanted to know may have stopped waiting.
+            // The subscriber may have stopped waiting.
             let _ = tell.send(opened);
         }
     }

@@ -1,4 +1,4 @@
-//! What answers a call: a user's tools, a host's user, the whole gateway. Transports do not care.
+//! The interface that answers calls: a server's tools, a host's user, the whole gateway.
 
 use std::any::Any;
 use std::future::Future;
@@ -12,33 +12,33 @@ use trunkline_wire::header::ParamHeaders;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Outcome, Params};
 
-use crate::voice::ConversationHandle;
+use crate::conversation_handle::ConversationHandle;
 
 /// Answers calls. Dropping an answer abandons its call.
 pub trait Handler: Send + Sync + 'static {
-    /// Answers one call; `voice` lets the answer speak while it is worked out.
-    fn call(&self, call: Call, voice: &ConversationHandle) -> Answer;
+    /// Answers one call. The answer can send progress, logs and questions through `handle` meanwhile.
+    fn call(&self, call: Call, handle: &ConversationHandle) -> Answer;
 
-    /// The peer sent a notification, in the conversation that `voice` speaks into. A server is also
-    /// told of what needed no handler's answer but may need its doing, once it is answered:
-    /// `resources/subscribe` and `resources/unsubscribe` with their `uri`, and
-    /// `subscriptions/listen` with what was agreed on as `notifications`.
-    fn heard(&self, _heard: PeerNotification, _voice: &ConversationHandle) {}
+    /// Receives a notification of the peer in the conversation of `handle`. A server's handler also
+    /// learns of requests that the core has answered itself: `resources/subscribe` and
+    /// `resources/unsubscribe` with their `uri`, and `subscriptions/listen` with the agreed filter as
+    /// `notifications`.
+    fn heard(&self, _heard: PeerNotification, _handle: &ConversationHandle) {}
 
-    /// A conversation begins whose peer may want to hear of changes: tell them to `voice` until
-    /// what is returned is dropped. `attached` is what came with the request that began it.
-    fn listen(&self, _voice: &ConversationHandle, _attached: &Attached) -> Listening {
+    /// A conversation begins whose peer may subscribe to changes: report changes to `handle` until the
+    /// returned guard is dropped. `attached` comes from the request that began it.
+    fn listen(&self, _handle: &ConversationHandle, _attached: &Attached) -> Listening {
         None
     }
 
-    /// Whether calls that came over HTTP are to have the headers of their request among what is attached to
-    /// them. Not every call should pay for that.
+    /// Whether calls over HTTP get the headers of their request attached. This costs time on every
+    /// call.
     fn takes_headers(&self) -> bool {
         false
     }
 
-    /// The arguments of a tool that HTTP clients repeat in headers, if it has any and the caller
-    /// may know of it. `meta` is the `_meta` of the request.
+    /// The arguments of a tool that HTTP clients repeat in headers (2026-07-28), if it has any and the
+    /// caller may see it. `meta` is the `_meta` of the request.
     fn param_headers(
         &self,
         _tool: &str,
@@ -48,42 +48,41 @@ pub trait Handler: Send + Sync + 'static {
         None
     }
 
-    /// The scopes that a request takes besides those that every request takes; none, if it takes no
-    /// more or asks for something that is not there for the caller.
+    /// The scopes that a request needs beyond those of every request; none if it needs no more or names
+    /// something that the caller cannot see.
     fn scopes(&self, _method: &str, _params: &Params, _attached: &Attached) -> Vec<String> {
         Vec::new()
     }
 
-    /// A request was not let in, with this status. `why` is for who runs the server, and holds no
-    /// token.
+    /// A request was refused with this status. `why` is for the operator and holds no token.
     fn denied(&self, _status: u16, _why: &str) {}
 
-    /// Whether two requests come from the same caller, so that one may go on with the session that
-    /// the other began.
+    /// Whether two requests come from the same caller, so that the second may use the session of the
+    /// first.
     fn is_same_caller(&self, _one: &Attached, _other: &Attached) -> bool {
         true
     }
 }
 
-/// Kept for as long as a conversation hears of changes.
+/// A guard: while it lives, the conversation hears of changes.
 pub type Listening = Option<Box<dyn Any + Send + Sync>>;
 
 /// An answer, now or later.
 pub enum Answer {
-    /// It is here.
+    /// It is ready.
     Now(Outcome),
-    /// It is being worked out.
+    /// It is still in progress.
     Later(Pin<Box<dyn Future<Output = Outcome> + Send>>),
 }
 
 impl Answer {
-    /// An answer that is worked out.
+    /// An answer that a future produces.
     pub fn later(future: impl Future<Output = Outcome> + Send + 'static) -> Self {
         Self::Later(Box::pin(future))
     }
 }
 
-/// Answers nothing: for clients that have no one to ask.
+/// Answers nothing: for clients that support no requests of the server.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Nobody;
 
@@ -93,7 +92,7 @@ impl Handler for Nobody {
     }
 }
 
-/// A handler's future whose panics are answers too, and whose end never is one.
+/// A handler's future. A panic in it becomes an answer, and a panic in its destructor is contained.
 pub(crate) struct Guarded(Option<Pin<Box<dyn Future<Output = Outcome> + Send>>>);
 
 impl Guarded {
@@ -106,7 +105,7 @@ impl Future for Guarded {
     type Output = Outcome;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Outcome> {
-        // The future is dropped after a panic and never polled again.
+        // After a panic the future is dropped and never polled again.
         let Some(future) = &mut self.0 else { return Poll::Ready(Err(panicked())) };
         catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx)))
             .unwrap_or_else(|_| Poll::Ready(Err(panicked())))
@@ -115,28 +114,26 @@ impl Future for Guarded {
 
 impl Drop for Guarded {
     fn drop(&mut self) {
-        // What a handler holds may panic when it is dropped. Its call is over by then, and those
-        // of others on the same connection are not.
+        // A destructor may panic. The call is over by then, but other calls on the connection are not.
         let future = self.0.take();
         let _ = catch_unwind(AssertUnwindSafe(|| drop(future)));
     }
 }
 
-/// Calls the handler; a panic on the way to its future is an answer too.
-fn guarded_call(handler: &impl Handler, call: Call, voice: &ConversationHandle) -> Answer {
-    catch_unwind(AssertUnwindSafe(|| handler.call(call, voice)))
+/// Calls the handler; a panic before it returns its future becomes an answer too.
+fn guarded_call(handler: &impl Handler, call: Call, handle: &ConversationHandle) -> Answer {
+    catch_unwind(AssertUnwindSafe(|| handler.call(call, handle)))
         .unwrap_or_else(|_| Answer::Now(Err(panicked())))
 }
 
-/// Calls the handler and looks once whether it is done, which most are: only the others need to be
-/// kept.
+/// Calls the handler and polls it once. Most have finished then; only the others need to be kept.
 pub(crate) fn begin(
     handler: &impl Handler,
     call: Call,
-    voice: &ConversationHandle,
+    handle: &ConversationHandle,
     cx: &mut Context<'_>,
 ) -> Result<Outcome, Guarded> {
-    match guarded_call(handler, call, voice) {
+    match guarded_call(handler, call, handle) {
         Answer::Now(outcome) => Ok(outcome),
         Answer::Later(future) => {
             let mut future = Guarded::new(future);
@@ -148,17 +145,17 @@ pub(crate) fn begin(
     }
 }
 
-/// Tells the handler of a notification; if it panics, the conversation goes on.
+/// Tells the handler of a notification; a panic does not end the conversation.
 pub(crate) fn guarded_heard(
     handler: &impl Handler,
     heard: PeerNotification,
-    voice: &ConversationHandle,
+    handle: &ConversationHandle,
 ) {
-    // The panic has been reported on stderr, and nobody waits for an answer.
-    let _ = catch_unwind(AssertUnwindSafe(|| handler.heard(heard, voice)));
+    // The panic hook has reported it on stderr, and no caller waits.
+    let _ = catch_unwind(AssertUnwindSafe(|| handler.heard(heard, handle)));
 }
 
-/// What a caller hears of a panic. Its own text went to stderr and is nobody else's business.
+/// The error a caller gets for a panic. The panic's text goes to stderr only.
 ///
 /// ```
 /// # use trunkline_transport::handler::panicked;

@@ -1,8 +1,8 @@
 //! Streamable HTTP and the old HTTP+SSE ⇄ the protocol.
 //!
-//! A request of 2026-07-28 is answered where it came in (`exchange.rs`); an older one belongs to a
-//! session (`session.rs`). Which is which, `trunkline_proto::http` decides; [`Endpoint`] asks it and
-//! does what it says. [`serve`] accepts connections and closes those that do not move.
+//! An exchange (`exchange.rs`) answers a request of 2026-07-28 in place; an older request belongs to a
+//! session (`session.rs`). `trunkline_proto::http` decides which it is, and [`Endpoint`] acts on the
+//! decision. [`serve`] accepts connections and closes those that stall.
 
 mod admitted;
 mod body;

@@ -1,7 +1,7 @@
-//! The world ⇄ the protocol. Every MCP peer is reached through here.
+//! Byte streams, processes and HTTP ⇄ the protocol. Every MCP peer is reached through this crate.
 //!
-//! Read [`drive`] first: it is the one loop. [`handler`] is what it calls, [`connection`] is the
-//! client's end, and the rest is where the bytes come from.
+//! Read [`drive`] first: it is the one loop. It calls a [`handler`]; [`connection`] is the client's
+//! end; the other modules supply the bytes.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -33,6 +33,7 @@ pub mod budget;
 pub mod child;
 pub mod clock;
 pub mod connection;
+pub mod conversation_handle;
 pub mod drive;
 mod driver_core;
 pub mod footprint;
@@ -43,6 +44,5 @@ pub mod limits;
 pub mod listeners;
 pub mod memory;
 pub mod stdio;
-pub mod voice;
 
 pub use limits::Limits;

@@ -8,14 +8,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::runtime::Handle;
 use trunkline_proto::Change;
 
-use crate::voice::ConversationHandle;
+use crate::conversation_handle::ConversationHandle;
 
 /// The conversations that are open, each with what is known of who is at its other end.
 pub struct Listeners<T>(Mutex<Vec<Arc<Listener<T>>>>);
 
 /// One conversation.
 pub struct Listener<T> {
-    voice: ConversationHandle,
+    handle: ConversationHandle,
     who: T,
     runtime: Handle,
     late: Mutex<Late>,
@@ -48,9 +48,9 @@ impl<T> fmt::Debug for Listener<T> {
 
 impl<T: Send + Sync + 'static> Listeners<T> {
     /// Adds a conversation, within a runtime.
-    pub fn add(&self, voice: ConversationHandle, who: T) -> Arc<Listener<T>> {
+    pub fn add(&self, handle: ConversationHandle, who: T) -> Arc<Listener<T>> {
         let late = Mutex::default();
-        let listener = Arc::new(Listener { voice, who, runtime: Handle::current(), late });
+        let listener = Arc::new(Listener { handle, who, runtime: Handle::current(), late });
         lock(&self.0).push(Arc::clone(&listener));
         listener
     }
@@ -80,7 +80,7 @@ impl<T: Send + Sync + 'static> Listener<T> {
     pub fn tell(self: &Arc<Self>, change: &Change) {
         let mut late = lock(&self.late);
         if !late.is_behind {
-            if self.voice.try_changed(change.clone()) {
+            if self.handle.try_changed(change.clone()) {
                 return;
             }
             late.is_behind = true;
@@ -100,7 +100,7 @@ impl<T: Send + Sync + 'static> Listener<T> {
 
 async fn catch_up<T: Send + Sync + 'static>(listener: Arc<Listener<T>>) {
     while let Some(change) = listener.next() {
-        listener.voice.changed(change).await;
+        listener.handle.changed(change).await;
     }
 }
 

@@ -10,13 +10,13 @@
 
 /// The text is not JSON.
 pub const PARSE_ERROR: i64 = -32700;
-/// The JSON is no message, or no message that may come now.
+/// The JSON is no message, or no message that is allowed now.
 pub const INVALID_REQUEST: i64 = -32600;
 /// The revision, or this peer, has no such method.
 pub const METHOD_NOT_FOUND: i64 = -32601;
 /// The parameters are wrong: unknown tool, bad cursor, missing `_meta` …
 pub const INVALID_PARAMS: i64 = -32602;
-/// Something broke on the answering side.
+/// The answering side failed.
 pub const INTERNAL_ERROR: i64 = -32603;
 /// Up to 2025-11-25: no such resource. Later revisions use [`INVALID_PARAMS`].
 pub const RESOURCE_NOT_FOUND: i64 = -32002;

@@ -1,9 +1,9 @@
-//! The `mcp/…` dialect ⇄ MCP: five methods, params by name or by position, bare arrays and any
-//! JSON as results, `null` as an id.
+//! The `mcp/…` dialect ⇄ MCP: five methods, parameters by name or by position, bare arrays and any JSON
+//! as results, `null` as an id.
 //!
-//! A [`Request`] of the dialect becomes an [`Exchange`]: a value that says which MCP call to make
-//! next and turns what comes back into the dialect's one answer. It makes no call itself. Nothing
-//! interactive exists in the dialect, so the calls must declare no client capabilities.
+//! A [`Request`] of the dialect becomes an [`Exchange`]: a value that names the next MCP call and turns
+//! its results into the dialect's one answer. It makes no call itself. The dialect has nothing
+//! interactive, so the calls must declare no client capabilities.
 //!
 //! ```
 //! use trunkline_wire::dialect::{Exchange, Request, Step};
@@ -32,7 +32,7 @@ use crate::revision::Revision;
 
 pub use shape::{read_resources, read_tools};
 
-/// The five methods, in the order in which the dialect lists them.
+/// The five methods, in the dialect's own order.
 pub const METHODS: [&str; 5] = [
     "mcp/initialize",
     "mcp/listTools",
@@ -41,8 +41,8 @@ pub const METHODS: [&str; 5] = [
     "mcp/resource/read",
 ];
 
-/// The code of the error that a failed tool becomes; its data is the tool's result. Codes from
-/// -32768 to -32000 are reserved.
+/// The error code for a failed tool; the data is the tool's result. Codes from -32768 to -32000 are
+/// reserved.
 pub const TOOL_FAILED: i64 = -31001;
 
 /// How many pages of a list are fetched before giving up.
@@ -59,24 +59,24 @@ pub fn is_dialect(method: &str) -> bool {
     method.starts_with("mcp/")
 }
 
-/// One of the five, read.
+/// One of the five requests, parsed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Request {
-    /// Who are you? What the client says of itself is free-form and not needed.
+    /// Asks for the server's description. The client's own description is free-form and ignored.
     Initialize,
     /// All tools.
     ListTools,
     /// All resources and templates.
     ListResources,
-    /// Use a tool.
+    /// Calls a tool.
     #[allow(missing_docs)]
     Execute { tool: String, inputs: Option<Json> },
-    /// Read a resource; a template has been expanded already.
+    /// Reads a resource; a template is already expanded.
     #[allow(missing_docs)]
     Read { uri: String },
 }
 
-/// What to do next.
+/// The next step.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
     /// Make this MCP call, and hand its outcome to [`Exchange::answered`].
@@ -105,7 +105,7 @@ enum Stage {
 }
 
 impl Request {
-    /// Reads a request, whose parameters may be absent, an object or an array.
+    /// Parses a request, whose parameters may be absent, an object or an array.
     pub fn read(method: &str, params: Params) -> Result<Self, ErrorObject> {
         match method {
             "mcp/initialize" => Ok(Self::Initialize),
@@ -129,8 +129,7 @@ impl Request {
 }
 
 impl Exchange {
-    /// Begins to answer; `describe` writes the answer to `mcp/initialize`, usually with
-    /// [`describe`].
+    /// Starts to answer; `describe` writes the answer to `mcp/initialize`, usually with [`describe`].
     pub fn begin(request: Request, describe: impl FnOnce() -> Json) -> (Self, Step) {
         let mut params = Object::default();
         let (stage, step) = match request {
@@ -150,7 +149,7 @@ impl Exchange {
         (Self { stage, items: Vec::new(), pages: 0 }, step)
     }
 
-    /// Goes on with what the call came to.
+    /// Continues with the outcome of the call.
     pub fn answered(&mut self, outcome: Outcome) -> Step {
         let step = match self.stage {
             Stage::Tools | Stage::Resources | Stage::Templates => self.page(outcome),
@@ -165,11 +164,11 @@ impl Exchange {
         step
     }
 
-    /// Takes one page in, and asks for the next or the next list.
+    /// Adds one page, and asks for the next page or the next list.
     fn page(&mut self, outcome: Outcome) -> Result<Step, ErrorObject> {
         let mut page = match complete(outcome) {
             Ok(raw) => Object::parse(raw.get()).map_err(|_| unusable("a list is no object"))?,
-            // A server without such things has an empty list of them; the dialect always answers.
+            // A server without that method has an empty list; the dialect always answers.
             Err(error) if error.code == code::METHOD_NOT_FOUND => Object::default(),
             Err(error) => return Err(error),
         };
@@ -252,7 +251,7 @@ fn list(stage: Stage, cursor: Option<Json>) -> Step {
     Step::Call { method: stage.method(), params }
 }
 
-/// An answer, and neither a question nor a task, which nobody here could take care of.
+/// Accepts a complete result only: the dialect has neither questions nor tasks.
 fn complete(outcome: Outcome) -> Outcome {
     match decode_result(outcome?) {
         Ok(Decoded::Complete(raw)) => Ok(raw),
@@ -262,7 +261,7 @@ fn complete(outcome: Outcome) -> Outcome {
     }
 }
 
-/// The structured value if there is one, else all the tool said.
+/// The structured value if there is one, else the tool's content.
 fn tool_reply(raw: Json) -> Outcome {
     let result: CallToolResult = raw.to().map_err(|_| unusable("it is no tool result"))?;
     if result.is_error() {
@@ -281,7 +280,7 @@ fn read_reply(raw: Json) -> Outcome {
     Ok(reply.to_json())
 }
 
-/// A result without what only MCP needs.
+/// A result without the members that only MCP needs.
 fn bare(raw: Json) -> Json {
     match Object::parse(raw.get()) {
         Ok(mut object) => {
@@ -298,7 +297,7 @@ fn unusable(why: &str) -> ErrorObject {
     ErrorObject::internal("unusable_answer", message)
 }
 
-/// A parameter's name in the dialect, and the name that MCP gives it.
+/// A parameter's name in the dialect, and its name in MCP.
 type Name = (&'static str, &'static str);
 
 const TOOL: Name = ("toolId", "name");
@@ -306,7 +305,7 @@ const INPUTS: Name = ("inputs", "arguments");
 const RESOURCE: Name = ("resourceId", "uri");
 const QUERY: Name = ("query", "query");
 
-/// Parameters, by name from here on.
+/// Parameters by name.
 struct Arguments(Object);
 
 impl Arguments {

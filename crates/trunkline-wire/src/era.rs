@@ -1,6 +1,6 @@
-//! How the model looks in each revision: one const [`Profile`] a revision, one codec an era.
+//! How each revision spells the model: one const [`Profile`] per revision, one codec per era.
 //!
-//! Revisions are compared here and in [`crate::method`] and nowhere else.
+//! Only this module and [`crate::method`] compare revisions.
 //!
 //! ```
 //! use trunkline_wire::era::{Structured, stateful};
@@ -22,14 +22,14 @@ use crate::json::Json;
 use crate::jsonrpc::{ErrorObject, clip};
 use crate::revision::{Era, Revision};
 
-/// What a revision has and how it words things.
+/// What a revision has, and how it spells it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Profile {
     /// The revision itself.
     pub revision: Revision,
-    /// Which conversation it holds.
+    /// Its era.
     pub era: Era,
-    /// What to do with an array of messages.
+    /// How it treats batches.
     pub batch: Batch,
     /// Audio content, tool annotations, the `completions` capability.
     pub audio: bool,
@@ -40,20 +40,20 @@ pub struct Profile {
     pub icons: bool,
     /// What a tool's structured result may be.
     pub structured: Structured,
-    /// Which generation of tasks.
+    /// Its generation of tasks.
     pub tasks: Tasks,
-    /// Wrong tool arguments are a tool result that the model sees, not a JSON-RPC error.
+    /// Whether invalid tool arguments are a tool result that the model sees, not a JSON-RPC error.
     pub argument_error_is_result: bool,
     /// The code for "no such resource".
     pub resource_missing: i64,
-    /// A client may hang up on a stream and come back for the rest of it, and is told so by a first
-    /// event that has an id and nothing else.
+    /// Whether a client may disconnect from a stream and resume it (SEP-1699); a first event with only
+    /// an id tells it so.
     pub polling: bool,
-    /// An error whose request id could not be read says `"id":null` instead of leaving it out.
+    /// Whether an error for an unreadable request id has `"id":null` instead of no id.
     pub unreadable_id_is_null: bool,
 }
 
-/// Whether arrays of messages may be received.
+/// Whether batches may be received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Batch {
     /// JSON-RPC has them and this revision is silent: accept, never send.
@@ -80,21 +80,21 @@ pub enum Structured {
 pub enum Tasks {
     /// There are none.
     None,
-    /// The experimental ones in the core of 2025-11-25: the requestor asks for a task.
+    /// The experimental tasks in the core of 2025-11-25: the requestor asks for a task.
     Core,
     /// The extension of 2026-07-28: the server decides.
     Extension,
 }
 
 impl Revision {
-    /// What this revision has.
+    /// The profile of this revision.
     pub const fn profile(self) -> &'static Profile {
         &PROFILES[self as usize]
     }
 }
 
 impl ErrorObject {
-    /// The resource does not exist, in the words of `revision`.
+    /// The resource does not exist, as `revision` spells that.
     pub fn resource_not_found(uri: &str, revision: Revision) -> Self {
         #[derive(serde::Serialize)]
         struct Data<'a> {

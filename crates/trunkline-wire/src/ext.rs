@@ -1,4 +1,4 @@
-//! The rules of extensions that are more than a few types: so far [`skills`].
+//! The rules of extensions that need more than a few types: so far [`skills`].
 //!
 //! ```
 //! use trunkline_wire::ext::skills;

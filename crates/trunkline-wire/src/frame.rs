@@ -1,7 +1,7 @@
-//! A byte stream → JSON texts, and texts → bytes. Pure: whoever owns the pipe pushes what it read.
+//! A byte stream → JSON texts, and texts → bytes. Pure: the owner of the pipe pushes what it reads.
 //!
-//! [`Decoder`] serves the two framings of stdio and finds out which one the peer uses; [`sse`] is
-//! the event stream of HTTP.
+//! [`Decoder`] handles the two framings of stdio and detects which one the peer uses; [`sse`] is the
+//! event stream of HTTP.
 //!
 //! ```
 //! use trunkline_wire::frame::{DEFAULT_LIMIT, Decoder, Frame};
@@ -25,26 +25,26 @@ use std::ops::Range;
 use crate::jsonrpc::Malformed;
 use buffer::Buffer;
 
-/// The longest text a decoder keeps unless told otherwise: 16 MiB.
+/// The default limit on the length of a text: 16 MiB.
 pub const DEFAULT_LIMIT: usize = 16 << 20;
 
-/// How texts are told apart on a stream.
+/// How a stream is divided into texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
     /// One text per line, as MCP has it.
     Newline,
-    /// A `Content-Length` header before each text, as the dialect of [`crate::dialect`] has it.
+    /// A `Content-Length` header before each text, as in the dialect of [`crate::dialect`].
     ContentLength,
 }
 
-/// What the stream held next.
+/// The next item of the stream.
 #[derive(Debug, PartialEq)]
 pub enum Frame<'a> {
-    /// One text; whether it is JSON is for [`crate::jsonrpc::Incoming`] to say.
+    /// One text; [`crate::jsonrpc::Incoming`] checks whether it is JSON.
     Text(&'a [u8]),
-    /// A text over the limit. It was thrown away, its id was kept; the stream goes on.
+    /// A text over the limit. It was discarded except for its id; the stream continues.
     TooLong(Malformed),
-    /// The stream makes no sense from here on, and why. Nothing follows.
+    /// The framing is broken, and why. Nothing follows.
     Broken(&'static str),
 }
 
@@ -65,7 +65,7 @@ enum Mode {
     Broken,
 }
 
-/// Where a frame lies in the buffer; [`Frame`] without the loan.
+/// The range of a frame in the buffer; [`Frame`] without the borrow.
 enum Cut {
     Text(Range<usize>),
     TooLong(Malformed),
@@ -73,7 +73,7 @@ enum Cut {
 }
 
 impl Decoder {
-    /// Learns the framing from the first bytes of the peer.
+    /// Detects the framing from the peer's first bytes.
     pub fn detect(limit: usize) -> Self {
         Self::new(limit, Mode::Detect)
     }
@@ -109,12 +109,12 @@ impl Decoder {
         }
     }
 
-    /// Takes a chunk in. Call [`Decoder::next`] until it says `None` before pushing more.
+    /// Appends a chunk. Call [`Decoder::next`] until it returns `None` before pushing more.
     pub fn push(&mut self, chunk: &[u8]) {
         self.space(chunk.len()).extend_from_slice(chunk);
     }
 
-    /// The buffer itself, with room for `chunk` more bytes: a reader appends to it and saves a copy.
+    /// The buffer itself, with room for `chunk` more bytes: a reader appends to it without a copy.
     pub fn space(&mut self, chunk: usize) -> &mut Vec<u8> {
         self.buffer.space(chunk)
     }
@@ -142,8 +142,8 @@ impl Decoder {
         Some(self.lend(cut))
     }
 
-    /// What is left when the stream has ended: a last line without its line break, or the
-    /// complaint that a text was cut short.
+    /// What is left at the end of the stream: a last line without its line break, or the error that a
+    /// text was truncated.
     pub fn finish(&mut self) -> Option<Frame<'_>> {
         let cut = match &mut self.mode {
             Mode::Newline(lines) => lines.finish(&mut self.buffer, self.limit)?,
@@ -165,7 +165,7 @@ impl Decoder {
         }
     }
 
-    /// Passes a byte order mark; `false` if it takes more bytes to know.
+    /// Skips a byte order mark; `false` if more bytes are needed to decide.
     fn skip_mark(&mut self) -> bool {
         const MARK: &[u8] = b"\xef\xbb\xbf";
         let rest = self.buffer.rest();
@@ -180,8 +180,8 @@ impl Decoder {
     }
 }
 
-/// A header starts with `Content-`, whatever its case; everything else is taken for lines, where a
-/// line of garbage costs one error and not the connection.
+/// A header starts with `Content-` in any case; everything else is taken for lines, where a line of
+/// garbage costs one error and not the connection.
 fn detect(buffer: &mut Buffer) -> Option<Framing> {
     const HEADER: &[u8] = b"content-";
     let rest = buffer.rest();
@@ -208,7 +208,7 @@ pub fn encode(framing: Framing, write: impl FnOnce(&mut Vec<u8>), out: &mut Vec<
     write(out);
     match framing {
         Framing::Newline => {
-            // JSON that is carried as it came may hold line breaks, but only between tokens.
+            // JSON that is carried unparsed may contain line breaks, but only between tokens.
             flatten(&mut out[start..]);
             out.push(b'\n');
         }
@@ -219,7 +219,7 @@ pub fn encode(framing: Framing, write: impl FnOnce(&mut Vec<u8>), out: &mut Vec<
     }
 }
 
-/// Turns line breaks into spaces.
+/// Replaces line breaks with spaces.
 ///
 /// ```
 /// # use trunkline_wire::frame::*;
@@ -228,13 +228,13 @@ pub fn encode(framing: Framing, write: impl FnOnce(&mut Vec<u8>), out: &mut Vec<
 /// assert_eq!(&text, b"[1,  2]");
 /// ```
 pub fn flatten(text: &mut [u8]) {
-    // Without a branch, so that it is done a vector at a time; there is rarely anything to do.
+    // Branchless, so that it vectorises; there is rarely anything to do.
     for byte in text {
         *byte = if (*byte == b'\n') | (*byte == b'\r') { b' ' } else { *byte };
     }
 }
 
-/// The first `needle`. A block at a time, which the compiler turns into vector code.
+/// The position of the first `needle`, in blocks that the compiler vectorises.
 fn find(needle: u8, bytes: &[u8]) -> Option<usize> {
     let (blocks, tail) = bytes.as_chunks::<BLOCK>();
     let has = |block: &[u8; BLOCK]| block.iter().fold(false, |any, byte| any | (*byte == needle));
@@ -252,7 +252,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::jsonrpc::{Id, MalformedKind};
 
-    /// A small generator, so that tests cut streams at places nobody thought of.
+    /// A small generator, so that tests cut streams at arbitrary places.
     pub(crate) struct Lcg(pub(crate) u64);
 
     impl Lcg {
@@ -288,7 +288,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// Everything in `chunks`, and what is left at the end.
+    /// All frames in `chunks`, and the rest at the end.
     pub(crate) fn read<'a>(
         mut decoder: Decoder,
         chunks: impl IntoIterator<Item = &'a [u8]>,
@@ -305,7 +305,7 @@ pub(crate) mod tests {
         (frames, framing)
     }
 
-    /// Whole, byte by byte, cut in two at every place, and cut at random: always the same frames.
+    /// Whole, byte by byte, in two parts at every position, and at random: always the same frames.
     pub(crate) fn read_every_way(decoder: impl Fn() -> Decoder, input: &[u8]) -> Vec<Owned> {
         let (whole, framing) = read(decoder(), [input]);
         assert_eq!(read(decoder(), input.chunks(1)), (whole.clone(), framing), "byte by byte");

@@ -1,31 +1,30 @@
-//! A result as text → the few members of its top level that decide what becomes of it.
+//! A result as text → the few top-level members that decide its handling.
 //!
-//! Searching the text for them would be fooled by a space, an escape or what is nested; reading it into
-//! types costs more than most results are worth. This passes over every value without keeping it.
+//! A substring search would be fooled by white space, escapes or nesting; deserialising costs more than
+//! most results are worth. This skips over every value without keeping it.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
 
 use crate::json::{Json, write_string};
 
-/// What the top level of a result says of itself. Where a name is repeated, the last one counts, as it
-/// does for most who read JSON.
+/// The top-level members of a result. Of duplicate names the last counts, as in most JSON parsers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Glance {
-    /// `isError` is `true`.
+    /// Whether `isError` is `true`.
     pub is_error: bool,
     /// `resultType`.
     pub result_type: ResultType,
-    /// `task` is there.
+    /// Whether `task` is present.
     pub has_task: bool,
-    /// `content` is there.
+    /// Whether `content` is present.
     pub has_content: bool,
 }
 
-/// What kind of result `resultType` says it is.
+/// The kind of a result, from `resultType`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ResultType {
-    /// It is not there.
+    /// Absent.
     #[default]
     None,
     /// `complete`.
@@ -34,12 +33,12 @@ pub enum ResultType {
     InputRequired,
     /// `task`.
     Task,
-    /// Something else.
+    /// Another value.
     Other,
 }
 
 impl Glance {
-    /// Looks at the text of a result. What is no JSON object says nothing.
+    /// Scans the text of a result. A text that is no JSON object has no members.
     pub fn at(text: &str) -> Self {
         let mut scan = Scan { text, at: 0 };
         let mut glance = Self::default();
@@ -60,13 +59,13 @@ impl Glance {
 }
 
 impl ResultType {
-    /// The kind that the value of `resultType`, a JSON text, names.
+    /// The kind that a value of `resultType` (a JSON text) names.
     pub fn of(value: &str) -> Self {
         match value {
             r#""complete""# => Self::Complete,
             r#""input_required""# => Self::InputRequired,
             r#""task""# => Self::Task,
-            // The same word, written another way.
+            // The same word with escapes.
             escaped if escaped.contains('\\') => {
                 match serde_json::from_str::<String>(escaped).as_deref() {
                     Ok("complete") => Self::Complete,
@@ -80,12 +79,12 @@ impl ResultType {
     }
 }
 
-/// The members of an object, each value as it is written: for whoever passes most of them on.
+/// The members of an object with raw values, for code that forwards most of them.
 pub(crate) struct Members<'a>(Vec<(Cow<'a, str>, &'a str)>);
 
 impl<'a> Members<'a> {
-    /// Those of a text that is JSON. Nothing if it is no object, or one that readers could take for
-    /// different ones: a name stands twice, or has a control character in it.
+    /// The members of a JSON text. `None` if it is no object, or one that parsers could disagree about:
+    /// a duplicate name, or one with a control character.
     pub(crate) fn of(text: &'a str) -> Option<Self> {
         let mut scan = Scan { text, at: 0 };
         if !scan.takes(b'{') {
@@ -112,7 +111,7 @@ impl<'a> Members<'a> {
         Some(self.0.remove(at).1)
     }
 
-    /// All that is left, and one more.
+    /// The remaining members, and one more.
     pub(crate) fn write(&self, more: Option<(&'a str, &Json)>) -> Json {
         let own = self.0.iter().map(|(name, value)| (&**name, *value));
         let more = more.map(|(name, value)| (name, value.get()));
@@ -137,7 +136,7 @@ impl<'a> Members<'a> {
     }
 }
 
-/// A name that is written as a JSON string. Few have an escape in them.
+/// The name in a JSON string. Few have escapes.
 fn meant(written: &str) -> Option<Cow<'_, str>> {
     match written.bytes().any(|byte| byte == b'\\') {
         false => Some(Cow::Borrowed(&written[1..written.len() - 1])),
@@ -145,7 +144,7 @@ fn meant(written: &str) -> Option<Cow<'_, str>> {
     }
 }
 
-/// Comparing names one by one is quick for as many.
+/// Up to this number, a linear search is quick.
 const FEW: usize = 16;
 
 struct Scan<'a> {
@@ -164,7 +163,7 @@ impl<'a> Scan<'a> {
         Some((name, self.value()?))
     }
 
-    /// Whether the next byte that counts is this one; then it is behind us.
+    /// Consumes the next non-blank byte if it is this one.
     fn takes(&mut self, byte: u8) -> bool {
         self.skip_space();
         let is_it = self.peek() == Some(byte);
@@ -200,7 +199,7 @@ impl<'a> Scan<'a> {
         Some(())
     }
 
-    /// From one bracket to behind the one that closes it.
+    /// Skips from a bracket past its closing one.
     fn skip_nested(&mut self) -> Option<()> {
         let bytes = self.text.as_bytes();
         let (mut at, mut depth) = (self.at, 0_usize);
@@ -227,7 +226,7 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// From one quote to behind the other.
+/// Skips from a quote past its closing one.
 fn behind_string(bytes: &[u8], quote: usize) -> Option<usize> {
     let mut at = quote + 1;
     loop {
@@ -326,7 +325,7 @@ mod tests {
             #[serde(rename = "isError", default)]
             is_error: Option<bool>,
         }
-        // Every way to put a member among others, and others that try to hide it.
+        // Every position of a member among others, and others that try to hide it.
         let others = [r#""a":{"isError":true}"#, r#""b":"}\"{""#, r#""c":[[],{}]"#, r#""d":1"#];
         let own = [r#""isError":true"#, r#""isError" : false"#, r#""x":0"#];
         for (one, two) in others.iter().flat_map(|one| others.iter().map(move |two| (one, two))) {

@@ -1,5 +1,5 @@
-//! What a message says in its body → what HTTP repeats in its head, so that whoever stands between
-//! can route without reading the body; and the checks that both say the same.
+//! The body of a message → the HTTP headers that repeat parts of it, so that proxies can route without
+//! reading the body; and the checks that both agree.
 //!
 //! ```
 //! use trunkline_wire::header;
@@ -25,13 +25,13 @@ use crate::method::Method;
 pub const PROTOCOL_VERSION: &str = "mcp-protocol-version";
 /// The session, up to 2025-11-25.
 pub const SESSION_ID: &str = "mcp-session-id";
-/// The last event that a client has of a stream, up to 2025-11-25.
+/// The last event of a stream that the client has, up to 2025-11-25.
 pub const LAST_EVENT_ID: &str = "last-event-id";
 /// The method, from 2026-07-28.
 pub const METHOD: &str = "mcp-method";
-/// What the method is about, from 2026-07-28; see [`name_member`].
+/// The object of the method, from 2026-07-28; see [`name_member`].
 pub const NAME: &str = "mcp-name";
-/// Begins the name of a header that repeats an argument of a tool; see [`ParamHeaders`].
+/// The prefix of headers that repeat an argument of a tool; see [`ParamHeaders`].
 pub const PARAM_PREFIX: &str = "mcp-param-";
 
 /// The member of the parameters that `Mcp-Name` repeats, for the methods that have that header.

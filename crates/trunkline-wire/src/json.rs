@@ -1,7 +1,7 @@
-//! JSON that is carried, not parsed; and strings written fast.
+//! JSON that is carried unparsed, and fast writing of strings.
 //!
-//! A [`Json`] owns a text of its own that its clones share. It is no slice of the message that it came
-//! in: a progress token that is kept for an hour does not keep the megabytes that came along with it.
+//! A [`Json`] owns its text and shares it with its clones. It is not a slice of the message it came in:
+//! a progress token that is kept for an hour must not keep megabytes alive with it.
 //!
 //! ```
 //! use trunkline_wire::json::Json;
@@ -18,15 +18,15 @@ use serde::de::{DeserializeOwned, DeserializeSeed, Error as _, MapAccess, Visito
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-/// A valid JSON text, kept as it came: number spelling and key order survive. Clones share the text.
+/// A valid JSON text, kept byte for byte: number spelling and key order survive. Clones share the text.
 #[derive(Clone)]
 pub struct Json(Text);
 
 #[derive(Clone)]
 enum Text {
-    /// The count and the text in one allocation.
+    /// Reference count and text in one allocation.
     Copied(Arc<str>),
-    /// A long text that was written here, in the allocation it was written to.
+    /// A long text that was written here, in its own allocation.
     Written(Arc<Box<str>>),
 }
 
@@ -41,12 +41,12 @@ impl Json {
         Ok(Self::copied(text))
     }
 
-    /// Writes a value whose serialisation cannot fail: our own types and `serde_json::Value`.
+    /// Serialises a value that cannot fail: our own types and `serde_json::Value`.
     pub fn of(value: &(impl Serialize + ?Sized)) -> Self {
         Self::try_of(value).expect("the protocol's own types are always writable as JSON")
     }
 
-    /// Writes any value.
+    /// Serialises any value.
     pub fn try_of(value: &(impl Serialize + ?Sized)) -> Result<Self, serde_json::Error> {
         serde_json::to_string(value).map(Self::written)
     }
@@ -79,8 +79,8 @@ impl Json {
         Self(Text::Copied(text.into()))
     }
 
-    /// Takes over a text that is known to be JSON. The copy of a short one costs no more than giving
-    /// back the room that it does not fill; a long one stays where it is.
+    /// Takes over a text that is known to be JSON. Copying a short one costs no more than shrinking its
+    /// allocation; a long one stays where it is.
     fn written(text: String) -> Self {
         Self(match text.len() {
             ..LONG => Text::Copied(text.into()),
@@ -168,7 +168,7 @@ impl<'de> Deserialize<'de> for Json {
     }
 }
 
-/// Copies the text once, where a `Box<RawValue>` on the way would be a second copy.
+/// Copies the text once; going through `Box<RawValue>` would copy it twice.
 struct JsonVisitor;
 
 impl<'de> Visitor<'de> for JsonVisitor {
@@ -178,7 +178,7 @@ impl<'de> Visitor<'de> for JsonVisitor {
         f.write_str("any valid JSON value")
     }
 
-    /// `serde_json` hands out a raw text as a map with one member.
+    /// `serde_json` passes a raw text as a map with one member.
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Json, A::Error> {
         match map.next_key::<RawKey>()? {
             Some(RawKey(true)) => map.next_value_seed(RawText),
@@ -186,13 +186,13 @@ impl<'de> Visitor<'de> for JsonVisitor {
         }
     }
 
-    /// Reached if `serde_json` calls its raw texts otherwise one day: slower, and just as right.
+    /// Reached if `serde_json` ever renames its raw texts: slower, and just as correct.
     fn visit_newtype_struct<D: Deserializer<'de>>(self, deserializer: D) -> Result<Json, D::Error> {
         Ok(Json::copied(Box::<RawValue>::deserialize(deserializer)?.get()))
     }
 }
 
-/// Whether the name of a member is the one that raw texts have.
+/// Whether the name of a member is that of raw texts.
 struct RawKey(bool);
 
 impl<'de> Deserialize<'de> for RawKey {
@@ -215,7 +215,7 @@ impl Visitor<'_> for RawKeyVisitor {
     }
 }
 
-/// A raw text, which `serde_json` has checked.
+/// A raw text, which `serde_json` has validated.
 struct RawText;
 
 impl<'de> DeserializeSeed<'de> for RawText {
@@ -242,16 +242,16 @@ impl Visitor<'_> for RawText {
     }
 }
 
-/// How `serde_json` calls a raw text among its own types.
+/// The name that `serde_json` gives a raw text internally.
 const RAW_VALUE: &str = "$serde_json::private::RawValue";
 
-/// From this length on, copying a text that was just written costs more than a second allocation.
+/// From this length on, copying costs more than a second allocation.
 const LONG: usize = 4096;
 
-/// How deep a text may nest.
+/// The maximum nesting depth.
 pub const MAX_DEPTH: usize = 128;
 
-/// Whether brackets in `text` nest deeper than `limit`. Reads strings correctly, judges nothing else.
+/// Whether brackets in `text` nest deeper than `limit`. Handles strings, validates nothing else.
 ///
 /// ```
 /// # use trunkline_wire::json::*;
@@ -260,7 +260,7 @@ pub const MAX_DEPTH: usize = 128;
 /// assert!(!is_too_deep(br#"["[[["]"#, 1), "brackets in strings do not count");
 /// ```
 pub fn is_too_deep(text: &[u8], limit: usize) -> bool {
-    // Counting brackets is many times faster than following strings, and nearly always enough.
+    // Counting brackets is many times faster than tracking strings, and nearly always enough.
     if text.len() <= limit || opening_brackets(text) <= limit {
         return false;
     }
@@ -284,14 +284,14 @@ pub fn is_too_deep(text: &[u8], limit: usize) -> bool {
     false
 }
 
-/// How many `{` and `[` there are. Small counters in short blocks let the compiler use vectors.
+/// The number of `{` and `[`. Small counters in short blocks vectorise.
 fn opening_brackets(text: &[u8]) -> usize {
     let is_opening = |byte: &u8| u8::from(byte | 0x20 == b'{');
     text.chunks(192).map(|block| usize::from(block.iter().map(is_opening).sum::<u8>())).sum()
 }
 
-/// Appends `text` as a JSON string. Looks for characters to escape a block at a time, which the
-/// compiler turns into vector code; most strings have none.
+/// Appends `text` as a JSON string. Searches for characters to escape in blocks that the compiler
+/// vectorises; most strings have none.
 ///
 /// ```
 /// # use trunkline_wire::json::*;
@@ -398,7 +398,7 @@ mod tests {
         assert_eq!(serde_json::from_value::<Json>(value).unwrap().get(), r#"{"a":1}"#);
         assert_eq!(Json::of(&Json::null()), Json::null());
         assert!(serde_json::from_str::<Json>("[1").is_err());
-        // A member of the peer's with that name is a member like any other.
+        // A member of the peer with that name is a member like any other.
         let odd = format!(r#"{{"{RAW_VALUE}":"[1"}}"#);
         assert_eq!(serde_json::from_str::<Json>(&odd).unwrap().get(), odd);
     }

@@ -1,4 +1,4 @@
-//! The JSON-RPC 2.0 envelope. Parameters are opened one level, so that whoever knows the method
+//! The JSON-RPC 2.0 envelope. The parser opens parameters one level, so that code that knows the method
 //! finds its members; everything below stays raw, and so do results.
 //!
 //! ```
@@ -28,7 +28,7 @@ use crate::revision::Revision;
 pub(crate) use error::clip;
 pub use parse::{Incoming, Malformed, MalformedKind};
 
-/// A request id, echoed exactly as it came: `1`, `"1"` and `01e0` are three different things.
+/// A request id, echoed byte for byte: `1`, `"1"` and `01e0` are three different ids.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Id {
     /// An integer in its plain spelling.
@@ -65,16 +65,16 @@ enum Name {
     Other(Box<str>),
 }
 
-/// The name of a member of an object. Those that are met often cost no allocation.
+/// The name of a member. Common names need no allocation.
 pub type MemberName = Cow<'static, str>;
 
-/// What a request came to.
+/// The outcome of a request.
 pub type Outcome = Result<Json, ErrorObject>;
 
 /// The parameters of a message.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Params {
-    /// There were none.
+    /// Absent.
     #[default]
     Absent,
     /// The only form MCP has.
@@ -83,7 +83,7 @@ pub enum Params {
     Array(Vec<Json>),
 }
 
-/// A JSON object opened one level: its members in order, their values raw, no name twice.
+/// A JSON object opened one level: its members in order, their values raw, without duplicate names.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Object(Vec<(MemberName, Json)>);
 
@@ -200,7 +200,7 @@ impl fmt::Display for MethodName {
 }
 
 impl Params {
-    /// Parameters from a value that writes itself as an object.
+    /// Parameters from a value that serialises as an object.
     pub fn of(value: &(impl Serialize + ?Sized)) -> Self {
         Self::Object(Object::of(value))
     }
@@ -224,12 +224,12 @@ impl Params {
 }
 
 impl Object {
-    /// The members of a value that writes itself as an object.
+    /// The members of a value that serialises as an object.
     pub fn of(value: &(impl Serialize + ?Sized)) -> Self {
         Self::parse(Json::of(value).get()).expect("the value writes itself as an object")
     }
 
-    /// Reads an object; a name that stands twice is refused.
+    /// Parses an object; a duplicate name is an error.
     pub fn parse(text: &str) -> Result<Self, serde_json::Error> {
         serde_json::from_str(text)
     }
@@ -239,13 +239,13 @@ impl Object {
         self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value)
     }
 
-    /// Takes the value of `name` out.
+    /// Removes and returns the value of `name`.
     pub fn take(&mut self, name: &str) -> Option<Json> {
         let at = self.0.iter().position(|(key, _)| key == name)?;
         Some(self.0.remove(at).1)
     }
 
-    /// Sets the value of `name`, in place if it is there already.
+    /// Sets the value of `name`, in place if it exists.
     pub fn set(&mut self, name: impl Into<MemberName>, value: Json) {
         let name = name.into();
         match self.0.iter_mut().find(|(key, _)| *key == name) {
@@ -254,7 +254,7 @@ impl Object {
         }
     }
 
-    /// The first of `names` that is there and is no object.
+    /// The first of `names` that is present and no object.
     pub fn not_an_object<'n>(&self, names: &[&'n str]) -> Option<&'n str> {
         names.iter().copied().find(|name| self.get(name).is_some_and(|it| !it.is_object()))
     }
@@ -269,7 +269,7 @@ impl Object {
         self.0.is_empty()
     }
 
-    /// The whole object as one text again.
+    /// The whole object as one text.
     pub fn to_json(&self) -> Json {
         let mut out = Vec::new();
         self.write(&mut out);
@@ -394,11 +394,11 @@ impl Id {
         Json::from_written(out.split_off(br#","id":"#.len()))
     }
 
-    /// The longest text of an id, and of a progress token. Both are repeated with every answer and
-    /// notification, so a long one would cost many times its length.
+    /// The longest id or progress token. Both are repeated in every answer and notification, so a long
+    /// one would cost many times its length.
     pub const LONGEST: usize = 1024;
 
-    /// Reads an id from its JSON text: a string or an integer of a sensible length, nothing else.
+    /// Reads an id from its JSON text: a string or an integer of a sensible length.
     pub fn from_json(text: &str) -> Option<Self> {
         if text.len() > Self::LONGEST {
             return None;

@@ -1,7 +1,7 @@
-//! Every method, who may send it, in which revisions it exists and what it needs.
+//! Every method: its sender, its revisions and the capability it needs.
 //!
-//! Absence from this table is the version gate: a method that a revision lacks is answered with
-//! "method not found", in one place, for every transport.
+//! Absence from this table is the version gate: a method that a revision lacks gets "method not found",
+//! in one place, for every transport.
 //!
 //! ```
 //! use trunkline_wire::method::{Kind, Sender, find};
@@ -25,7 +25,7 @@ pub enum Sender {
     Either,
 }
 
-/// Whether an answer is owed.
+/// Whether a response is owed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Kind {
@@ -33,8 +33,7 @@ pub enum Kind {
     Notification,
 }
 
-/// The capability without which a method is not served: the receiver's for requests, the
-/// sender's for notifications.
+/// The capability that a method requires: the receiver's for requests, the sender's for notifications.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Gate {
@@ -71,7 +70,7 @@ pub struct Row {
     pub since: Revision,
     /// Last revision that has it.
     pub until: Revision,
-    /// What it needs.
+    /// The capability it requires.
     pub gate: Gate,
 }
 
@@ -87,7 +86,7 @@ macro_rules! table {
         $Method:ident $name:literal:
             $($kind:ident $sender:ident $since:ident $until:ident $gate:ident),+;
     )*) => {
-        /// A method of the table: its text in camel case, without `notifications/`.
+        /// A method of the table: its name in camel case, without `notifications/`.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[non_exhaustive]
         pub enum Method {
@@ -102,7 +101,7 @@ macro_rules! table {
                 }
             }
 
-            /// The method of that name. Names are compared as they are: in MCP case counts.
+            /// The method of that name. Case-sensitive, as in MCP.
             pub fn of(name: &str) -> Option<Self> {
                 match name {
                     $($name => Some(Self::$Method),)*
@@ -111,7 +110,7 @@ macro_rules! table {
             }
         }
 
-        /// The whole vocabulary. Methods that two revisions use in different ways have a row for each.
+        /// All methods. A method that two revisions use differently has a row for each.
         pub const TABLE: &[Row] = &[
             $($(Row {
                 method: Method::$Method,
@@ -127,8 +126,8 @@ macro_rules! table {
 }
 
 // `tasks/get` and `tasks/cancel` have two rows: the experimental tasks of 2025-11-25 and the extension
-// of 2026-07-28 (SEP-2663) share two names and little else. The extension of skills belongs to no
-// revision: where it is declared, it is there.
+// of 2026-07-28 (SEP-2663) share two names and little else. The skills extension belongs to no
+// revision: it applies wherever it is declared.
 #[rustfmt::skip]
 table! {
     Initialize                "initialize"                              : Request      Client V2024_11_05 V2025_11_25 None;
@@ -176,7 +175,7 @@ table! {
 }
 
 impl Method {
-    /// The row of this method as `revision` knows it and `sender` may send it.
+    /// The row of this method in `revision` for `sender`.
     pub fn row(self, sender: Sender, revision: Revision) -> Option<&'static Row> {
         TABLE.iter().find(|row| {
             row.method == self
@@ -191,8 +190,8 @@ impl Method {
         row.expect("the table makes the methods, each with its rows")
     }
 
-    /// Whether 2026-07-28 may answer it with `input_required`: the three requests that
-    /// `InputRequiredResult` is an answer to.
+    /// Whether 2026-07-28 may answer it with `input_required`: the three requests whose result may be
+    /// an `InputRequiredResult`.
     pub const fn may_ask(self) -> bool {
         matches!(self, Self::ToolsCall | Self::PromptsGet | Self::ResourcesRead)
     }
@@ -216,7 +215,7 @@ impl PartialEq<&str> for Method {
     }
 }
 
-/// Finds a method by its name as `revision` knows it and `sender` may send it.
+/// Finds a method by name in `revision` for `sender`.
 ///
 /// ```
 /// # use trunkline_wire::{method::*, revision::Revision};

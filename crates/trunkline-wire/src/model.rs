@@ -1,9 +1,9 @@
-//! What MCP talks about, free of any revision: the newest revision's members without those that
+//! MCP's data types, independent of the revision: the newest revision's members without those that
 //! exist only on the wire (`resultType`, the `_meta` envelope, cache members, `requestState`).
 //!
-//! Reading is permissive: unknown members are ignored and optional ones may be missing. Anything
-//! that is carried rather than understood is [`Json`](crate::json::Json), so these types are read
-//! from JSON text only. [`crate::era`] says how each revision spells them.
+//! Reading is lenient: unknown members are ignored and optional ones may be missing. Values that are
+//! carried unparsed are [`Json`](crate::json::Json), so these types can be read from JSON text only.
+//! [`crate::era`] spells them for each revision.
 //!
 //! ```
 //! use trunkline_wire::json::Json;
@@ -15,7 +15,7 @@
 //! assert_eq!(newer.to::<ServerCapabilities>().unwrap(), server);
 //! ```
 
-// What every example below stands on; readers know it already.
+// The hidden imports of every example below.
 macro_rules! example {
     ($($line:expr),+) => {
         concat!(
@@ -27,9 +27,9 @@ macro_rules! example {
     };
 }
 
-// Chainable setters for what people build by hand; macros only save typing. Each says what it is
-// tried on (and, where that is no JSON by itself, what it is put into), a value, and what then
-// stands in the JSON: that is its example.
+// Chainable setters for the types that people build by hand. Each row names the value to try it on
+// (and, if that is no JSON by itself, what to wrap it in), an argument, and the expected JSON: that is
+// its example.
 macro_rules! setters {
     ($Type:ident = $new:expr; $($rest:tt)*) => { setters! { $Type = $new => it; $($rest)* } };
     (

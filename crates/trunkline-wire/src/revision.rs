@@ -23,12 +23,12 @@ pub enum Revision {
     V2026_07_28,
 }
 
-/// The two ways a conversation can work.
+/// The two kinds of conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Era {
-    /// `initialize` opens a session, and the session remembers.
+    /// `initialize` opens a session, which keeps state.
     Stateful,
-    /// Every request carries its own context, and nothing is remembered.
+    /// Every request carries its own context, and the server keeps no state.
     Stateless,
 }
 
@@ -46,12 +46,12 @@ impl Revision {
     /// The newest revision that begins with `initialize`.
     pub const LATEST_STATEFUL: Self = Self::V2025_11_25;
 
-    /// Reads a revision as it stands on the wire.
+    /// Parses a revision as it is on the wire.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|it| it.as_str() == text)
     }
 
-    /// The revision as it stands on the wire.
+    /// The revision as it is on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::V2024_11_05 => "2024-11-05",
@@ -62,7 +62,7 @@ impl Revision {
         }
     }
 
-    /// Which of the two conversations this revision holds.
+    /// The era of this revision.
     pub const fn era(self) -> Era {
         match self {
             Self::V2026_07_28 => Era::Stateless,
@@ -98,7 +98,7 @@ impl FromStr for Revision {
     }
 }
 
-/// A set of revisions: what one side is willing to speak.
+/// A set of revisions, such as those that one side speaks.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Revisions(u8);
 
@@ -128,17 +128,17 @@ impl Revisions {
         self.iter().filter(|it| it.era() == era).collect()
     }
 
-    /// What both sets have.
+    /// The intersection.
     pub const fn common(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
-    /// The newest one, if there is any.
+    /// The newest one, if any.
     pub fn newest(self) -> Option<Revision> {
         self.iter().last()
     }
 
-    /// Whether there is none.
+    /// Whether the set is empty.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }

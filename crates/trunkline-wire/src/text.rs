@@ -1,4 +1,4 @@
-//! Names, URIs and times: what a tool may be called, percent coding, URI templates, dates.
+//! Names, URIs and times: tool names, percent-encoding, URI templates, dates.
 //!
 //! ```
 //! use trunkline_wire::text::{UriTemplate, is_tool_name};
@@ -35,7 +35,7 @@ pub fn is_tool_name(name: &str) -> bool {
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte))
 }
 
-/// Appends `text` with everything but unreserved characters as `%XX`.
+/// Percent-encodes `text`, except unreserved characters (RFC 3986 §2.3).
 ///
 /// ```
 /// # use trunkline_wire::text::*;
@@ -47,7 +47,7 @@ pub fn percent_encode(text: &str, out: &mut String) {
     encode(text, is_unreserved, out);
 }
 
-/// Appends `text`, leaving reserved characters and what is encoded already as they are.
+/// Percent-encodes `text`, except reserved characters and existing escapes.
 ///
 /// ```
 /// # use trunkline_wire::text::*;
@@ -66,7 +66,7 @@ pub fn percent_encode_reserved(text: &str, out: &mut String) {
     encode(rest, is_uri, out);
 }
 
-/// Undoes percent coding; `None` if a `%` has no two digits or the bytes are not UTF-8.
+/// Undoes percent-encoding; `None` if a `%` lacks two digits or the bytes are not UTF-8.
 ///
 /// ```
 /// # use trunkline_wire::text::*;

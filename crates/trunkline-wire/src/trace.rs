@@ -1,8 +1,8 @@
-//! `traceparent` and `tracestate` of W3C Trace Context ⇄ ids.
+//! W3C Trace Context: `traceparent` and `tracestate` ⇄ ids.
 
 use std::fmt;
 
-/// The ids of a `traceparent`: which trace, which span of it, and what its caller decided.
+/// The fields of a `traceparent`: trace id, parent span id and flags.
 ///
 /// ```
 /// # use trunkline_wire::trace::Traceparent;
@@ -13,24 +13,23 @@ use std::fmt;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Traceparent {
-    /// The trace; not zero.
+    /// The trace id; not zero.
     pub trace: u128,
-    /// The span of the caller; not zero.
+    /// The caller's span id; not zero.
     pub span: u64,
     /// [`Self::SAMPLED`] and [`Self::RANDOM`].
     pub flags: u8,
 }
 
 impl Traceparent {
-    /// The flag of a trace that its caller records.
+    /// The flag of a trace that the caller records.
     pub const SAMPLED: u8 = 1;
-    /// The flag of a trace id that was drawn at random.
+    /// The flag of a random trace id.
     pub const RANDOM: u8 = 2;
 
-    /// Reads a `traceparent`; `None` if it is none.
+    /// Parses a `traceparent`; `None` if it is invalid.
     ///
-    /// Versions to come begin like version 00, and may say more after that. Flags that nobody
-    /// knows yet are not handed on.
+    /// Later versions begin like version 00 and may append fields. Unknown flags are not passed on.
     pub fn parse(text: &str) -> Option<Self> {
         let (head, rest) = text.split_at_checked(LENGTH)?;
         let mut parts = head.split('-');
@@ -53,15 +52,15 @@ impl Traceparent {
     }
 }
 
-/// As version 00 writes it.
+/// In the form of version 00.
 impl fmt::Display for Traceparent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "00-{:032x}-{:016x}-{:02x}", self.trace, self.span, self.flags)
     }
 }
 
-/// Whether a text can be handed on as a `tracestate`: not empty, printable ASCII, within the limits
-/// of the specification.
+/// Whether a text is a valid `tracestate`: not empty, printable ASCII, within the limits of the
+/// specification.
 pub fn is_tracestate(text: &str) -> bool {
     text.len() <= LONGEST_STATE
         && text.contains('=')
@@ -69,7 +68,7 @@ pub fn is_tracestate(text: &str) -> bool {
         && text.bytes().all(|it| (0x20..0x7f).contains(&it))
 }
 
-/// Of a `traceparent` of version 00.
+/// The length of a version 00 `traceparent`.
 const LENGTH: usize = 55;
 const LONGEST_STATE: usize = 512;
 const MOST_STATES: usize = 32;

@@ -1,7 +1,7 @@
-//! Logging in: what a client shows to servers that do not let everybody in.
+//! Logins: the credentials that a client sends to servers that require them.
 //!
-//! A server that wants a login says where; the rest happens by itself. [`oauth`] makes a login with
-//! everything that a program on somebody's machine needs:
+//! A server that requires a login says where; the rest is automatic. [`oauth`] makes a login with
+//! everything that a program on a user's machine needs:
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -14,20 +14,20 @@
 //! # Ok(()) }
 //! ```
 //!
-//! The first request that is refused opens a browser; the login is kept for the next time, and renewed
-//! as long as the authorization server allows. `Client::builder(..).login()` is the same in short.
+//! The first refused request opens a browser. The login is stored for the next time and refreshed
+//! as long as the authorization server allows. `Client::builder(..).login()` is a shorthand for it.
 //!
-//! - **Nobody is there**: [`Grant::ClientCredentials`], or
-//!   [`client_credentials`](crate::client::ClientBuilder::client_credentials) in short; with a key
-//!   instead of a secret: [`ClientAuth::private_key`]. [`Grant::Assertion`] shows what the platform
-//!   gives a workload, [`Grant::Enterprise`] what a company's own login gives its people.
-//! - **Where logins are kept**: [`FileVault`], [`KeyringVault`], [`MemoryVault`], or a
-//!   [`Vault`] of yours.
+//! - **Without a user**: [`Grant::ClientCredentials`], or
+//!   [`client_credentials`](crate::client::ClientBuilder::client_credentials) for short; with a key
+//!   instead of a secret: [`ClientAuth::private_key`]. [`Grant::Assertion`] presents the platform's
+//!   token for a workload, [`Grant::Enterprise`] the identity token of a company's single sign-on.
+//! - **Where logins are stored**: [`FileVault`], [`KeyringVault`], [`MemoryVault`], or a [`Vault`]
+//!   of yours.
 //! - **How pages are shown**: [`Loopback`], or a [`Browser`](browser::Browser) of yours.
-//! - **Where requests may go**: a server names the URLs of its login. Those that lead to this machine
-//!   or to a private network are refused unless the server is there itself: [`address::Guard`].
-//! - **Whom secrets are for**: the issuer that [`OAuth::for_issuer`] names, and nobody else.
-//! - **No OAuth at all**: [`Credentials`](credentials::Credentials) of yours, or a
+//! - **Where requests may go**: a server names the URLs of its login. URLs on this machine or on a
+//!   private network are refused unless the server is there itself: [`address::Guard`].
+//! - **Whom secrets are for**: the issuer that [`OAuth::for_issuer`] names, and no other.
+//! - **Without OAuth**: [`Credentials`](credentials::Credentials) of yours, or a
 //!   [`header`](crate::client::ClientBuilder::header).
 //!
 //! A server that checks tokens is made with [`server::protect`](crate::server::protect).
@@ -44,7 +44,7 @@ pub use trunkline_transport::auth::{FileVault, HttpFetch, KeyringVault, Loopback
 
 use vault::{Vault, VaultError};
 
-/// The login of a program on somebody's machine: a browser is opened, and the login is kept in
+/// The login of a program on a user's machine: it opens a browser and stores the login in
 /// [`FileVault::usual`]. Each part can be replaced.
 ///
 /// ```
@@ -61,15 +61,15 @@ pub fn oauth(url: impl Into<String>) -> OAuth {
     let url = url.into();
     let vault: Arc<dyn Vault> = match FileVault::usual() {
         Ok(vault) => Arc::new(vault),
-        Err(error) => Arc::new(Nowhere(error)),
+        Err(error) => Arc::new(NoVault(error)),
     };
     let fetch = Arc::new(HttpFetch::for_server(&url));
     OAuth::new(url).fetch(fetch).vault(vault).browser(Arc::new(Loopback::new()))
 }
 
-/// The login of a program that has its own credentials. It is kept in memory alone, for the program
-/// can log in again at any time. A secret needs to be told whom it is for: it is the server that
-/// says who its issuer is, and [`for_issuer`](OAuth::for_issuer) says whether that is right.
+/// The login of a program that has its own credentials. It is kept in memory only, because the
+/// program can log in again at any time. The server names its issuer, so a secret needs
+/// [`for_issuer`](OAuth::for_issuer) to say which issuer may get it.
 ///
 /// ```
 /// use trunkline::auth::{self, ClientAuth};
@@ -87,16 +87,16 @@ pub fn machine(url: impl Into<String>, client: ClientAuth) -> OAuth {
         .grant(Grant::ClientCredentials(client))
 }
 
-/// What is used where there is no folder for logins: it says so when one is needed.
-struct Nowhere(VaultError);
+/// The vault of a user without a folder for logins: every use is an error that says so.
+struct NoVault(VaultError);
 
-impl Nowhere {
+impl NoVault {
     fn refuse<T: Send + 'static>(&self) -> Pending<'_, Result<T, VaultError>> {
         Box::pin(async { Err(self.0.clone()) })
     }
 }
 
-impl Vault for Nowhere {
+impl Vault for NoVault {
     fn get<'a>(&'a self, _: &'a str) -> Pending<'a, Result<Option<String>, VaultError>> {
         self.refuse()
     }

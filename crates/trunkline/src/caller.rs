@@ -1,4 +1,4 @@
-//! A call → who makes it, what layers added to it, and what that caller may see.
+//! A call → its caller, what layers added to it, and what that caller may see.
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
@@ -15,7 +15,7 @@ use trunkline_wire::method;
 use trunkline_wire::model::{ClientCapabilities, Implementation};
 use trunkline_wire::revision::Revision;
 
-/// Who looks at a list or calls: what [`visible`](crate::server::ToolEntry::visible) decides on.
+/// The caller of a list or call, on which [`visible`](crate::server::ToolEntry::visible) decides.
 ///
 /// ```
 /// # use trunkline::{Caller, Client, Server, tool};
@@ -32,7 +32,7 @@ use trunkline_wire::revision::Revision;
 pub struct Caller<'a>(pub(crate) &'a Call);
 
 impl Caller<'_> {
-    /// Who was let in.
+    /// The authenticated caller.
     ///
     /// ```
     /// let reset = trunkline::tool("reset", async || "Done.")
@@ -43,8 +43,8 @@ impl Caller<'_> {
         principal(&self.0.attached)
     }
 
-    /// What a [layer](crate::layer) of the server added to the call, or one in front of it to the
-    /// extensions of the HTTP request.
+    /// A value that a [layer](crate::layer) of the server, or of the HTTP stack in front of it, put
+    /// into the extensions of the call.
     ///
     /// ```
     /// struct Plan(&'static str);
@@ -57,7 +57,7 @@ impl Caller<'_> {
         extension(&self.0.attached)
     }
 
-    /// How the client names itself. Self-reported: never a reason to let anybody in.
+    /// The client's name and version. Self-reported: never a reason to grant access.
     ///
     /// ```
     /// # use trunkline::{Client, Server, tool}; tokio::runtime::Runtime::new().unwrap().block_on(async {
@@ -72,7 +72,7 @@ impl Caller<'_> {
         self.0.peer.info.as_ref()
     }
 
-    /// What the client can be asked.
+    /// The client's capabilities: what it can be asked.
     ///
     /// ```
     /// # use trunkline::{Client, Server, tool}; tokio::runtime::Runtime::new().unwrap().block_on(async {
@@ -100,7 +100,7 @@ impl Caller<'_> {
         self.0.meta.as_ref()
     }
 
-    /// The revision it speaks.
+    /// The revision of the call.
     ///
     /// ```
     /// # use trunkline::{Client, Era, Server, tool};
@@ -122,7 +122,7 @@ impl fmt::Debug for Caller<'_> {
     }
 }
 
-/// Whoever a call was let in for.
+/// The principal of a call.
 pub(crate) fn principal(attached: &Attached) -> Option<&Principal> {
     if let Some(added) = attached.get::<Added>() {
         return added.get().or_else(|| principal(added.before()));
@@ -134,7 +134,7 @@ pub(crate) fn principal(attached: &Attached) -> Option<&Principal> {
     attached.get()
 }
 
-/// What layers added to a call, or what came with its HTTP request.
+/// A value that layers added to a call, or that came with its HTTP request.
 pub(crate) fn extension<T: Send + Sync + 'static>(attached: &Attached) -> Option<&T> {
     if let Some(added) = attached.get::<Added>() {
         return added.get().or_else(|| extension(added.before()));
@@ -149,7 +149,7 @@ pub(crate) fn extension<T: Send + Sync + 'static>(attached: &Attached) -> Option
 /// Decides who sees an entry.
 pub(crate) type Visible = Option<Arc<dyn Fn(&Caller<'_>) -> bool + Send + Sync>>;
 
-/// Whether the caller sees an entry. One that cannot be decided on is not seen.
+/// Whether the caller sees an entry. If `visible` panics, the entry is hidden.
 pub(crate) fn may_see(visible: &Visible, call: &Call) -> bool {
     visible.as_ref().is_none_or(|it| {
         catch_unwind(AssertUnwindSafe(|| it(&Caller(call)))).unwrap_or_else(|_| {
@@ -159,8 +159,8 @@ pub(crate) fn may_see(visible: &Visible, call: &Call) -> bool {
     })
 }
 
-/// A call that nobody made, for who is asked about outside of one: of a listener, or of a request
-/// that is not read yet.
+/// A synthetic call that stands for a caller outside a call: for a listener, or for a request that
+/// is not parsed yet.
 pub(crate) fn call_by(attached: &Attached, meta: Option<&Json>) -> Call {
     let envelope = meta.and_then(|it| Envelope::read(Some(it)).ok());
     let peer = envelope.map_or_else(Peer::default, |it| Peer {
@@ -181,7 +181,7 @@ pub(crate) fn call_by(attached: &Attached, meta: Option<&Json>) -> Call {
     }
 }
 
-/// What layers added to a call, by type, and what was attached to it before.
+/// The values that layers added to a call, by type, and what was attached to it before.
 #[derive(Clone, Default)]
 pub(crate) struct Added {
     things: HashMap<TypeId, Arc<dyn Any + Send + Sync>>,
@@ -189,12 +189,12 @@ pub(crate) struct Added {
 }
 
 impl Added {
-    /// What was added, by this layer or one further out.
+    /// The value of this type, added by this layer or an outer one.
     pub(crate) fn get<T: Send + Sync + 'static>(&self) -> Option<&T> {
         self.things.get(&TypeId::of::<T>())?.downcast_ref()
     }
 
-    /// What was attached `before`, and one thing more.
+    /// What was attached `before`, and one value more.
     #[cfg(feature = "testing")]
     pub(crate) fn with<T: Send + Sync + 'static>(it: T, before: Attached) -> Attached {
         let mut added = Self::default();
@@ -202,12 +202,12 @@ impl Added {
         added.attach(before)
     }
 
-    /// What was attached when the layers began.
+    /// What was attached before the layers ran.
     pub(crate) fn before(&self) -> &Attached {
         &self.before
     }
 
-    /// What handlers find attached.
+    /// The form in which handlers find it.
     pub(crate) fn attach(self, before: Attached) -> Attached {
         match self.things.is_empty() {
             true => before,
@@ -215,7 +215,7 @@ impl Added {
         }
     }
 
-    /// Adds one thing.
+    /// Adds a value.
     pub(crate) fn put<T: Send + Sync + 'static>(&mut self, it: T) {
         self.things.insert(TypeId::of::<T>(), Arc::new(it));
     }

@@ -19,9 +19,9 @@
 //! # }
 //! ```
 //!
-//! Which revision is spoken is settled while connecting, and nothing here depends on it. Read
-//! [`Responder`] for the questions a server may ask, [`Call`] for what a call can be told, [`Host`]
-//! for many servers at once.
+//! Connecting settles the revision, and nothing here depends on it. Read [`Responder`] for the
+//! questions a server may ask, [`Call`] for the options of a call, [`Host`] for many servers at
+//! once.
 
 mod ask;
 mod builder;
@@ -77,15 +77,15 @@ pub use texts::IntoTexts;
 /// Why a handshake failed, and what an HTTP status said.
 pub use trunkline_proto::client::{HttpError, OpenError};
 pub use trunkline_transport::child::Command;
-/// How a server did not start, or ended.
+/// Why a server did not start, or how it ended.
 pub use trunkline_transport::child::{Exit, SpawnError};
-/// How messages are cut out of a byte stream.
+/// How messages are framed in a byte stream.
 pub use trunkline_wire::frame::Framing;
 
-/// A connection to a server. Calls may run side by side; each is made when it is awaited.
+/// A connection to a server. Calls may run concurrently; each is sent when it is awaited.
 ///
-/// A server that was started for this client is killed with everything it started when the client
-/// is dropped; [`Client::close`] is kinder.
+/// Dropping the client kills a server that was started for it, with the server's whole process
+/// group; [`Client::close`] shuts it down gracefully.
 ///
 /// ```
 /// # use trunkline::{Client, Server, tool}; tokio::runtime::Runtime::new().unwrap().block_on(async {
@@ -101,7 +101,7 @@ pub use trunkline_wire::frame::Framing;
 /// ```
 pub struct Client {
     caller: call::Caller,
-    // Dropped in this order: who listens, the connection, and then the process at its other end.
+    // Dropped in this order: listeners, the connection, and then the process at its other end.
     subscriptions: Mutex<BTreeMap<String, Listener>>,
     connection: Connection,
     child: Option<Child>,
@@ -113,19 +113,19 @@ impl Client {
         ClientBuilder::new(Implementation::new(name, version))
     }
 
-    /// Connects to a server in this process with all defaults: nothing is asked of this client, and
-    /// the newest revision is spoken. [`ClientBuilder::connect_memory`] has everything else.
+    /// Connects to a server in this process with all defaults: this client answers no questions and
+    /// speaks the newest revision. [`ClientBuilder::connect_memory`] has the options.
     pub async fn in_memory(server: &Server) -> Result<Self, ConnectError> {
         let version = env!("CARGO_PKG_VERSION");
         Self::builder("trunkline", version).connect_memory(server).await
     }
 
-    /// The revision that is spoken.
+    /// The revision of this connection.
     pub fn revision(&self) -> Revision {
         self.caller.revision()
     }
 
-    /// How the server names itself. Self-reported: never decide on it.
+    /// The server's name and version. Self-reported: never base a decision on it.
     ///
     /// ```
     /// # use trunkline::{Client, Server}; tokio::runtime::Runtime::new().unwrap().block_on(async {
@@ -137,7 +137,7 @@ impl Client {
         self.caller.opened.info.as_ref()
     }
 
-    /// What the server offers.
+    /// The server's capabilities.
     ///
     /// ```
     /// # use trunkline::{Client, Server}; tokio::runtime::Runtime::new().unwrap().block_on(async {
@@ -149,7 +149,7 @@ impl Client {
         &self.caller.opened.capabilities
     }
 
-    /// What a model should know about the server.
+    /// The server's instructions for the model.
     ///
     /// ```
     /// # use trunkline::{Client, Server}; tokio::runtime::Runtime::new().unwrap().block_on(async {
@@ -161,7 +161,7 @@ impl Client {
         self.caller.opened.instructions.as_deref()
     }
 
-    /// Everything the handshake found out.
+    /// Everything that the handshake found out.
     ///
     /// ```
     /// # use trunkline::{Client, Server}; tokio::runtime::Runtime::new().unwrap().block_on(async {
@@ -173,7 +173,7 @@ impl Client {
         &self.caller.opened
     }
 
-    /// Whether the server is gone.
+    /// Whether the connection has ended.
     ///
     /// ```
     /// # use trunkline::{Client, Server}; tokio::runtime::Runtime::new().unwrap().block_on(async {
@@ -197,8 +197,8 @@ impl Client {
         self.child.as_ref().map(|child| child.stderr().lines()).unwrap_or_default()
     }
 
-    /// Hangs up in good order. A server that was started for this client is asked to end: by the
-    /// end of its input, then SIGTERM, then SIGKILL. Says how it ended.
+    /// Closes the connection in good order. A server that was started for this client gets
+    /// end-of-file on its stdin, then SIGTERM, then SIGKILL. Returns how it ended.
     ///
     /// ```
     /// # use trunkline::{Client, Server}; tokio::runtime::Runtime::new().unwrap().block_on(async {

@@ -1,5 +1,5 @@
-//! What a tool, prompt or resource may fail with: what the model reads, what the caller did wrong,
-//! and what is only for the log.
+//! The errors of a tool, prompt or resource: what the model reads, what the client did wrong, and
+//! what only the log gets.
 
 use std::error::Error;
 use std::fmt::{self, Write};
@@ -11,8 +11,8 @@ use trunkline_wire::model::CallToolResult;
 
 use crate::server::AskError;
 
-/// A failure that the model should read. `?` turns any error into one: the model reads what the
-/// error itself says, and what caused it goes to the log.
+/// A failure that the model should read. `?` converts any error: the model reads the error's own
+/// text, and its causes go to the log.
 ///
 /// Like `anyhow::Error` it is not itself a `std::error::Error`, which is what makes `?` work.
 ///
@@ -31,9 +31,9 @@ use crate::server::AskError;
 pub struct ToolError {
     pub(crate) message: String,
     pub(crate) data: Option<Json>,
-    /// Set when this is not for the model but a fault of the caller.
+    /// Set if the client gets it as a protocol error, and the model does not read it.
     pub(crate) rpc: Option<Box<ErrorObject>>,
-    /// What is only for the log.
+    /// The text for the log only.
     causes: Option<String>,
 }
 
@@ -67,7 +67,7 @@ impl ToolError {
         self
     }
 
-    /// A failure that the caller gets as a JSON-RPC error, not the model as a result.
+    /// A failure that the client gets as a JSON-RPC error instead of a result for the model.
     ///
     /// ```
     /// # use trunkline::{Client, ErrorObject, Server, ToolError, client::CallError, tool};
@@ -83,8 +83,8 @@ impl ToolError {
         Self { rpc: Some(Box::new(error.clone())), ..Self::new(error.message) }
     }
 
-    /// A failure that is nobody's business but ours: the log has the error and its causes, the
-    /// model learns only that something went wrong.
+    /// An internal failure: the log has the error and its causes, and the model learns only that
+    /// something went wrong.
     ///
     /// ```
     /// use trunkline::ToolError;
@@ -98,7 +98,7 @@ impl ToolError {
         Self { causes: Some(chain(Some(&*error.into()))), ..Self::new(message) }
     }
 
-    /// What only the log has: the causes of the error, from the nearest on.
+    /// What only the log gets: the causes of the error, nearest first.
     ///
     /// ```
     /// use trunkline::ToolError;
@@ -110,7 +110,7 @@ impl ToolError {
         self.causes.as_deref()
     }
 
-    /// What a tool answers with.
+    /// The answer of a tool.
     pub(crate) fn into_tool_result(self) -> Result<CallToolResult, ErrorObject> {
         self.log();
         match self.rpc {
@@ -123,7 +123,7 @@ impl ToolError {
         }
     }
 
-    /// What prompts and resources answer with: they have no result that says "it failed".
+    /// The answer of a prompt or resource, which has no failed result.
     pub(crate) fn into_rpc(self) -> ErrorObject {
         self.log();
         self.rpc.map(|it| *it).unwrap_or_else(|| {
@@ -150,7 +150,8 @@ impl fmt::Display for ToolError {
     }
 }
 
-/// `?` takes whatever can be boxed as an error: those of libraries, `anyhow::Error`, boxed ones, texts.
+/// `?` takes whatever can be boxed as an error: errors of libraries, `anyhow::Error`, boxed errors,
+/// strings.
 ///
 /// ```
 /// use trunkline::ToolError;
@@ -172,7 +173,7 @@ impl fmt::Display for ToolError {
 impl<E: Into<Box<dyn Error + Send + Sync>>> From<E> for ToolError {
     fn from(error: E) -> Self {
         let error = error.into();
-        // A question that could not be asked is the caller's business in the newest revision.
+        // In 2026-07-28 a question that cannot be asked is a protocol error for the client.
         if let Some(AskError::Unsupported { refusal: Some(refusal), .. }) =
             error.downcast_ref::<AskError>()
         {
@@ -189,7 +190,7 @@ fn chain(mut error: Option<&dyn Error>) -> String {
     while let Some(it) = error {
         let between = if text.is_empty() { "" } else { ": " };
         let _ = write!(text, "{between}{it}");
-        // A chain that never ends is cut.
+        // An endless chain is cut.
         error = it.source().filter(|_| text.len() < LONGEST);
     }
     text

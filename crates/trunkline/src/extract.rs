@@ -1,5 +1,5 @@
-//! What a handler may take as parameters besides its [`Context`](crate::Context): each is made of
-//! one call.
+//! The parameters that a handler may take besides its [`Context`](crate::Context), each extracted
+//! from one call.
 
 mod headers;
 
@@ -21,7 +21,7 @@ use crate::server::{Context, FromCall, Input, Rejection, Signature};
 
 pub use headers::Headers;
 
-/// The arguments of a call, read as a `T`.
+/// The arguments of a call, parsed as a `T`.
 ///
 /// ```
 /// # use trunkline::{Args, Client, Server, data, serde_json::json, tool};
@@ -51,8 +51,8 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static> FromCall for Args<T> {
     }
 }
 
-/// What the server was given with [`ServerBuilder::state`](crate::server::ServerBuilder::state).
-/// A handler that wants a state the server lacks is found out when the server is built.
+/// The value given to [`ServerBuilder::state`](crate::server::ServerBuilder::state). If the server
+/// lacks it, building the server fails.
 ///
 /// ```
 /// # use trunkline::{Client, Server, State, tool};
@@ -83,7 +83,7 @@ impl<T> Deref for State<T> {
 impl<T: Send + Sync + 'static> FromCall for State<T> {
     fn from_call(input: &Input<'_>) -> Result<Self, Rejection> {
         let state = input.context().state::<T>().ok_or_else(|| {
-            // Servers are checked for this when they are built.
+            // Building the server checks this.
             Rejection::call(ErrorObject::internal("state", "The server lacks a state."))
         })?;
         Ok(Self(state))
@@ -94,7 +94,7 @@ impl<T: Send + Sync + 'static> FromCall for State<T> {
     }
 }
 
-/// Who was let in. A call without anybody is refused; take an `Option` to allow it.
+/// The authenticated caller. A call without one is refused; take an `Option` to allow it.
 impl FromCall for Principal {
     fn from_call(input: &Input<'_>) -> Result<Self, Rejection> {
         input.context().principal().cloned().ok_or_else(|| {
@@ -110,8 +110,8 @@ impl FromCall for Option<Principal> {
     }
 }
 
-/// What a [layer](crate::layer) of the server added to the call, or one in front of it to the
-/// extensions of the HTTP request.
+/// A value that a [layer](crate::layer) of the server, or of the HTTP stack in front of it, put
+/// into the extensions of the call.
 ///
 /// ```
 /// # use trunkline::{Client, Extension, Server, layer::ServerRequest, tool};
@@ -142,7 +142,7 @@ impl<T: Clone + Send + Sync + 'static> FromCall for Extension<T> {
     }
 }
 
-/// How the client names itself. Self-reported: never decide on it.
+/// The client's name and version. Self-reported: never base a decision on it.
 ///
 /// ```
 /// # use trunkline::{Client, ClientInfo, Server, tool};
@@ -162,7 +162,7 @@ impl FromCall for ClientInfo {
     }
 }
 
-/// What the client can be asked.
+/// The client's capabilities: what it can be asked.
 ///
 /// ```
 /// use trunkline::{Capabilities, Client, Server, tool};
@@ -197,7 +197,7 @@ impl FromCall for Capabilities {
 pub struct Meta(pub BTreeMap<String, Json>);
 
 impl Meta {
-    /// One member, read as a `T`.
+    /// One member, parsed as a `T`.
     ///
     /// ```
     /// use trunkline::{Meta, RawJson};
@@ -218,8 +218,8 @@ impl FromCall for Meta {
     }
 }
 
-/// Whether the caller has given up: for what a handler spawns or blocks on, since the handler
-/// itself is dropped then.
+/// Whether the caller has cancelled the call. For code that a handler spawns or blocks on; the
+/// handler itself is dropped then.
 ///
 /// ```
 /// # use trunkline::{Cancelled, Client, Server, tool};
@@ -238,7 +238,7 @@ impl FromCall for Meta {
 pub struct Cancelled(Context);
 
 impl Cancelled {
-    /// Whether the caller has given up or the call is over.
+    /// Whether the caller has cancelled the call, or the call is over.
     pub fn is(&self) -> bool {
         self.0.is_cancelled()
     }
@@ -265,7 +265,7 @@ impl fmt::Debug for Cancelled {
     }
 }
 
-/// The URI that is read, as the client wrote it. For resources and templates alone.
+/// The URI that is read, as the client wrote it. For resources and templates only.
 ///
 /// ```
 /// # use trunkline::{Client, Server, Uri, model::ResourceData, template};

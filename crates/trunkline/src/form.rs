@@ -1,5 +1,5 @@
-//! Rust types ⇄ forms that a person fills in: a flat object of texts, numbers, choices and yes or
-//! no, which is all that elicitation allows.
+//! Rust types ⇄ forms that a person fills in: flat objects of texts, numbers, choices and booleans,
+//! which is all that elicitation allows.
 //!
 //! ```
 //! use trunkline::{Form, RawJson};
@@ -27,11 +27,11 @@ pub use field::FormField;
 pub(crate) use read::Check;
 pub use read::{Fields, one_field, read_one};
 
-/// What can be asked for in a form: see [`Context::ask`](crate::Context::ask).
+/// A type that can be asked for in a form: see [`Context::ask`](crate::Context::ask).
 ///
-/// `#[derive(Form)]` writes it for a flat struct, whose fields are [`FormField`]s, and for an enum
-/// without data, which is a choice. A single text, number, choice or yes or no is a form too: of
-/// one field, which is called `value`.
+/// `#[derive(Form)]` implements it for a flat struct, whose fields are [`FormField`]s, and for an
+/// enum without data, which is a choice. A single text, number, choice or boolean is a form of one
+/// field, which is called `value`.
 ///
 /// ```
 /// use trunkline::form::{Fields, Form, FormField, with};
@@ -78,8 +78,7 @@ pub trait Form: Sized + Send + 'static {
     /// ```
     fn form() -> FormSchema;
 
-    /// Reads what was filled in, or says everything that is wrong with it, each with a JSON
-    /// pointer to its place.
+    /// Parses an answer, or lists everything that is wrong with it, each with a JSON pointer.
     ///
     /// ```
     /// use trunkline::{Form, RawJson};
@@ -90,9 +89,8 @@ pub trait Form: Sized + Send + 'static {
     fn read(content: &Json) -> Result<Self, String>;
 }
 
-/// Adds a field of type `F` to a form. It must be filled in unless `F` can do without: an
-/// [`Option`], a [`Vec`] of which no least number is asked, or a choice that is made beforehand, with
-/// `#[form(default)]` on a variant.
+/// Adds a field of type `F` to a form. It is required unless `F` is optional: an [`Option`], a
+/// [`Vec`] without a minimum, or a choice with a default (`#[form(default)]` on a variant).
 ///
 /// ```
 /// use trunkline::form::{FormField, with};

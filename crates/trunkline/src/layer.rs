@@ -1,9 +1,10 @@
-//! Calls of a server as a tower service, and the layers around them: a call → a request that layers
-//! look at, change, delay or refuse → its answer.
+//! A server's calls as a tower service, and the layers around it, which inspect, change, delay or
+//! refuse requests and answers.
 //!
-//! [`ServerBuilder::layer`](crate::server::ServerBuilder::layer) puts a layer around the whole server, [`ToolEntry::layer`](crate::server::ToolEntry::layer) around one
-//! tool. tower's own layers work, those whose services cannot be cloned too: all calls share one
-//! service, which is asked whether it is ready before each of them.
+//! [`ServerBuilder::layer`](crate::server::ServerBuilder::layer) puts a layer around the whole
+//! server, [`ToolEntry::layer`](crate::server::ToolEntry::layer) around one tool. tower's own
+//! layers work, including those whose services are not `Clone`: all calls share one service, which
+//! must be ready before each of them.
 //!
 //! ```
 //! use std::time::Duration;
@@ -22,16 +23,15 @@
 //! # }
 //! ```
 //!
-//! A layer sees one request for each that a client makes. From 2026-07-28 a call that asks its
-//! caller something is made again with the answer, so a layer sees such a call once in each round,
-//! and [`ServerResponse::is_question`] tells which answers are questions. A call that becomes a
-//! task is answered with the task: the work that goes on is outside of the layers. Handshakes,
-//! pings and subscriptions are not calls.
+//! A layer sees one request for each request of a client. From 2026-07-28 a client that is asked
+//! something repeats the call with its answers, so a layer sees such a call once per round, and
+//! [`ServerResponse::is_question`] tells which answers are questions. A call that becomes a task is
+//! answered with the task; the work of the task is outside the layers. Handshakes, pings and
+//! subscriptions are not calls.
 //!
-//! An error of a layer becomes an answer: a [`ToolError`] or an [`ErrorObject`] is told as it is,
-//! an elapsed time is told to the model as an error of the tool, an overload is an internal error
-//! `overloaded`. Any other is written to the log alone, and the caller learns that something went
-//! wrong.
+//! An error of a layer becomes an answer. A [`ToolError`] or an [`ErrorObject`] is sent as it is, a
+//! time-out is a tool error for the model, and an overload is an internal error `overloaded`. Any
+//! other error goes to the log only, and the caller learns that something went wrong.
 
 mod failure;
 mod request;
@@ -45,8 +45,8 @@ use std::task::{Context, Poll};
 
 use tokio::sync::Mutex;
 use trunkline_proto::Call;
+use trunkline_transport::conversation_handle::ConversationHandle;
 use trunkline_transport::handler::Answer;
-use trunkline_transport::voice::ConversationHandle;
 
 use crate::caller::Added;
 #[cfg(doc)]
@@ -54,12 +54,12 @@ use crate::{ErrorObject, ToolError};
 
 pub(crate) use failure::told;
 pub use request::{ServerRequest, ServerResponse};
-/// What makes a service of a service.
+/// Wraps a service in another.
 pub use tower_layer::Layer;
-/// A function from requests to answers that says when it is ready.
+/// A function from requests to answers, with back-pressure.
 pub use tower_service::Service;
 
-/// Any error, as tower has it.
+/// Any error, as in tower.
 ///
 /// ```
 /// let error: trunkline::layer::BoxError = "The queue is full.".into();
@@ -67,8 +67,7 @@ pub use tower_service::Service;
 /// ```
 pub type BoxError = Box<dyn Error + Send + Sync>;
 
-/// The calls of a server as a service: what layers are put around. It is always ready, and a clone
-/// is the same.
+/// A server's calls as a service, which layers wrap. It is always ready.
 ///
 /// ```
 /// use trunkline::layer::{Calls, Layer, Service};
@@ -110,7 +109,7 @@ impl fmt::Debug for Calls {
     }
 }
 
-/// An answer being worked out. Dropping it abandons the call.
+/// The future of an answer. Dropping it cancels the call.
 ///
 /// ```
 /// use trunkline::{RawJson, layer::Answering};
@@ -122,10 +121,10 @@ impl fmt::Debug for Calls {
 /// ```
 pub type Answering = Pin<Box<dyn Future<Output = Result<ServerResponse, BoxError>> + Send>>;
 
-/// What a call comes to once it is past its layers.
+/// Answers a call that has passed its layers.
 pub(crate) type Inside = Arc<dyn Fn(Call, &ConversationHandle) -> Answer + Send + Sync>;
 
-/// Layers, from the inside out. None cost nothing.
+/// Layers, innermost first. Free of cost if empty.
 #[derive(Clone, Default)]
 pub(crate) struct Layers(Vec<Arc<dyn Around>>);
 
@@ -139,7 +138,7 @@ impl Layers {
         Self(self.0.iter().chain(&outer.0).cloned().collect())
     }
 
-    /// Has a call answered through these layers.
+    /// Answers a call through these layers.
     pub(crate) fn answer(
         &self,
         call: Call,
@@ -155,7 +154,7 @@ impl Layers {
         })
     }
 
-    /// Puts a layer around them.
+    /// Adds an outer layer.
     pub(crate) fn wrap<L>(&mut self, layer: L)
     where
         L: Layer<Calls>,
@@ -176,12 +175,12 @@ impl Layers {
     }
 }
 
-/// A layer whose type is forgotten.
+/// A type-erased layer.
 pub(crate) trait Around: Send + Sync {
     fn call(self: Arc<Self>, request: ServerRequest) -> Answering;
 }
 
-/// A service that calls take turns at: it need not be one that can be cloned.
+/// A service that calls share under a lock, so it need not be `Clone`.
 struct Shared<S>(Mutex<S>);
 
 impl<S> Around for Shared<S>
@@ -202,7 +201,7 @@ where
     }
 }
 
-/// Past all layers.
+/// The innermost service, behind all layers.
 fn run(request: ServerRequest) -> Answering {
     let ServerRequest { mut call, voice, added, inside, .. } = request;
     call.attached = added.attach(call.attached);

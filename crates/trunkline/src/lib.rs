@@ -62,7 +62,7 @@ pub use trunkline_macros::{Form, data, prompt, resource, test, tool, toolbox};
 
 /// How deadlines are given.
 pub use trunkline_proto::{Change, Timing};
-/// The byte streams underneath: for those who bring their own.
+/// The byte streams underneath, for programs that bring their own.
 ///
 /// ```
 /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
@@ -79,9 +79,9 @@ pub mod transport {
     pub use trunkline_transport::drive::DriveError;
     pub use trunkline_transport::{child, memory};
 }
-/// Where tasks are kept: keys and bytes, in memory, in files, or where you like.
+/// Stores for tasks: keys and bytes, in memory, in files, or in a store of yours.
 pub use trunkline_store as store;
-/// Every bound in one place.
+/// All limits in one place.
 pub use trunkline_transport::Limits;
 /// JSON that is carried, not parsed.
 pub use trunkline_wire::json::Json as RawJson;
@@ -96,7 +96,7 @@ pub use schemars;
 pub use serde;
 pub use serde_json;
 
-/// The names of every day, all at once: `use trunkline::prelude::*;`.
+/// The names for everyday use: `use trunkline::prelude::*;`.
 ///
 /// ```
 /// use trunkline::prelude::*;
@@ -124,7 +124,7 @@ pub mod prelude {
     pub use crate::{data, toolbox};
 }
 
-/// What the macros write refers to. Not for use by hand: it may change at any time.
+/// What the expanded macros refer to. Not for use by hand: it may change at any time.
 #[doc(hidden)]
 pub mod __private {
     pub use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What goes on in a server or a client → spans of `tracing` and numbers for a [`Meter`].
+//! Calls and requests → spans of `tracing` and measurements for a [`Meter`].
 //!
 //! Both follow the OpenTelemetry conventions for MCP. There is a span around every call that
 //! reaches a handler of a server (target `trunkline::server`), around every request of a client
@@ -22,7 +22,7 @@
 //! # }
 //! ```
 //!
-//! Where nobody listens and there is no meter, a call costs the two looks that find that out.
+//! Without a subscriber and a meter, a call costs two checks.
 
 mod client;
 mod metrics;
@@ -36,14 +36,14 @@ use std::time::Duration;
 use trunkline_wire::revision::Revision;
 
 pub use crate::trace::BadTraceparent;
-pub(crate) use client::Outward;
+pub(crate) use client::ClientObserver;
 pub use metrics::Metrics;
-pub(crate) use server::{About, Inward};
+pub(crate) use server::{About, ServerObserver};
 pub(crate) use watch::{Watch, follow};
 
-/// Is told of every operation that is over: a call that a server answered, a request of a client.
+/// Receives every finished operation: a call that a server answered, or a request of a client.
 ///
-/// It is called where the call is, so it must neither block nor panic.
+/// It runs in the task of the call, so it must neither block nor panic.
 ///
 /// ```
 /// use trunkline::Server;
@@ -62,7 +62,7 @@ pub(crate) use watch::{Watch, follow};
 /// let server = Server::builder("example", "1.0.0").meter(Slow).build();
 /// ```
 pub trait Meter: Send + Sync + 'static {
-    /// An operation is over.
+    /// An operation has finished.
     ///
     /// ```
     /// # use trunkline::{Client, Server, observe::{Meter, Operation}, tool};
@@ -89,7 +89,7 @@ impl<M: Meter + ?Sized> Meter for Arc<M> {
     }
 }
 
-/// An operation that is over.
+/// A finished operation.
 ///
 /// ```
 /// use trunkline::observe::{Operation, Role};
@@ -101,24 +101,24 @@ impl<M: Meter + ?Sized> Meter for Arc<M> {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Operation<'a> {
-    /// On which side it was seen.
+    /// The side that observed it.
     pub role: Role,
     /// The method, such as `tools/call`.
     pub method: &'static str,
-    /// The tool or prompt it is about. A server names those that are registered, and calls all
-    /// others [`OTHER`], whatever clients write.
+    /// The tool or prompt. A server uses registered names only and [`OTHER`] for the rest, so
+    /// clients cannot invent names.
     pub target: Option<&'a str>,
-    /// The revision that was spoken.
+    /// The revision of the call.
     pub revision: Revision,
-    /// What carried it, if it is known.
+    /// The transport, if it is known.
     pub transport: Option<Transport>,
-    /// What went wrong; `None` if it went well.
+    /// The kind of failure; `None` on success.
     pub error: Option<ErrorType>,
     /// How long it took.
     pub duration: Duration,
 }
 
-/// The name for what is not named, so that names stay few.
+/// The name of everything unregistered, which keeps cardinality low.
 ///
 /// ```
 /// assert_eq!(trunkline::observe::OTHER, "_other");
@@ -133,13 +133,13 @@ pub const OTHER: &str = "_other";
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Role {
-    /// It called.
+    /// It sent the request.
     Client,
-    /// It was called.
+    /// It answered the request.
     Server,
 }
 
-/// What carries messages.
+/// A transport.
 ///
 /// ```
 /// # use trunkline::observe::Transport;
@@ -151,7 +151,7 @@ pub enum Role {
 pub enum Transport {
     /// The stdin and stdout of a process.
     Stdio,
-    /// HTTP, in either form.
+    /// HTTP, Streamable or with SSE.
     Http,
 }
 
@@ -174,7 +174,7 @@ impl Transport {
     }
 }
 
-/// What went wrong, as `error.type` has it.
+/// The kind of failure, as in `error.type`.
 ///
 /// ```
 /// # use trunkline::observe::ErrorType;
@@ -184,26 +184,26 @@ impl Transport {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum ErrorType {
-    /// The tool says that it failed.
+    /// The tool reported an error.
     Tool,
-    /// The answer is a JSON-RPC error of this code.
+    /// The answer is a JSON-RPC error with this code.
     Code(i64),
-    /// There was no answer in time.
+    /// No answer in time.
     Timeout,
-    /// Nobody wanted the answer any more: the caller cancelled, hung up, or dropped the call. On a
-    /// server, also a call that took longer than its limits allow.
+    /// The caller cancelled, disconnected, or dropped the call. On a server, also a call that
+    /// exceeded its time limits.
     Cancelled,
     /// The handler panicked.
     Panic,
     /// Refused before it was sent.
     Refused,
-    /// The answer breaks the protocol, or is not what the method promises.
+    /// The answer breaks the protocol, or does not match the method's result type.
     Invalid,
     /// The connection ended first.
     Closed,
     /// Refused with this HTTP status.
     Http(u16),
-    /// Nothing was found that lets the call in.
+    /// No credentials were available.
     Credentials,
     /// The server could not be reached.
     Unreachable,
@@ -214,7 +214,7 @@ pub enum ErrorType {
 }
 
 impl ErrorType {
-    /// The code of the JSON-RPC error that the caller got.
+    /// The code of the JSON-RPC error that the client got.
     fn code(self) -> Option<i64> {
         match self {
             Self::Code(code) => Some(code),

@@ -19,10 +19,10 @@ use trunkline_wire::jsonrpc::Object;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SchemaProfile {
-    /// What real hosts accept: no `$ref`, no `["T","null"]`, no `uint32`.
+    /// The subset that real hosts accept: no `$ref`, no `["T","null"]`, no `uint32`.
     #[default]
     Plain,
-    /// All that JSON Schema has.
+    /// Full JSON Schema.
     Full,
 }
 
@@ -41,8 +41,8 @@ pub(crate) fn no_input() -> Json {
     Json::of(&serde_json::json!({ "type": "object", "properties": {} }))
 }
 
-/// The schema of a structured result, as it is written: what is left out of it or renamed in it is
-/// here as well.
+/// The schema of a structured result, as serde serializes it: with renamed and without skipped
+/// fields.
 pub(crate) fn output_in<T: JsonSchema>(profile: SchemaProfile) -> Json {
     Json::of(&written::<T>(SchemaSettings::draft2020_12().for_serialize(), profile, false))
 }
@@ -60,7 +60,7 @@ pub(crate) fn members(schema: &Json) -> Vec<(String, Option<String>, bool)> {
         .collect()
 }
 
-/// The members of an object schema that are numbers, or yes or no.
+/// The members of an object schema that are numbers or booleans.
 pub(crate) fn typed_members(schema: &Json) -> Vec<String> {
     let schema: Value = schema.to().unwrap_or_default();
     let properties = schema["properties"].as_object().into_iter().flatten();
@@ -69,8 +69,8 @@ pub(crate) fn typed_members(schema: &Json) -> Vec<String> {
     properties.filter(|(_, it)| is_typed(it)).map(|(name, _)| name.clone()).collect()
 }
 
-/// The same arguments with the `typed` ones out of their texts: the protocol has nothing but texts
-/// for prompts and templates. A text that is not what it should be stays, and is complained of.
+/// The same arguments with the `typed` ones parsed from strings: the protocol has only strings for
+/// prompts and templates. A string that does not parse stays, and validation reports it.
 pub(crate) fn out_of_texts(arguments: &Json, typed: &[String]) -> Option<Json> {
     let mut object = Object::parse(arguments.get()).ok()?;
     for name in typed {

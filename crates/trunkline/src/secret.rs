@@ -1,4 +1,4 @@
-//! A value that is read but never shown.
+//! A value that can be read but never shown.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,8 +9,8 @@ use serde_json::Value;
 
 /// An argument that logs, traces, errors and answers never show. In the schema it is `writeOnly`.
 ///
-/// It can be read but not written: there is no `Serialize`, so it ends up in no result and in no
-/// journal. Nor is it asked for in a form: send the user to a page with
+/// It implements `Deserialize` but not `Serialize`, so it cannot be part of a result or journal.
+/// Nor can a form ask for it: send the user to a page with
 /// [`Context::ask_url`](crate::Context::ask_url).
 ///
 /// ```
@@ -23,7 +23,7 @@ use serde_json::Value;
 /// assert!(!wrong.to_string().contains("hunter2"));
 /// ```
 ///
-/// What would let it out does not compile. Neither a result:
+/// What would leak it does not compile. Neither a result:
 ///
 /// ```compile_fail,E0277
 /// fn is_written<T: trunkline::serde::Serialize>() {}
@@ -62,7 +62,7 @@ impl<T> Secret<T> {
         Self(value)
     }
 
-    /// The value, for whoever must have it.
+    /// The value. Expose it only where it is used.
     ///
     /// ```
     /// let token = trunkline::Secret::new("abc");
@@ -72,7 +72,7 @@ impl<T> Secret<T> {
         &self.0
     }
 
-    /// The value itself. From here on nothing hides it.
+    /// The value itself. Nothing hides it any longer.
     ///
     /// ```
     /// let token = trunkline::Secret::new("abc".to_owned());
@@ -103,7 +103,7 @@ impl<T> From<T> for Secret<T> {
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Secret<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // What the reader complains of may repeat the value.
+        // The error of the inner type may quote the value.
         T::deserialize(deserializer)
             .map(Self)
             .map_err(|_| D::Error::custom("a secret does not fit"))

@@ -62,7 +62,7 @@ use trunkline_wire::json::Json as RawJson;
 use trunkline_wire::model::CacheHint;
 
 use crate::layer::Layers;
-use crate::observe::{Inward, Transport};
+use crate::observe::{ServerObserver, Transport};
 use crate::schema::SchemaProfile;
 use lists::Registry;
 
@@ -87,8 +87,8 @@ pub use tool::{IntoTool, IntoToolResult, Json, Task, ToolEntry, ToolReply, tool}
 pub use trunkline_proto::input_required::QuestionKind;
 pub use trunkline_proto::task::TaskBounds;
 
-/// A server, ready to be served any number of times. Cheap to clone. The work of its tasks ends with
-/// the last clone.
+/// A server, ready to be served any number of times. Cheap to clone. Its tasks stop when the last
+/// clone is dropped.
 ///
 /// ```
 /// # use trunkline::{Client, Server, tool}; tokio::runtime::Runtime::new().unwrap().block_on(async {
@@ -101,7 +101,7 @@ pub use trunkline_proto::task::TaskBounds;
 #[derive(Clone)]
 pub struct Server(Arc<Owner>);
 
-/// What users and connections hold. The work of tasks uses the server too, but does not keep it.
+/// What users and connections hold. Running tasks use the server too, but do not keep it alive.
 struct Owner(Arc<Inner>);
 
 impl Drop for Owner {
@@ -111,7 +111,7 @@ impl Drop for Owner {
 }
 
 pub(crate) struct Inner {
-    /// Those who keep the server, to be handed out to handlers.
+    /// The owners of the server, for handlers that ask for it.
     owner: OnceLock<Weak<Owner>>,
     pub(crate) core: Arc<core::Config>,
     pub(crate) limits: Limits,
@@ -128,14 +128,14 @@ pub(crate) struct Inner {
     pub(crate) sealer: Sealer,
     pub(crate) tasks: tasks::Runtime,
     pub(crate) listeners: Listeners<Call>,
-    pub(crate) observe: Inward,
+    pub(crate) observe: ServerObserver,
     pub(crate) layers: Layers,
     pub(crate) mounts: Vec<compose::Mount>,
     pub(crate) outers: compose::Outers,
-    /// Who makes every call, in a test.
+    /// The principal of every call, in a test.
     #[cfg(feature = "testing")]
     pub(crate) principal: std::sync::Mutex<Option<trunkline_auth::Principal>>,
-    /// What a test may want to know of its handlers, each once.
+    /// Warnings about handlers that a test may want to see, each once.
     #[cfg(feature = "testing")]
     pub(crate) warnings: std::sync::Mutex<Vec<String>>,
 }
@@ -214,13 +214,13 @@ impl Server {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(ServeError::Stdio)?;
         let served = runtime.block_on(self.serve_stdio());
-        // Once the peer is gone, a handler that blocks its thread must not keep the process.
+        // A handler that blocks its thread must not keep the process alive after the peer has gone.
         runtime.shutdown_background();
         served
     }
 
-    /// Tells every listening client that something changed, each in its revision's way. A client
-    /// that does not read is told later, and holds up nobody.
+    /// Notifies every listening client that something changed, each in its revision's way. A client
+    /// that does not read gets the notification later and blocks nobody else.
     ///
     /// ```
     /// # use trunkline::{Change, Client, Server, model::SubscriptionFilter, resource};
@@ -269,7 +269,7 @@ impl fmt::Debug for Server {
 pub enum ServeError {
     /// stdin or stdout could not be used.
     Stdio(std::io::Error),
-    /// The conversation could not go on.
+    /// The conversation failed.
     Drive(DriveError),
 }
 

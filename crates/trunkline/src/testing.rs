@@ -1,9 +1,8 @@
 //! A server and a test body → the same test in every revision and over every transport.
 //!
-//! [`run`] serves the server, connects a client that speaks one revision over one transport, and
-//! hands it to the body as a [`Peer`]: a [`Client`] that answers questions from a script
-//! and remembers what it saw. `#[trunkline::test]` writes the calls of `run`; by hand it looks like
-//! this.
+//! [`run`] serves the server, connects a client with one revision over one transport, and passes it
+//! to the body as a [`Peer`]: a [`Client`] that answers questions from a script and records what it
+//! sees. `#[trunkline::test]` generates the calls of `run`; by hand it looks like this.
 //!
 //! ```
 //! use trunkline::testing::{self, Transport};
@@ -23,8 +22,8 @@
 //! }
 //! ```
 //!
-//! The rule: one body, which asserts the same result in both eras. What differs between the eras is
-//! on the wire, and [`Peer::transcript`] has that.
+//! The rule: one body, which asserts the same result in both eras. The eras differ on the wire
+//! only, which [`Peer::transcript`] records.
 
 mod clock;
 #[cfg(feature = "http")]
@@ -51,7 +50,7 @@ pub use peer::Peer;
 pub use script::{Reply, ScriptedModel};
 pub use transcript::{Line, Transcript};
 
-/// What lies between the client and the server.
+/// The transport between client and server.
 ///
 /// ```
 /// assert_eq!(trunkline::testing::Transport::Stdio.to_string(), "stdio");
@@ -59,11 +58,11 @@ pub use transcript::{Line, Transcript};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Transport {
-    /// Memory of this process.
+    /// In memory.
     Memory,
-    /// Two pipes of the operating system, read and written as stdin and stdout are.
+    /// Two pipes of the operating system, used like stdin and stdout.
     Stdio,
-    /// HTTP on a port of this machine; with the feature `http`.
+    /// HTTP on a local port; with the feature `http`.
     Http,
 }
 
@@ -77,7 +76,7 @@ impl fmt::Display for Transport {
     }
 }
 
-/// What a test body comes to: `()`, or a `Result` so that it may use `?`.
+/// The result of a test body: `()`, or a `Result` so that it may use `?`.
 ///
 /// ```
 /// use trunkline::testing::Verdict;
@@ -90,7 +89,7 @@ impl fmt::Display for Transport {
     note = "`E` may be anything that implements `Debug`"
 )]
 pub trait Verdict {
-    /// Whether the test passed, or else why not.
+    /// Whether the test passed, or why not.
     ///
     /// ```
     /// use trunkline::testing::Verdict;
@@ -126,8 +125,8 @@ impl<E: fmt::Debug> Verdict for Result<(), E> {
 ///
 /// # Panics
 ///
-/// If the body does or returns an error, if it takes longer than 30 seconds, if the server asks
-/// something to which there is no answer, and if an answer is left over.
+/// If the body panics or returns an error, if it takes longer than 30 seconds, if the server asks a
+/// question without a scripted answer, or if an answer is left over.
 #[track_caller]
 pub fn run<S, B, F>(revision: Revision, transport: Transport, server: S, body: B)
 where
@@ -140,7 +139,7 @@ where
     let runtime = runtime.expect("a runtime can be had");
     let outcome = runtime.block_on(async {
         let (peer, stage) = Peer::begin(server(), revision, transport).await?;
-        // Caught, so that the cause is told if the body only trips over its consequences.
+        // Caught, so that the script's fault is reported if it caused the panic.
         let outcome = match within(DEADLINE, guarded(body(peer))).await {
             Some(Ok(output)) => output.verdict(),
             Some(Err(panic)) => match stage.fault() {
@@ -151,7 +150,7 @@ where
         };
         outcome.and_then(|()| stage.fault().map_or(Ok(()), Err))
     });
-    // A handler that blocks its thread must not keep the test.
+    // A handler that blocks its thread must not block the test.
     runtime.shutdown_background();
     if let Err(why) = outcome {
         panic!("{why} This was {revision} over {transport}.");
@@ -162,7 +161,7 @@ where
 async fn guarded<F: Future>(future: F) -> std::thread::Result<F::Output> {
     let mut future = pin!(future);
     poll_fn(|cx| {
-        // After a panic it is not polled again.
+        // After a panic it is never polled again.
         match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
             Ok(poll) => poll.map(Ok),
             Err(panic) => Poll::Ready(Err(panic)),
@@ -171,7 +170,7 @@ async fn guarded<F: Future>(future: F) -> std::thread::Result<F::Output> {
     .await
 }
 
-/// The outcome of a future within so long of real time, whatever the clock of the test says.
+/// The outcome of a future within this much real time, whatever the test's clock says.
 async fn within<F: Future>(limit: Duration, future: F) -> Option<F::Output> {
     let (ring, rung) = oneshot::channel::<()>();
     let (done, is_done) = channel::<()>();
@@ -193,7 +192,7 @@ async fn within<F: Future>(limit: Duration, future: F) -> Option<F::Output> {
     outcome
 }
 
-/// How long a body may take.
+/// The time limit of a test body.
 const DEADLINE: Duration = Duration::from_secs(30);
 
 /// The name of the client of every test.

@@ -1,6 +1,6 @@
 //! `traceparent`, `tracestate` and `baggage` of a request's `_meta` ⇄ a [`TraceContext`].
 //!
-//! The formats are those of W3C Trace Context and W3C Baggage; the names have no prefix, in every
+//! The formats are those of W3C Trace Context and W3C Baggage; the names have no prefix in any
 //! revision.
 
 use std::fmt;
@@ -11,10 +11,10 @@ use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Object;
 use trunkline_wire::trace::{Traceparent, is_tracestate};
 
-/// Which trace a call belongs to, and what travels with it. Empty if the caller sent none.
+/// The trace that a call belongs to, and its baggage. Empty if the caller sent none.
 ///
-/// A handler takes it as a parameter, or asks [`Context::trace`](crate::Context::trace), and hands
-/// it on with [`Call::trace`](crate::client::Call::trace):
+/// A handler takes it as a parameter or reads [`Context::trace`](crate::Context::trace), and
+/// propagates it with [`Call::trace`](crate::client::Call::trace):
 ///
 /// ```
 /// use trunkline::client::Client;
@@ -27,8 +27,8 @@ use trunkline_wire::trace::{Traceparent, is_tracestate};
 /// # let _ = tool("forecast", forecast);
 /// ```
 ///
-/// What a peer sends is read with care: ids are lower-case hex and not zero, and what is wrong or
-/// too long counts as not sent.
+/// A peer's values are validated: ids are lower-case hex and not zero. An invalid or overlong
+/// member counts as absent.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct TraceContext {
     ids: Option<Traceparent>,
@@ -37,7 +37,7 @@ pub struct TraceContext {
 }
 
 impl TraceContext {
-    /// The beginning of a trace: new ids, nothing else.
+    /// A new trace with new ids.
     ///
     /// ```
     /// # use trunkline::TraceContext;
@@ -51,7 +51,7 @@ impl TraceContext {
         Self { ids: Some(ids), ..Self::default() }
     }
 
-    /// Reads the three members from wherever they are, such as the carrier of a propagator.
+    /// Reads the three members from any carrier, such as that of a propagator.
     ///
     /// ```
     /// # use trunkline::TraceContext;
@@ -63,7 +63,7 @@ impl TraceContext {
     /// ```
     pub fn read<'a>(member: impl Fn(&str) -> Option<&'a str>) -> Self {
         let ids = member(TRACEPARENT).and_then(Traceparent::parse);
-        // Without a trace its state says nothing.
+        // `tracestate` without a valid `traceparent` is ignored.
         let state = member(TRACESTATE).filter(|it| ids.is_some() && is_tracestate(it));
         let baggage = member(BAGGAGE).filter(|it| is_text(it, LONGEST_BAGGAGE));
         Self { ids, state: state.map(Into::into), baggage: baggage.map(Into::into) }
@@ -87,7 +87,7 @@ impl TraceContext {
         .filter_map(|(name, value)| Some((name, value?)))
     }
 
-    /// Whether the caller sent nothing, or nothing that makes sense.
+    /// Whether the caller sent no valid trace context.
     ///
     /// ```
     /// # use trunkline::TraceContext;
@@ -97,8 +97,8 @@ impl TraceContext {
         self.ids.is_none() && self.baggage.is_none()
     }
 
-    /// The same trace under a new span id, for a call that is made while this one is answered.
-    /// Where there is no trace, one begins that nobody records.
+    /// The same trace with a new span id, for a call made on behalf of this one. Without a trace,
+    /// it begins one that is not sampled.
     ///
     /// ```
     /// # use trunkline::TraceContext;
@@ -126,7 +126,7 @@ impl TraceContext {
         Some(self.ids?.to_string())
     }
 
-    /// The id of the trace: 32 digits, as traces are searched by.
+    /// The trace id: 32 hex digits.
     ///
     /// ```
     /// # use trunkline::TraceContext;
@@ -139,7 +139,7 @@ impl TraceContext {
         self.ids.map(|it| format!("{:032x}", it.trace))
     }
 
-    /// The id of the caller's span: 16 digits.
+    /// The id of the caller's span: 16 hex digits.
     ///
     /// ```
     /// # use trunkline::TraceContext;
@@ -152,7 +152,7 @@ impl TraceContext {
         self.ids.map(|it| format!("{:016x}", it.span))
     }
 
-    /// Whether the caller may have recorded its part.
+    /// Whether the sampled flag is set: the caller may have recorded its part.
     ///
     /// ```
     /// # use trunkline::TraceContext;
@@ -162,7 +162,7 @@ impl TraceContext {
         self.ids.is_some_and(|it| it.is_sampled())
     }
 
-    /// What tracing systems say to each other about the trace.
+    /// The vendor-specific state of the trace.
     ///
     /// ```
     /// # use trunkline::TraceContext;
@@ -173,7 +173,7 @@ impl TraceContext {
         self.state.as_deref()
     }
 
-    /// What the application sends along. Written by the caller: never decide on it.
+    /// The application's baggage. Written by the caller: never base a decision on it.
     ///
     /// ```
     /// # use trunkline::TraceContext;
@@ -183,7 +183,7 @@ impl TraceContext {
         self.baggage.as_deref()
     }
 
-    /// The same with another `tracestate`; without any if it is too long or not one.
+    /// Replaces `tracestate`; removes it if the new one is invalid or too long.
     ///
     /// ```
     /// # use trunkline::TraceContext;
@@ -196,7 +196,7 @@ impl TraceContext {
         self
     }
 
-    /// The same with other `baggage`; without any if it is too long or not one.
+    /// Replaces `baggage`; removes it if the new one is invalid or too long.
     ///
     /// ```
     /// # use trunkline::TraceContext;
@@ -209,7 +209,7 @@ impl TraceContext {
         self
     }
 
-    /// What the `_meta` of a request says.
+    /// The trace context in the `_meta` of a request.
     pub(crate) fn of_meta(meta: Option<&Json>) -> Self {
         let Some(meta) = meta.and_then(|it| Object::parse(it.get()).ok()) else {
             return Self::default();
@@ -223,7 +223,7 @@ impl TraceContext {
         })
     }
 
-    /// Writes the members into the `_meta` of a request; what is there already stays.
+    /// Adds the members to the `_meta` of a request, and keeps those that are there.
     pub(crate) fn write(&self, meta: &mut Object) {
         for (name, value) in self.members() {
             if meta.get(name).is_none() {
@@ -233,7 +233,7 @@ impl TraceContext {
     }
 }
 
-/// From a `traceparent` alone.
+/// From a `traceparent` only.
 impl FromStr for TraceContext {
     type Err = BadTraceparent;
 
@@ -243,7 +243,7 @@ impl FromStr for TraceContext {
     }
 }
 
-/// Without the baggage, which may be about people.
+/// Omits the baggage, which may contain personal data.
 impl fmt::Debug for TraceContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TraceContext")

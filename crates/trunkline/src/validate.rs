@@ -1,9 +1,9 @@
 //! JSON Schema 2020-12 + a value → everything that is wrong with it, in sentences that a model can
 //! act on.
 //!
-//! Our own, because the `jsonschema` crate brings some sixty crates into every server that only
-//! reads lines, and speaks to programmers; our tests hold it against this one. It knows all
-//! keywords that constrain a value. `$ref` stays within the schema: nothing is ever fetched.
+//! Our own validator, because the `jsonschema` crate adds some sixty crates to every stdio server
+//! and writes its errors for programmers; our tests compare the two. It supports all keywords that
+//! constrain a value. `$ref` stays within the schema: nothing is ever fetched.
 
 mod budget;
 mod check;
@@ -32,11 +32,11 @@ use choice::Choices;
 use format::Format;
 use render::Types;
 
-/// A schema, ready to check values.
+/// A compiled schema.
 #[derive(Clone, Debug)]
 pub(crate) struct Schema {
     nodes: Vec<Node>,
-    /// It has keywords that need to know what their neighbours have looked at.
+    /// It has `unevaluated…` keywords, which depend on what their neighbours evaluated.
     tracks: bool,
     says_more: bool,
     /// Some of it is `writeOnly`.
@@ -58,18 +58,17 @@ impl Schema {
         compile::compile(schema, false)
     }
 
-    /// Reads the schema of a form. Its formats are conditions, not remarks.
+    /// Compiles the schema of a form. Its formats are assertions, not annotations.
     pub(crate) fn compile_form(schema: &Json) -> Result<Self, String> {
         compile::compile(schema, true)
     }
 
-    /// The same, written by hand: whatever it says, the type that is read may know nothing of it.
+    /// The same, for a hand-written schema: the Rust type may check nothing of it.
     pub(crate) fn by_hand(self) -> Self {
         Self { says_more: true, ..self }
     }
 
-    /// Whether it has conditions that reading a value as the Rust type it was made of does not
-    /// check already.
+    /// Whether it has constraints that deserializing its Rust type does not check already.
     pub(crate) fn says_more_than_serde(&self) -> bool {
         self.says_more
     }
@@ -89,7 +88,7 @@ impl Schema {
     }
 }
 
-/// Reads arguments as a `T`, or says everything that is wrong with them.
+/// Parses arguments as a `T`, or lists everything that is wrong with them.
 pub(crate) fn read<T: DeserializeOwned>(
     schema: Option<&Schema>,
     arguments: Option<&Json>,
@@ -106,14 +105,14 @@ pub(crate) fn read<T: DeserializeOwned>(
     };
     let guards = schema.is_none_or(|it| it.has_secrets);
     let value = strict::read(text).map_err(|why| match guards {
-        // It would name what it complains of, which may be in a secret.
+        // The complaint would quote the name, which may be part of a secret.
         true if why.contains("stands twice") => {
             "The arguments do not fit: a name stands twice in one object.".to_owned()
         }
         _ => format!("The arguments do not fit: {why}"),
     })?;
     if let Some(schema) = schema {
-        // Models send `null` for what they leave out, and so do programs.
+        // Models and programs send `null` for optional members.
         let mut violations = Checker::new(schema, "The value", true).violations(&value);
         violations.extend(slips::<T>(schema, &value));
         if !violations.is_empty() {
@@ -124,7 +123,7 @@ pub(crate) fn read<T: DeserializeOwned>(
         Ok(read) => return Ok(read),
         Err(error) => error,
     };
-    // To JSON Schema `2.0` is a whole number, and some models write all of theirs so.
+    // In JSON Schema `2.0` is an integer, and some models write all of theirs so.
     let again = number::with_whole_numbers(value).and_then(|it| serde_json::from_value(it).ok());
     again.ok_or_else(|| {
         let why = match guards {
@@ -135,7 +134,7 @@ pub(crate) fn read<T: DeserializeOwned>(
     })
 }
 
-/// The names that are slips of others, unless `T` takes them for other names of the same.
+/// The names that are typos of others, unless `T` accepts them as aliases.
 fn slips<T: DeserializeOwned>(schema: &Schema, value: &Value) -> Vec<Violation> {
     let Some(arguments) = value.as_object() else { return Vec::new() };
     let is_taken = |slip: &slip::Slip<'_>| {
@@ -146,8 +145,8 @@ fn slips<T: DeserializeOwned>(schema: &Schema, value: &Value) -> Vec<Violation> 
     slips.filter(|it| !is_taken(it)).map(|it| it.violation()).collect()
 }
 
-/// Says everything that is wrong with a structured result, but repeats no value of it: this goes into
-/// logs.
+/// Lists everything that is wrong with a structured result, without any of its values: this goes
+/// into logs.
 pub(crate) fn result(schema: &Schema, result: &Json) -> Result<(), String> {
     let value = strict::read(result.get()).map_err(|why| format!("The result is wrong: {why}"))?;
     let violations = Checker::new(schema, "The value", false).without_values().violations(&value);
@@ -157,7 +156,7 @@ pub(crate) fn result(schema: &Schema, result: &Json) -> Result<(), String> {
     Err(told("The result does not fit", &violations))
 }
 
-/// One sentence follows its heading; more stand in lines of their own.
+/// A single sentence follows the heading; several form a list.
 fn told(heading: &str, violations: &[Violation]) -> String {
     match violations {
         [only] => format!("{heading}: {}", only.message),
@@ -165,20 +164,20 @@ fn told(heading: &str, violations: &[Violation]) -> String {
     }
 }
 
-/// The place of a node.
+/// The index of a node.
 type Id = usize;
 
-/// One schema within the schema.
+/// One subschema.
 #[derive(Clone, Debug, Default)]
 struct Node {
     rules: Vec<Rule>,
-    /// It is `writeOnly`: what fails here is not repeated.
+    /// It is `writeOnly`: its values are never quoted.
     secret: bool,
-    /// It, or something in it, is.
+    /// It, or something in it, is `writeOnly`.
     holds_secret: bool,
 }
 
-/// One condition. Those that look at what others have looked at come last.
+/// One constraint. Those that depend on what others evaluated come last.
 #[derive(Clone, Debug)]
 enum Rule {
     Never,
@@ -213,7 +212,7 @@ enum Rule {
 }
 
 impl Rule {
-    /// The schemas in it.
+    /// Its subschemas.
     fn parts(&self) -> Vec<Id> {
         match self {
             Self::Members(it) => {
@@ -237,17 +236,17 @@ impl Rule {
     }
 }
 
-/// What an object may consist of.
+/// The members of an object.
 #[derive(Clone, Debug, Default)]
 struct Members {
     named: BTreeMap<String, Id>,
     patterns: Vec<(Pattern, Id)>,
     others: Option<Id>,
-    /// Those that are named by `required` beside it.
+    /// The names in `required` beside it.
     required: BTreeSet<String>,
 }
 
-/// How many violations are told one by one.
+/// How many violations are listed one by one.
 const MOST_VIOLATIONS: usize = 20;
 
 #[cfg(test)]

@@ -1,6 +1,17 @@
 //! A file of each client, as people have them.
 
+use serde_json::json;
+
 use super::Client;
+use super::edit::{Field, Fields};
+
+/// The entry of a server that is put into a file.
+pub(super) fn entry() -> Fields {
+    Fields(vec![
+        ("command".to_owned(), Field::One("t".into())),
+        ("args".to_owned(), Field::One(json!(["a", "b"]))),
+    ])
+}
 
 /// The files, with the client whose they are.
 pub(super) const ALL: [(Client, &str); 8] = [

@@ -1,7 +1,7 @@
-//! Links and visits: who may open which page, once and for how long. No clock, no lock, no request.
+//! Links and visits: who may open which page, once and for how long. Sans-IO.
 //!
-//! A link leads to the first page; opening it there makes it a visit, which the browser's cookie and the
-//! `state` of the authorization request (RFC 6749 §10.12) belong to.
+//! A link leads to the first page. Opening it there turns it into a visit, to which the browser's cookie and
+//! the `state` of the authorization request (RFC 6749 §10.12) belong.
 
 use std::collections::HashMap;
 use std::time::{Duration, SystemTime};
@@ -11,19 +11,19 @@ use trunkline_auth::tag::random_name;
 
 use super::Owner;
 
-/// All links and visits. `F` is a login under way.
+/// All links and visits. `F` is a login in progress.
 pub(super) struct Desk<F> {
     sealer: Sealer,
     links: HashMap<String, Issued>,
     visits: HashMap<String, Visit<F>>,
 }
 
-/// A link as it is given out.
+/// A link to hand out.
 #[derive(Debug)]
 pub(super) struct Link {
-    /// What stands in the URL.
+    /// The token in the URL.
     pub(super) sealed: String,
-    /// What the elicitation is called.
+    /// The elicitation id.
     pub(super) elicitation: String,
 }
 
@@ -32,34 +32,34 @@ struct Issued {
     sealed: String,
     elicitation: String,
     expires: SystemTime,
-    /// How often somebody proved to be nobody there.
+    /// How many proofs of identity failed there.
     failures: u32,
 }
 
-/// A browser on its way.
+/// A browser that was redirected and has to return.
 pub(super) struct Visit<F> {
     pub(super) owner: Owner,
-    /// What the cookie says.
+    /// The cookie's value.
     pub(super) browser: String,
     pub(super) step: Step,
     pub(super) flow: F,
     expires: SystemTime,
 }
 
-/// What the browser is away for.
+/// Why the browser is away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Somebody proves to be the principal, at the gateway's own issuer.
+    /// The user proves to be the principal, at the gateway's own issuer.
     Proving,
     /// The principal logs in at the server's authorization server.
     Connecting,
 }
 
-/// There are too many.
+/// The bound is reached.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Full;
 
-/// Why a browser that comes back is not let on.
+/// Why a returning browser is refused.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Lost {
     /// No login has this `state`, or not any more.
@@ -73,7 +73,7 @@ impl<F> Desk<F> {
         Self { sealer: Sealer::random(), links: HashMap::new(), visits: HashMap::new() }
     }
 
-    /// A link for a principal. One that is still good for long enough is given out again.
+    /// A link for a principal. A link that is valid for long enough is reused.
     pub(super) fn issue(&mut self, owner: &Owner, now: SystemTime) -> Result<Link, Full> {
         self.links.retain(|_, it| it.expires > now);
         let is_fresh = |it: &&Issued| it.owner == *owner && it.expires > now + LIFE / 2;
@@ -94,18 +94,18 @@ impl<F> Desk<F> {
         Ok(link)
     }
 
-    /// Whose link it is, if it can be used.
+    /// The owner of a link, if it is valid.
     pub(super) fn look(&self, sealed: &str, now: SystemTime) -> Option<&Owner> {
         self.issued(sealed, now).and_then(|name| self.links.get(&name)).map(|it| &it.owner)
     }
 
-    /// Uses a link up.
+    /// Consumes a link.
     pub(super) fn open(&mut self, sealed: &str, now: SystemTime) -> Option<Owner> {
         let name = self.issued(sealed, now)?;
         self.links.remove(&name).map(|it| it.owner)
     }
 
-    /// Somebody could not prove who they are. A few times that may be a slip of the hand.
+    /// A proof of identity failed. A few failures may be typing errors.
     pub(super) fn failed(&mut self, sealed: &str, now: SystemTime) {
         let Some(name) = self.issued(sealed, now) else { return };
         if let Some(link) = self.links.get_mut(&name) {
@@ -116,12 +116,12 @@ impl<F> Desk<F> {
         }
     }
 
-    /// Gives up what the same principal has begun at the same server and not finished.
+    /// Drops unfinished logins of the same principal at the same server.
     pub(super) fn begin_anew(&mut self, owner: &Owner) {
         self.visits.retain(|_, it| it.owner != *owner);
     }
 
-    /// The browser is away, and comes back with `state`. Its cookie is `browser`.
+    /// The browser was redirected and will return with `state`. Its cookie is `browser`.
     pub(super) fn away(
         &mut self,
         state: String,
@@ -139,7 +139,7 @@ impl<F> Desk<F> {
         Ok(())
     }
 
-    /// The browser is back. It goes on once: whoever comes with the same `state` again is lost.
+    /// The browser has returned. A replay of the same `state` is refused.
     pub(super) fn back(
         &mut self,
         state: &str,
@@ -155,7 +155,7 @@ impl<F> Desk<F> {
         Ok((visit.owner, visit.browser, visit.step, visit.flow))
     }
 
-    /// Whether a login goes on in the browser with this cookie.
+    /// Whether a login is in progress in the browser with this cookie.
     pub(super) fn knows(&self, browser: &str) -> bool {
         self.visits.values().any(|it| it.browser == browser)
     }
@@ -166,7 +166,7 @@ impl<F> Desk<F> {
     }
 }
 
-/// How long a link is good, and how long a browser may be away.
+/// How long a link is valid, and how long a browser may be away.
 pub(super) const LIFE: Duration = Duration::from_secs(600);
 const CONTEXT: &[u8] = b"trunkline gateway\0login";
 const LINKS: usize = 4096;

@@ -1,5 +1,5 @@
-//! A login that goes on between the requests of a browser: an [`OAuth`] that runs by itself, and the two ends
-//! at which it says where to go and hears what came back.
+//! A login across several requests of a browser: an [`OAuth`] that runs in a task, with channels for redirects
+//! and returning queries.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use trunkline_auth::client::browser::{Browser, Visit};
 use trunkline_auth::client::{AuthError, OAuth};
 use trunkline_auth::fetch::Pending;
 
-/// A login under way. It ends with this.
+/// A login in progress. Dropping it ends the login.
 pub(super) struct Flow {
     pub(super) oauth: Arc<OAuth>,
     queries: mpsc::Sender<String>,
@@ -17,16 +17,16 @@ pub(super) struct Flow {
     task: JoinHandle<()>,
 }
 
-/// What a login wants.
+/// What a login needs next.
 pub(super) enum News {
-    /// The browser goes there.
+    /// Redirect the browser there.
     Go(String),
-    /// It is over.
+    /// The login has ended.
     Over(Result<(), AuthError>),
 }
 
 impl Flow {
-    /// Begins a login that comes back to `redirect_uri`.
+    /// Begins a login that returns to `redirect_uri`.
     pub(super) fn begin(oauth: OAuth, redirect_uri: String) -> Self {
         let (queries, heard) = mpsc::channel(1);
         let (tell, news) = mpsc::channel(1);
@@ -41,15 +41,15 @@ impl Flow {
         Self { oauth, queries, news, task }
     }
 
-    /// What it wants next.
+    /// What it needs next.
     pub(super) async fn next(&mut self) -> News {
         let ended = || AuthError::Unreachable("The login ended before it was complete.".to_owned());
         self.news.recv().await.unwrap_or_else(|| News::Over(Err(ended())))
     }
 
-    /// The browser came back with this query.
+    /// The browser returned with this query.
     pub(super) async fn came_back(&mut self, query: String) -> News {
-        // Nobody hears it if the login has ended meanwhile, which `next` says.
+        // If the login has ended meanwhile, `next` says so.
         let _ = self.queries.send(query).await;
         self.next().await
     }

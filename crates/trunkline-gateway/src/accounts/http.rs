@@ -1,14 +1,14 @@
-//! Requests of a browser → pages, in this order:
+//! Answers a browser's requests with pages, in this order:
 //!
 //! ```text
-//! GET  /accounts/login/LINK    whose account is connected to what; changes nothing
-//! POST /accounts/login/LINK    a token of the catalog, or on to the gateway's own issuer
-//! GET  /accounts/callback      back from the issuer: is it that principal? Then on to the server's own
-//! GET  /accounts/callback      back from there: connected
+//! GET  /accounts/login/LINK    shows whose account will be connected to what; changes nothing
+//! POST /accounts/login/LINK    takes a token of the catalog, or redirects to the gateway's own issuer
+//! GET  /accounts/callback      from the issuer: is it that principal? Then redirects to the server's own
+//! GET  /accounts/callback      from there: connected
 //! ```
 //!
-//! Whoever opens a link must prove to be the principal that it was made for: otherwise somebody could have
-//! another person log in for them (MCP 2025-11-25 §Elicitation, Phishing).
+//! A user who opens a link must prove to be the principal that it was made for. Otherwise an attacker could
+//! make another person log in for them (2025-11-25 §Elicitation, "Phishing").
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -40,17 +40,17 @@ use super::{Accounts, Changed, Owner};
 use crate::bearer;
 use crate::catalog::plan::Plan;
 
-/// What every page is below.
+/// The prefix of all pages.
 pub(crate) const PATHS: &str = "/accounts/";
 pub(super) const LOGIN: &str = "/accounts/login/";
 pub(super) const CALLBACK: &str = "/accounts/callback";
-/// The gateway's own client metadata document.
+/// The gateway's client metadata document.
 pub(super) const DOCUMENT: &str = "/accounts/client.json";
 
 type Shown = Response<HttpBody>;
 
 impl Accounts {
-    /// Answers a request, whose Host and Origin were checked. Says which account that changed.
+    /// Answers a request whose Host and Origin were checked. Returns the account that it changed.
     pub(crate) async fn answer<B>(
         &self,
         request: Request<B>,
@@ -126,7 +126,7 @@ impl Accounts {
                 page(StatusCode::FORBIDDEN, &begin)
             }
             Ok(admission) => {
-                // Used up, whoever it was.
+                // Consumed, whoever used it.
                 let Some(owner) = self.desk().open(link, now) else { return used_up() };
                 if let Some(refusal) = refuse_other(&owner, &admission.principal) {
                     return refusal;
@@ -177,13 +177,13 @@ impl Accounts {
         let (Some(oauth), Some(uri)) = (oauth, self.redirect_uri()) else {
             return (failed("The server is no longer in the catalog."), None);
         };
-        // A login that was left half way holds the lock of this one.
+        // An abandoned login holds the lock of this one.
         self.desk().begin_anew(&owner);
         let flow = Flow::begin(oauth, uri);
         self.go_on(owner, browser, Step::Connecting, flow, None).await
     }
 
-    /// What comes of a step: the next page of somebody else, or the end, with what it came to.
+    /// The page after a step: a redirect, or the end with its outcome.
     async fn go_on(
         &self,
         owner: Owner,
@@ -222,7 +222,7 @@ impl Accounts {
         }
     }
 
-    /// A login at the gateway's own issuer, whose token is good for the gateway and is not kept.
+    /// A login at the gateway's own issuer; its token is valid for the gateway and is not stored.
     fn proof(&self, issuer: &str, plan: &Plan, gate: &Gate) -> Flow {
         let auth = &plan.gateway.auth;
         let fetch = OwnDocument {
@@ -240,7 +240,7 @@ impl Accounts {
         Some(format!("{}{CALLBACK}", self.origin()?))
     }
 
-    /// Who the gateway is to authorization servers that take a URL for a client's identifier.
+    /// The gateway's client metadata, for authorization servers that accept a URL as client id.
     fn document(&self) -> Shown {
         let origin = self.origin().unwrap_or_default();
         let document = serde_json::json!({
@@ -263,7 +263,8 @@ impl Accounts {
         format!("{name}={browser}; Max-Age={life}; HttpOnly; SameSite=Lax{more}")
     }
 
-    /// Over `https` no neighbour of the gateway's host can set it (RFC 6265bis §4.1.3.2).
+    /// Over `https` the `__Host-` prefix keeps other hosts of the domain from setting it (RFC 6265bis
+    /// §4.1.3.2).
     fn cookie_name(&self) -> &'static str {
         if self.is_secure() { "__Host-trunkline_login" } else { "trunkline_login" }
     }
@@ -280,19 +281,19 @@ impl Accounts {
     }
 }
 
-/// Whom the gateway's own gate takes the bearer of a new login for.
+/// The principal that the gateway's own gate sees behind a new login.
 async fn proven(oauth: &OAuth, gate: &Gate) -> Result<Principal, String> {
     let target = Target { method: "POST", url: gate.resource() };
     let headers = oauth.headers(target).await.map_err(|it| it.to_string())?;
     let headers: Vec<_> = headers.iter().map(|(name, it)| (*name, it.as_bytes())).collect();
     let path = gate.resource().splitn(4, '/').nth(3).unwrap_or_default();
     let admitted = gate.admit(HeadView::new("POST", &format!("/{path}"), None, headers)).await;
-    // Nobody has it any more once it has said who that was.
+    // The token is revoked once it has proven the identity.
     let _ = oauth.logout().await;
     admitted.map(|it| it.principal).map_err(|it| it.to_string())
 }
 
-/// Refuses whoever is not the principal that the link was made for.
+/// Refuses a user who is not the principal that the link was made for.
 fn refuse_other(owner: &Owner, principal: &Principal) -> Option<Shown> {
     if *principal.id() == *owner.id {
         return None;
@@ -341,7 +342,7 @@ fn page(status: StatusCode, page: &Page<'_>) -> Shown {
     response
 }
 
-/// A form, if it is short and comes soon.
+/// Reads a form within the bounds of size and time.
 async fn read<B: Body>(body: B) -> Option<String> {
     let reading = async {
         let (mut text, mut body) = (Vec::new(), pin!(body));
@@ -357,8 +358,8 @@ async fn read<B: Body>(body: B) -> Option<String> {
     timeout(FORM_TIME, reading).await.ok().flatten()
 }
 
-/// Requests of a login, of which those for the gateway's own document are answered here: the gateway need not
-/// reach itself by the name that browsers have for it.
+/// Answers requests for the gateway's own client metadata directly: the gateway may be unable to reach itself
+/// under the name that browsers use.
 struct OwnDocument {
     url: Option<String>,
     document: String,
@@ -383,7 +384,7 @@ impl Fetch for OwnDocument {
     }
 }
 
-/// Keeps registrations alone: who somebody is is asked each time.
+/// Stores registrations only: identity is proven each time.
 struct Unkept {
     kept: Arc<dyn Vault>,
     rest: MemoryVault,
@@ -422,8 +423,8 @@ impl Vault for Unkept {
 const PROTECTED_RESOURCE: &str = "/.well-known/oauth-protected-resource";
 const FORM: usize = 16 * 1024;
 const FORM_TIME: Duration = Duration::from_secs(10);
-/// No scripts, no frames, nothing kept; where the browser goes next is not told where it came from. The pages
-/// lead elsewhere by links alone, since `form-action` also holds for redirects.
+/// No scripts, no frames, no caching, no referrer. The pages lead elsewhere by links only, since `form-action`
+/// also applies to redirects.
 const HEADERS: [(HeaderName, &str); 6] = [
     (header::CONTENT_TYPE, "text/html; charset=utf-8"),
     (header::CACHE_CONTROL, "no-store"),
@@ -440,7 +441,7 @@ const HEADERS: [(HeaderName, &str); 6] = [
 mod tests {
     use super::*;
 
-    /// A neighbour of the host can set cookies for it, but none that begins like this.
+    /// Another host of the domain can set cookies for it, but none with this prefix.
     #[test]
     fn over_https_the_cookie_is_one_that_only_this_host_can_set() {
         let accounts = Accounts::new(Arc::new(MemoryVault::new()));

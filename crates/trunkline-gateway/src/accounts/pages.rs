@@ -1,15 +1,15 @@
-//! What people read while they log in. Pure: texts → HTML without scripts.
+//! The pages that users see while they log in. Pure: texts to HTML without scripts.
 
-/// What a page says.
+/// The content of a page.
 pub(super) enum Page<'a> {
-    /// The first one: whose account is connected to what. `asks_token`: the person proves to be the principal
-    /// by its token, and not at an issuer.
+    /// The first page: whose account will be connected to what. `asks_token`: the user proves to be the
+    /// principal with its token, not at an issuer.
     Begin { server: &'a str, name: &'a str, asks_token: bool, why: Option<&'a str> },
-    /// The browser goes on to a page of somebody else.
+    /// Leads the browser to another site.
     Leave { server: &'a str, name: &'a str, to: &'a str, proves: bool },
-    /// It is done.
+    /// The login succeeded.
     Done { server: &'a str, name: &'a str },
-    /// It is not, and what to do.
+    /// The login failed, and what to do.
     Wrong { title: &'a str, why: &'a str },
 }
 
@@ -70,7 +70,7 @@ impl Page<'_> {
     }
 }
 
-/// A text that is nothing but text in HTML, between tags and in attributes.
+/// Escapes a text for HTML, between tags and in attributes.
 fn text(raw: &str) -> String {
     let mut out = String::with_capacity(raw.len());
     for character in raw.chars() {

@@ -1,4 +1,4 @@
-//! One vault → a part of it for each principal and server. Registrations (RFC 7591) are in the part of all.
+//! Splits one vault into parts for each principal and server. Registrations (RFC 7591) are in a shared part.
 
 use std::sync::Arc;
 
@@ -24,17 +24,17 @@ impl Scoped {
     }
 }
 
-/// Whether all principals share what has this name.
+/// Whether all principals share the entry with this name.
 pub(super) fn is_of_all(name: &str) -> bool {
     name.starts_with("client ")
 }
 
-/// The name of what says that a principal is logged in. Its text is what people call the principal.
+/// The name of the entry that says that a principal is logged in. Its text is the principal's name.
 pub(super) fn person(id: &str, server: &str) -> String {
     format!("{}{PERSON}", prefix(id, server))
 }
 
-/// The principal and the server of such a name.
+/// The principal and the server of such an entry.
 pub(super) fn is_person(name: &str) -> Option<(String, String)> {
     let mut parts = name.strip_prefix(ACCOUNT)?.split(' ');
     let (id, server, what) = (parts.next()?, parts.next()?, parts.next()?);
@@ -45,7 +45,7 @@ fn prefix(id: &str, server: &str) -> String {
     format!("{ACCOUNT}{} {} ", word(id), word(server))
 }
 
-/// A part of a name: printable, without spaces, and no two texts become the same.
+/// Encodes a part of a name: printable, without spaces, injective.
 fn word(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {

@@ -1,4 +1,4 @@
-//! What is to be said → a response.
+//! Builds the responses of the admin API.
 
 use http::header::{self, HeaderValue};
 use http::{Response, StatusCode};
@@ -8,11 +8,10 @@ use trunkline_transport::http::HttpBody;
 use super::Complaint;
 use crate::policy::hidden;
 
-/// `/healthz` and `/readyz`, which anybody may ask: the status and the text of the answer, or
-/// `None` if the path is another.
+/// `/healthz` and `/readyz`, open to everyone: the status and text of the answer, or `None` for another path.
 pub fn health(path: &str, is_ready: bool) -> Option<(StatusCode, &'static str)> {
     match (path, is_ready) {
-        // Whoever answers is alive.
+        // A process that answers is alive.
         ("/healthz", _) | ("/readyz", true) => Some((StatusCode::OK, "ok\n")),
         ("/readyz", false) => Some((StatusCode::SERVICE_UNAVAILABLE, "not ready\n")),
         _ => None,
@@ -40,7 +39,7 @@ pub(super) fn refuse(complaint: &Complaint) -> Response<HttpBody> {
         StatusCode::UNAUTHORIZED => {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
-        // What is left of the body is not read, so nothing can follow it.
+        // The rest of the body is not read, so the connection cannot be reused.
         StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_TIMEOUT => {
             headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
         }

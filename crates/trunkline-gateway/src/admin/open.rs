@@ -1,4 +1,4 @@
-//! Where the plan wants the admin API → a listener there, and who is let in.
+//! Opens the admin API's listener as the plan says, and decides who may use it.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write};
@@ -19,7 +19,7 @@ use crate::catalog::plan::AdminPlan;
 use crate::certificates::Certificates;
 use crate::socket::{self, Socket};
 
-/// A place where nobody is answered yet.
+/// A bound listener that does not answer yet.
 #[derive(Debug)]
 pub struct Opened {
     pub(super) listener: Listener,
@@ -28,15 +28,15 @@ pub struct Opened {
     pub(super) socket: Option<Socket>,
     /// `unix:PATH`, `http://HOST:PORT` or `https://HOST:PORT`.
     pub place: String,
-    /// Beyond the Unix socket: what callers must know.
+    /// The token that callers must send; `None` for the Unix socket.
     pub token: Option<String>,
 }
 
 /// Listens where the plan says, or else at `admin.sock` in the state folder.
 ///
-/// Over TCP there is always a token: the one kept in `admin.token` of the state folder, which is made up
-/// if need be and lets in whoever may read it, and the plan's beside it. Beyond loopback there must be
-/// client certificates as well.
+/// Over TCP a token is always required: the one in `admin.token` of the state folder, which is generated if
+/// missing and admits every user that can read the file, or the plan's. Beyond loopback, client certificates
+/// are required as well.
 pub async fn open(plan: &AdminPlan, state: &Path) -> io::Result<Opened> {
     let path = match plan.listen.as_deref() {
         None => state.join("admin.sock"),
@@ -50,7 +50,7 @@ pub async fn open(plan: &AdminPlan, state: &Path) -> io::Result<Opened> {
     Ok(opened)
 }
 
-/// Listens at a path, which nobody is told of.
+/// Listens at a path without announcing it.
 pub async fn open_at(path: &Path) -> io::Result<Opened> {
     let (listener, socket) = socket::bind(path).await?;
     let place = format!("unix:{}", path.display());
@@ -96,7 +96,7 @@ async fn tcp(listen: &str, plan: &AdminPlan, state: &Path) -> io::Result<Opened>
         }
         own => own.clone(),
     };
-    // Commands on this machine find it, whatever token others are given.
+    // Commands on this machine find this token, whatever token others use.
     let kept = match (kept_token(state), &token) {
         (Ok(kept), _) => Some(kept),
         (Err(_), Some(_)) => None,
@@ -115,7 +115,7 @@ async fn tcp(listen: &str, plan: &AdminPlan, state: &Path) -> io::Result<Opened>
         },
         entry: Entry {
             tokens,
-            // A page that a browser was tricked with has no certificate of ours.
+            // A page that tricks a browser has no client certificate.
             door: is_local.then(Door::default),
         },
         certificates,
@@ -125,10 +125,10 @@ async fn tcp(listen: &str, plan: &AdminPlan, state: &Path) -> io::Result<Opened>
     })
 }
 
-/// Has the state folder say where the admin API is, so that nobody has to.
+/// Writes the address of the admin API into the state folder, where commands find it.
 fn note(state: &Path, place: &str) {
     let path = state.join("admin.place");
-    // By another name first: whoever reads it sees all of it. Without it, `--admin` is needed.
+    // Written under another name and renamed, so that readers see it whole. Without it, `--admin` is needed.
     let new = state.join(format!(".admin.place-{}", &random_name()[..6]));
     let written = DirBuilder::new().recursive(true).mode(0o700).create(state).and_then(|()| {
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
@@ -141,7 +141,7 @@ fn note(state: &Path, place: &str) {
     }
 }
 
-/// The token in the state folder, made up if there is none.
+/// The token in the state folder, generated if there is none.
 fn kept_token(state: &Path) -> io::Result<String> {
     let path = state.join("admin.token");
     let cannot = |error: io::Error| {
@@ -174,23 +174,23 @@ fn kept_token(state: &Path) -> io::Result<String> {
     }
 }
 
-/// Who is let in. Whoever reaches a Unix socket has shown enough.
+/// Who may use the API. Reaching the Unix socket is proof enough.
 #[derive(Debug)]
 pub(super) struct Entry {
-    /// The digests of the tokens, of which one is enough.
+    /// The digests of the tokens; any one is enough.
     tokens: Vec<String>,
-    /// The names it may be called by.
+    /// The Host names it may be called by.
     door: Option<Door>,
 }
 
 impl Entry {
-    /// As at a local TCP port if there is a token, as at the Unix socket if not.
+    /// As on a local TCP port if there is a token, as on the Unix socket if not.
     pub(super) fn in_memory(token: Option<&str>) -> Self {
         let tokens = token.iter().map(|it| sha256(it.as_bytes())).collect();
         Self { tokens, door: token.map(|_| Door::default()) }
     }
 
-    /// Whether a page in a browser is kept from asking through a name that resolves to us.
+    /// Checks Host and Origin, against DNS rebinding from a browser.
     pub(super) fn admits(&self, head: &Parts) -> Result<(), Complaint> {
         match &self.door {
             Some(door) => door
@@ -200,7 +200,7 @@ impl Entry {
         }
     }
 
-    /// Whether the token is there.
+    /// Checks the token.
     pub(super) fn knows(&self, head: &Parts) -> Result<(), Complaint> {
         if self.tokens.is_empty() {
             return Ok(());
@@ -230,7 +230,7 @@ impl Entry {
     }
 }
 
-/// Takes as long whatever differs.
+/// Constant-time comparison.
 fn is_same(one: &str, other: &str) -> bool {
     let pairs = one.bytes().zip(other.bytes());
     let differing =
@@ -238,7 +238,7 @@ fn is_same(one: &str, other: &str) -> bool {
     one.len() == other.len() && differing == 0
 }
 
-/// The shortest token that nobody guesses.
+/// The shortest token that is accepted, against guessing.
 const SHORTEST: usize = 16;
 const TOKEN: &str = "Send `Authorization: Bearer TOKEN` with the token of `gateway.admin.token`, \
                      or the one in `admin.token` of the state folder.";

@@ -1,4 +1,4 @@
-//! A request → what is asked for, and its answer.
+//! Routes requests of the admin API to their answers.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -25,7 +25,7 @@ use crate::policy::pins::Approval;
 pub(crate) struct Admin<O> {
     operate: Arc<O>,
     entry: Entry,
-    /// Those who follow the log.
+    /// Clients that follow the log.
     followers: Mutex<JoinSet<()>>,
 }
 
@@ -72,7 +72,7 @@ impl<O: Operate> Admin<O> {
         Ok(answer::json(StatusCode::OK, &done))
     }
 
-    /// The last lines; and then, if they are followed, the next ones as they come.
+    /// The last lines; with `follow`, also the next ones as they come.
     fn logs(&self, query: &Query) -> Result<Response<HttpBody>, Complaint> {
         let server = query.server.as_deref();
         let (lines, news) = self.operate.logs(server);
@@ -115,7 +115,7 @@ impl<O: Operate> Answers for Admin<O> {
     fn end(&self) {}
 }
 
-/// What a path stands for.
+/// What a path means.
 enum Wanted<'a> {
     Status,
     Server(&'a str),
@@ -165,7 +165,7 @@ impl<'a> Wanted<'a> {
     }
 }
 
-/// What may stand behind a `?`.
+/// The query parameters.
 #[derive(Default)]
 struct Query {
     server: Option<String>,
@@ -218,14 +218,14 @@ fn nothing_at(path: &str) -> Complaint {
         .advice("`/v1/status` is a good place to begin.")
 }
 
-/// One server out of the status.
+/// One server of the status.
 fn server(mut status: Value, name: &str) -> Result<Value, Complaint> {
     let servers = status["servers"].as_array_mut();
     let found = servers.into_iter().flatten().find(|it| it["name"] == name);
     found.map(Value::take).ok_or_else(|| Complaint::no_server(name))
 }
 
-/// All instances out of the status, each with its server.
+/// All instances of the status, each with its server.
 fn instances(mut status: Value) -> Value {
     let mut found = Vec::new();
     for server in status["servers"].as_array_mut().into_iter().flatten() {
@@ -279,7 +279,7 @@ fn logged_out(body: &[u8]) -> Result<Option<String>, Complaint> {
     }
 }
 
-/// The faults of a catalog, told as a complaint.
+/// The faults of a catalog as a complaint.
 fn not_taken(faults: Value) -> Complaint {
     let told = |it: &Value| it.get("message").unwrap_or(it).as_str().map(str::to_owned);
     let list = faults.get("faults").unwrap_or(&faults);
@@ -295,7 +295,7 @@ fn not_taken(faults: Value) -> Complaint {
     }
 }
 
-/// A body, if it is short and comes soon.
+/// Reads a body within the bounds of size and time.
 async fn read(body: RequestBody) -> Result<Vec<u8>, Complaint> {
     let limits = limits();
     let reading = async {
@@ -320,15 +320,14 @@ async fn read(body: RequestBody) -> Result<Vec<u8>, Complaint> {
     })
 }
 
-/// Sends lines as they come, until nobody wants them. Whoever is too slow is told how many it
-/// missed.
+/// Streams lines until the client disconnects. A client that is too slow is told how many lines it missed.
 async fn follow<O: Operate>(
     first: Vec<u8>,
     mut news: broadcast::Receiver<Arc<O::Line>>,
     server: Option<String>,
     sender: mpsc::Sender<Vec<u8>>,
 ) {
-    // An empty line, where there is none yet, shows at once that somebody answers.
+    // An empty line shows at once that the server answers.
     let mut piece = if first.is_empty() { b"\n".to_vec() } else { first };
     loop {
         if !piece.is_empty() && sender.send(std::mem::take(&mut piece)).await.is_err() {
@@ -348,7 +347,7 @@ async fn follow<O: Operate>(
                 write_line(&mut piece, &json!({ "missed": missed }));
             }
             Ok(Err(broadcast::error::RecvError::Closed)) => return,
-            // Finds out whether the peer is still there.
+            // Finds out whether the client is still connected.
             Err(_) => piece.push(b'\n'),
         }
     }
@@ -359,13 +358,13 @@ fn write_line(out: &mut Vec<u8>, line: &impl serde::Serialize) {
     out.push(b'\n');
 }
 
-/// Calls and lines that are shown, unless said.
+/// Calls and lines shown by default.
 const CALLS: usize = 100;
 const LINES: usize = 200;
-/// Faults that a complaint names.
+/// The faults that a complaint names.
 const SHOWN: usize = 3;
 const FOLLOWERS: usize = 32;
-/// Pieces of a log that wait for a follower.
+/// Chunks of the log that may wait for a follower (back-pressure).
 const PIECES: usize = 16;
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";

@@ -1,4 +1,4 @@
-//! The admin API from outside: over sockets, with a gateway that is made up.
+//! The admin API from outside: over sockets, with a fake gateway.
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -124,12 +124,12 @@ async fn the_log_is_followed_until_somebody_hangs_up() {
     }
     assert_eq!(lines.next().await, r#"{"line":"d","server":"time"}"#);
     drop(lines);
-    // Whoever hangs up is forgotten: there is room for others, again and again.
+    // A client that disconnects frees its place, again and again.
     for _ in 0..40 {
         let mut lines = admin.follow("/v1/logs?follow").await;
         lines.next().await;
     }
-    // Those who are left are hung up on when the server ends.
+    // Remaining followers are disconnected when the server ends.
     let mut lines = admin.follow("/v1/logs?follow=1").await;
     lines.next().await;
     admin.stop().await;
@@ -166,7 +166,7 @@ async fn over_tcp_there_is_a_token_and_a_name() {
     let refused = admin.ask("GET /v1/status", "host: localhost\r\n", "").await;
     assert!(refused.contains("The admin API wants a token."), "{refused}");
     assert!(refused.contains("Authorization: Bearer TOKEN"), "{refused}");
-    // Whether it is well, anybody may ask, if by its name.
+    // Everyone may ask for health, under an allowed Host name.
     assert_eq!(admin.ask("GET /healthz", "host: localhost\r\n", "").await, "200 ok");
     assert!(admin.ask("GET /healthz", "host: evil.example\r\n", "").await.starts_with("403"));
     *admin.operate.is_ready.lock().unwrap() = false;
@@ -228,7 +228,7 @@ async fn with_client_certificates_it_may_be_open_to_other_machines() {
     std::fs::remove_dir_all(state).unwrap();
 }
 
-/// A gateway that is made up.
+/// A fake gateway.
 struct MadeUp {
     news: broadcast::Sender<Arc<Value>>,
     faults: Mutex<Option<Value>>,
@@ -340,7 +340,7 @@ impl Running {
         }
     }
 
-    /// The status and the body, without what ends it.
+    /// The status and the body, trimmed.
     async fn ask(&self, request: &str, headers: &str, body: &str) -> String {
         let mut stream = self.connect().await;
         let headers = if headers.is_empty() { "host: localhost\r\n" } else { headers };
@@ -349,7 +349,7 @@ impl Running {
             "{request} HTTP/1.1\r\n{headers}content-length: {length}\r\nconnection: close\r\n\r\n"
         );
         stream.write_all(head.as_bytes()).await.unwrap();
-        // What is refused early is refused in words, not with a reset.
+        // An early refusal arrives as a response, not as a connection reset.
         stream.write_all(body.as_bytes()).await.unwrap();
         let mut text = String::new();
         stream.read_to_string(&mut text).await.unwrap();
@@ -391,7 +391,7 @@ impl<S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send> Stream for 
 struct Lines(BufReader<Box<dyn Stream>>);
 
 impl Lines {
-    /// The next line of JSON, whatever is around it.
+    /// The next line of JSON, without framing.
     async fn next(&mut self) -> String {
         loop {
             let mut line = String::new();

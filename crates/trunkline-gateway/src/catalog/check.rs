@@ -1,4 +1,4 @@
-//! A tree → what runs, or all that is wrong with it at once.
+//! Turns a tree into a plan, or reports all its faults at once.
 
 mod address;
 mod gateway;
@@ -17,22 +17,22 @@ use super::file::{Data, Document, Mark, join};
 use super::keys;
 use super::plan::{GatewayPlan, Plan, ServerPlan};
 
-/// What came of a check.
+/// The result of a check.
 pub(super) struct Checked {
-    /// Only good if there are no faults, or it can run all the same.
+    /// Valid only if there are no faults, or if it can run without the servers that have them.
     pub(super) plan: Plan,
     pub(super) faults: Vec<Fault>,
-    /// Whether all faults are about servers that the plan leaves out.
+    /// Whether all faults concern servers that the plan leaves out.
     pub(super) can_run: bool,
     pub(super) warnings: Vec<Fault>,
     /// The files that values came from.
     pub(super) files: BTreeSet<PathBuf>,
-    /// The keys that were asked for.
+    /// The keys that were read.
     #[cfg(test)]
     pub(super) asked: BTreeSet<String>,
 }
 
-/// Checks a document that lies in the folder `base`.
+/// Checks a document in the folder `base`.
 pub(super) fn check(document: &Document, base: &Path, env: &dyn Env) -> Checked {
     let reader = Reader {
         env,
@@ -78,7 +78,7 @@ pub(super) fn check(document: &Document, base: &Path, env: &dyn Env) -> Checked 
     }
 }
 
-/// Whether a gateway may listen at `HOST:PORT`: beyond this machine only if it asks who comes in.
+/// Whether a gateway may listen at `HOST:PORT`: beyond loopback only with authentication.
 ///
 /// # Errors
 ///
@@ -88,11 +88,11 @@ pub fn may_listen(listen: &str, plan: &GatewayPlan) -> Result<(), String> {
     gateway::may_listen(listen, plan, None).map_err(refusal)
 }
 
-/// The plan, and how many faults are about servers that it leaves out.
+/// The plan, and how many faults concern servers that it leaves out.
 fn root(reader: &Reader<'_>, document: &Document) -> (Plan, usize) {
     let at = At { reader, node: &document.root, path: String::new() };
     let foreign: Vec<&str> = match (&document.root.data, document.is_json) {
-        // Another program's file, or one like it: only what is nearly ours is worth a word.
+        // It may be another program's file: warn only about keys that are nearly ours.
         (Data::Map(pairs), true) => {
             let names = pairs.iter().map(|(name, _)| name.text.as_str());
             let ours = || keys::ROOT.iter().map(|it| it.name);
@@ -103,7 +103,7 @@ fn root(reader: &Reader<'_>, document: &Document) -> (Plan, usize) {
     let foreign = [keys::FOREIGN_ROOT, &foreign].concat();
     let Some(section) = at.section(keys::ROOT, &foreign) else { return Default::default() };
     let gateway = section.get("gateway").and_then(|it| it.section(keys::GATEWAY, &[]));
-    // First of all: every other value may use what is in it.
+    // First: every other value may use its variables.
     if let Some(file) = gateway.as_ref().and_then(|it| it.get("envFile")) {
         file.variables();
     }
@@ -124,8 +124,8 @@ fn root(reader: &Reader<'_>, document: &Document) -> (Plan, usize) {
     (Plan { servers, out, gateway }, left_out)
 }
 
-/// The servers of all places where they can stand. `is_shared`: many may call them, and no rule says who.
-/// `no_logins`: why nobody could log in over a page of the gateway.
+/// The servers of all keys that can hold them. `is_shared`: many callers may use them, and no rule limits that.
+/// `no_logins`: why nobody could log in at a page of the gateway.
 fn servers(root: &At<'_>, is_shared: bool, no_logins: Option<gateway::Wrong>) -> Servers {
     let mut all = Servers { is_shared, no_logins, ..Servers::default() };
     let places = keys::ROOT.iter().find(|it| it.name == "mcpServers").expect("it is in the table");
@@ -159,18 +159,18 @@ fn servers(root: &At<'_>, is_shared: bool, no_logins: Option<gateway::Wrong>) ->
 #[derive(Default)]
 struct Servers {
     plans: BTreeMap<String, Arc<ServerPlan>>,
-    /// The names in lower case; each as it is and as messages call it, and where it is.
+    /// Lower-case names; each with its spelling, its name in messages, and its line.
     names: BTreeMap<String, (String, String, usize)>,
     is_shared: bool,
     no_logins: Option<gateway::Wrong>,
-    /// Those whose entries have faults, with the first of them.
+    /// Servers whose entries have faults, with the first fault.
     out: BTreeMap<String, String>,
     /// How many faults those have.
     left_out: usize,
 }
 
 impl Servers {
-    /// Reads a server that is at a key, or has its name inside.
+    /// Reads a server that is under a key, or that has its name inside.
     fn read(&mut self, at: &At<'_>, key: Option<&str>) {
         let before = at.reader.faults.borrow().len();
         let Some(section) = at.section(keys::SERVER, keys::FOREIGN_SERVER) else {
@@ -206,7 +206,7 @@ impl Servers {
             );
         }
         if is_disabled {
-            // It does not run, so what is wrong with it does no harm yet.
+            // It does not run, so its faults are only warnings.
             let faults = at.reader.faults.borrow_mut().split_off(before);
             at.reader.warnings.borrow_mut().extend(faults);
         } else if !self.leave_out(&name, at, before) {
@@ -214,8 +214,8 @@ impl Servers {
         }
     }
 
-    /// Leaves a server out if there are faults since `before`. One that cannot be told from another does
-    /// not go by its name, so that nobody takes the other for it.
+    /// Leaves a server out if faults were added since `before`. A server whose name collides with another is
+    /// not left out by name, so that nobody takes the other for it.
     fn leave_out(&mut self, name: &str, at: &At<'_>, before: usize) -> bool {
         let faults = at.reader.faults.borrow();
         let (Some(first), count) = (faults.get(before), faults.len() - before) else {
@@ -270,5 +270,5 @@ impl Servers {
     }
 }
 
-/// How many faults, and how many warnings, are told.
+/// The bound on faults, and on warnings, that are reported.
 const MOST: usize = 100;

@@ -1,4 +1,4 @@
-//! Two plans → what has to happen to come from one to the other.
+//! Compares two plans: what has to happen to get from one to the other.
 
 use std::collections::BTreeMap;
 
@@ -12,24 +12,24 @@ use super::plan::{GatewayPlan, Plan, ServerPlan};
 pub enum Change {
     /// It is new.
     Added,
-    /// It is gone: its calls may end, then its instances stop.
+    /// It is gone: its instances drain and stop.
     Removed,
-    /// Only what is shown of it changes, and to whom. Nothing restarts.
+    /// Only what is shown of it changes, or to whom. Nothing restarts.
     Tools,
-    /// How it is run changes. Instances that are there stay.
+    /// How it is run changes. Running instances stay.
     Behaviour,
-    /// It is another process now: the old instances are drained, new ones take over.
+    /// It is another process now: the old instances drain, new ones take over.
     Replaced,
 }
 
-/// The way from one plan to another.
+/// The difference between two plans.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Diff {
-    /// The servers that are not as they were.
+    /// The servers that changed.
     pub servers: BTreeMap<String, Change>,
-    /// The keys of `gateway` that are not as they were.
+    /// The keys of `gateway` that changed.
     pub gateway: Vec<&'static str>,
-    /// Those of them that take a restart to have an effect.
+    /// Those of them that need a restart.
     pub restart: Vec<&'static str>,
 }
 
@@ -40,7 +40,7 @@ impl Diff {
     }
 }
 
-/// Compares what runs with what should run.
+/// Compares the running plan with the wanted one.
 pub fn diff(old: &Plan, new: &Plan) -> Diff {
     let mut servers = BTreeMap::new();
     for (name, plan) in &new.servers {
@@ -61,7 +61,7 @@ fn change(old: &ServerPlan, new: &ServerPlan) -> Option<Change> {
     if old == new {
         return None;
     }
-    // Instances of one strategy cannot become those of another: a stateful one is somebody's.
+    // Instances cannot change their strategy: a stateful one is bound to a session.
     if old.reach != new.reach || old.revisions != new.revisions || old.strategy != new.strategy {
         return Some(Change::Replaced);
     }
@@ -106,7 +106,7 @@ fn gateway(old: &GatewayPlan, new: &GatewayPlan) -> (Vec<&'static str>, Vec<&'st
         ("hosts", *hosts != old.hosts, false),
         ("origins", *origins != old.origins, false),
         ("auth", *auth != old.auth, false),
-        // Another certificate in the same files is taken up without; other files are not.
+        // A renewed certificate in the same files needs no restart; other files do.
         ("tls", *tls != old.tls, true),
         ("admin", *admin != old.admin, true),
         ("rules", *rules != old.rules, false),

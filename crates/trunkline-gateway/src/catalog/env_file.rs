@@ -1,15 +1,15 @@
-//! A file of lines `NAME=value` ⇄ variables.
+//! Reads and writes files of `NAME=value` lines.
 
 use std::collections::BTreeMap;
 
 use super::expand::is_name;
 
-/// Reads variables. Empty lines and comments say nothing, `export` neither. A value in `'…'` is what stands there;
-/// in `"…"` a `\\n` is a new line and `\\` takes the next character as it is.
+/// Reads variables. Empty lines and comments are skipped, and so is `export`. A value in `'…'` is literal; in
+/// `"…"` a `\\n` is a new line and `\\` escapes the next character.
 ///
 /// # Errors
 ///
-/// The number of a line that is none of these. The line itself may be secret.
+/// The number of an invalid line. The line itself may be secret.
 pub fn read_env_file(text: &str) -> Result<BTreeMap<String, String>, usize> {
     let mut variables = BTreeMap::new();
     for (index, line) in text.lines().enumerate() {
@@ -29,8 +29,8 @@ pub fn read_env_file(text: &str) -> Result<BTreeMap<String, String>, usize> {
     Ok(variables)
 }
 
-/// A text of such lines with these variables: those that are there get their new values where they are, others come
-/// after. Every other line stays as it is.
+/// Updates the variables of a text: existing ones get their new values in place, others are appended. Every
+/// other line stays as it is.
 pub fn write_env_file(text: &str, variables: &BTreeMap<String, String>) -> String {
     let name = |line: &str| {
         let line = line.trim_start();

@@ -1,4 +1,4 @@
-//! `${…}` in a text → what the environment and files say.
+//! Expands `${…}` in a text from the environment and from files.
 
 use std::io;
 use std::path::Path;
@@ -7,13 +7,13 @@ use std::path::Path;
 pub trait Env {
     /// A variable, if it is set.
     fn var(&self, name: &str) -> Option<String>;
-    /// A small file of text.
+    /// A small text file.
     ///
     /// # Errors
     ///
-    /// If it is not there, cannot be read, is not UTF-8 or is not small.
+    /// If it does not exist, cannot be read, is not UTF-8 or is not small.
     fn read(&self, path: &Path) -> io::Result<String>;
-    /// A small file of text that only its owner reads.
+    /// A small text file that only its owner can read.
     ///
     /// # Errors
     ///
@@ -21,7 +21,7 @@ pub trait Env {
     fn read_private(&self, path: &Path) -> io::Result<String> {
         self.read(path)
     }
-    /// Whether there is such a file.
+    /// Whether the file exists.
     fn is_file(&self, path: &Path) -> bool;
 }
 
@@ -58,7 +58,7 @@ impl Env for Process {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wanted<'a> {
     Var(&'a str),
-    /// A file, and its path before anything was filled in.
+    /// A file, and its path before expansion.
     File {
         path: &'a str,
         written: &'a str,
@@ -78,8 +78,8 @@ impl Problem {
     }
 }
 
-/// Puts in what `look` finds: `None` is a variable that is not set. Also says whether anything was
-/// put in.
+/// Expands a text with what `look` finds: `None` is an unset variable. Also returns whether anything was
+/// expanded.
 pub(super) fn expand(
     text: &str,
     look: &mut dyn FnMut(Wanted<'_>) -> Result<Option<String>, Problem>,
@@ -122,7 +122,7 @@ fn walk(
     is_expanded
 }
 
-/// What stands between `${` and `}`.
+/// Expands what is between `${` and `}`.
 fn one(
     inner: &str,
     look: &mut dyn FnMut(Wanted<'_>) -> Result<Option<String>, Problem>,
@@ -160,7 +160,7 @@ fn one(
     }
 }
 
-/// What is no variable: another program's placeholder, or a slip.
+/// A name that is no variable: another program's placeholder, or a typing error.
 fn strange(name: &str) -> Problem {
     let asks = ["input:", "command:", "config:", "prompt:"].iter().any(|it| name.starts_with(it));
     let shown: String = name.chars().filter(|it| !it.is_control()).take(60).collect();
@@ -182,12 +182,12 @@ pub(super) fn is_name(name: &str) -> bool {
         && bytes.all(|it| it.is_ascii_alphanumeric() || it == b'_')
 }
 
-/// Whether a text may be another one once it is filled in. Messages must not say which.
+/// Whether a text contains expansions. Messages must not show the result.
 pub(super) fn is_filled_in(text: &str) -> bool {
     text.contains("${")
 }
 
-/// Where the `}` is that belongs to a `${` just read.
+/// The position of the `}` that closes a `${`.
 fn closing(text: &str) -> Option<usize> {
     let mut open = 0;
     let bytes = text.as_bytes();
@@ -202,7 +202,7 @@ fn closing(text: &str) -> Option<usize> {
     None
 }
 
-/// How deep a default may have defaults.
+/// How deep defaults may nest.
 const DEPTH: usize = 8;
 /// The largest file that a value is read from.
 pub(super) const SMALL: u64 = 64 * 1024;
@@ -240,7 +240,7 @@ mod tests {
             ("$${A} $A $5 100$", ("${A} $A $5 100$", false)),
             ("a$$b", ("a$b", false)),
             ("${NO:-http://[::1]/}", ("http://[::1]/", true)),
-            // What came out is not read again.
+            // The result is not expanded again.
             ("${EVIL}", ("${A}$$", true)),
         ] {
             let (found, is_expanded) = expand(text, &mut look).unwrap();

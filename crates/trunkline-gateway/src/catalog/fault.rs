@@ -1,4 +1,4 @@
-//! What is wrong in a file, where, and what to do: for people and for programs.
+//! Faults of a catalog: what is wrong, where, and what to do; for people and for programs.
 
 use std::fmt::{self, Write};
 use std::path::{Path, PathBuf};
@@ -8,10 +8,10 @@ use trunkline_wire::text::edit_distance;
 
 use super::Loaded;
 
-/// One thing that is wrong, or odd. It never holds a secret.
+/// One fault or warning. It never holds a secret.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Fault {
-    /// Which value: `mcpServers.time.strategy`, `servers[2].maxConcurrent`; empty for the file.
+    /// The path of the value: `mcpServers.time.strategy`, `servers[2].maxConcurrent`; empty for the file.
     pub path: String,
     /// The line, from 1.
     pub line: usize,
@@ -22,16 +22,16 @@ pub struct Fault {
     /// What to do, in a sentence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub suggestion: Option<String>,
-    /// The line with its secrets left out, and how many characters stand before the place.
+    /// The line without its secrets, and the offset of the position in it.
     #[serde(skip)]
     pub(super) excerpt: Option<(String, usize)>,
-    /// Whether the value itself can be shown.
+    /// Whether the value itself may be shown.
     #[serde(skip)]
     pub(super) shows: bool,
 }
 
 impl Fault {
-    /// As text, with the line and a caret below the place.
+    /// The fault as text, with the line and a caret below the position.
     pub fn render(&self, file: &Path) -> String {
         let mut out = format!("{}:{}:{}: ", file.display(), self.line, self.column);
         if !self.path.is_empty() {
@@ -52,17 +52,16 @@ impl Fault {
     }
 }
 
-/// All that is wrong in a file.
+/// All faults of a file.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Faults {
     /// The file.
     pub file: PathBuf,
-    /// What is wrong, in the order of the file. At least one.
+    /// The faults, in the order of the file. At least one.
     pub faults: Vec<Fault>,
-    /// What is odd.
+    /// The warnings.
     pub warnings: Vec<Fault>,
-    /// What can run all the same: everything but the servers that the faults are about. `None` if they
-    /// are about more.
+    /// What can run anyway: everything but the servers that have the faults. `None` if the faults concern more.
     #[serde(skip)]
     pub rest: Option<Box<Loaded>>,
 }
@@ -79,7 +78,7 @@ impl fmt::Display for Faults {
 
 impl std::error::Error for Faults {}
 
-/// The nearest of `known` to what was written, if any is near.
+/// The nearest of `known` by edit distance, if one is near enough.
 pub(crate) fn nearest<'a>(
     written: &str,
     known: impl IntoIterator<Item = &'a str>,

@@ -1,12 +1,12 @@
-//! Text → a tree in which every value knows its place. YAML, and so JSON; JSON may have comments.
+//! Parses text into a tree in which every value has its position. YAML, and so JSON; JSON may have comments.
 //!
-//! What a text can cost is bounded: its size, how deep it goes, and how much its aliases make of it.
+//! The cost of a text is bounded: its size, its depth, and the expansion of its aliases.
 
 use std::collections::{HashMap, HashSet};
 
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Span};
 
-/// A place in the text. Both count from 1, the column in characters.
+/// A position in the text. Both count from 1, the column in characters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Mark {
     /// The line.
@@ -21,18 +21,18 @@ impl From<Marker> for Mark {
     }
 }
 
-/// A value and its place.
+/// A value and its position.
 #[derive(Clone, Debug)]
 pub struct Node {
     /// Where it begins; what an alias stands for begins where it is written.
     pub at: Mark,
     /// What it is.
     pub data: Data,
-    /// How many values it is, itself included.
+    /// The number of values in it, itself included.
     size: usize,
 }
 
-/// What a value is. Only whoever reads it knows whether `5` is a number or a text.
+/// A value. Only its reader knows whether `5` is a number or a text.
 #[derive(Clone, Debug)]
 pub enum Data {
     /// Neither list nor map.
@@ -48,7 +48,7 @@ pub enum Data {
     Map(Vec<(Name, Node)>),
 }
 
-/// A key and its place.
+/// A key and its position.
 #[derive(Clone, Debug)]
 pub struct Name {
     /// The key.
@@ -58,13 +58,13 @@ pub struct Name {
 }
 
 impl Node {
-    /// Whether there is nothing: `null`, `~` or no value.
+    /// Whether it is empty: `null`, `~` or no value.
     pub fn is_null(&self) -> bool {
         matches!(&self.data, Data::Scalar { text, is_plain: true }
             if matches!(text.as_str(), "" | "~" | "null" | "Null" | "NULL"))
     }
 
-    /// What it is, for messages.
+    /// Its type, for messages.
     pub(super) fn kind(&self) -> &'static str {
         match &self.data {
             _ if self.is_null() => "nothing",
@@ -83,20 +83,20 @@ fn text_flag(text: &str) -> &'static str {
     if text == "true" { "`true`" } else { "`false`" }
 }
 
-/// A text that was read.
+/// A parsed text.
 #[derive(Debug)]
 pub(super) struct Document {
     pub(super) root: Node,
-    /// Keys that are given twice, with the path to them.
+    /// Duplicate keys, with their paths.
     pub(super) twice: Vec<(Mark, String)>,
     /// Whether it is JSON rather than YAML, and so most likely another program's.
     pub(super) is_json: bool,
     lines: Vec<String>,
-    /// Where values are written that are neither lists nor maps, in their order.
+    /// The spans of scalar values, in order.
     scalars: Vec<(Mark, Mark)>,
 }
 
-/// Why a text cannot be read.
+/// Why a text cannot be parsed.
 #[derive(Debug, PartialEq, Eq)]
 pub struct SyntaxFault {
     /// Where it is.
@@ -108,7 +108,7 @@ pub struct SyntaxFault {
     pub(super) excerpt: Option<(String, usize)>,
 }
 
-/// Reads YAML into a tree; `None` if nothing is in it.
+/// Parses YAML into a tree; `None` if nothing is in it.
 ///
 /// # Errors
 ///
@@ -117,12 +117,12 @@ pub fn tree(text: &str) -> Result<Option<Node>, SyntaxFault> {
     Ok(build(unmarked(text)?)?.0)
 }
 
-/// Reads a text.
+/// Parses a text.
 pub(super) fn read(text: &str) -> Result<Document, SyntaxFault> {
     let text = unmarked(text)?;
     let is_json = is_json(text);
     let text = if is_json { without_comments(text) } else { text.to_owned() };
-    // As YAML counts them, for which a lone carriage return ends a line too.
+    // Lines as YAML counts them: a lone carriage return ends a line too.
     let lines = text.replace("\r\n", "\n").replace('\r', "\n");
     let lines: Vec<String> = lines.split('\n').map(str::to_owned).collect();
     let built = build(&text).and_then(|(root, twice, scalars)| match root {
@@ -146,7 +146,7 @@ pub(super) fn read(text: &str) -> Result<Document, SyntaxFault> {
 }
 
 impl Document {
-    /// The line of a place, where of all values at most the one at that place is shown.
+    /// The line of a position, with every value masked except, at most, the one there.
     pub(super) fn excerpt(&self, at: Mark, shows: bool) -> Option<(String, usize)> {
         let line: Vec<char> = self.lines.get(at.line.checked_sub(1)?)?.chars().collect();
         let (mut out, mut before, mut next) = (String::new(), 0, 0);
@@ -163,7 +163,7 @@ impl Document {
         for (start, end) in self.scalars[first..].iter().take_while(|(it, _)| it.line <= at.line) {
             let from = if start.line < at.line { 0 } else { start.column - 1 };
             let to = if end.line > at.line { line.len() } else { end.column - 1 };
-            // The end of a quoted text may be where the next thing begins.
+            // The end of a quoted text may be where the next token begins.
             let gap = line[..to.min(line.len())].iter().rev().take_while(|it| it.is_whitespace());
             let to = to - gap.count();
             if from >= to || from < next {
@@ -190,7 +190,7 @@ impl Document {
     }
 }
 
-/// The part of a line around a place.
+/// The part of a line around a position.
 fn window(line: &str, before: usize) -> (String, usize) {
     let count = line.chars().count();
     if count <= WIDEST {
@@ -204,8 +204,8 @@ fn window(line: &str, before: usize) -> (String, usize) {
     (format!("…{part}…"), before - skipped + 1)
 }
 
-/// A line that could not be read: it may hold anything, so only its first key and what is neither
-/// letter nor digit is shown.
+/// Masks a line that cannot be parsed: it may hold anything, so only its first key and its punctuation are
+/// shown.
 fn masked(line: &str) -> String {
     let is_key = |(place, _): &(usize, &str)| {
         let after = line[place + 1..].chars().next();
@@ -250,7 +250,7 @@ fn build(text: &str) -> Result<Built, SyntaxFault> {
     Ok((builder.root.filter(|it| !it.is_null()), builder.twice, builder.scalars))
 }
 
-/// The path to a member of what is at a path.
+/// The path of a member.
 pub(super) fn join(path: &str, key: &str) -> String {
     let is_word = |it: char| it.is_alphanumeric() || "_-$".contains(it);
     match (key.chars().all(is_word) && !key.is_empty(), path) {
@@ -260,21 +260,21 @@ pub(super) fn join(path: &str, key: &str) -> String {
     }
 }
 
-/// What the parser says, as a sentence.
+/// The parser's message as a sentence.
 fn sentence(info: &str) -> String {
     let mut letters = info.chars();
     let first = letters.next().map(|it| it.to_uppercase().to_string()).unwrap_or_default();
     format!("{first}{}.", letters.as_str().trim_end_matches('.'))
 }
 
-/// Puts events together. No recursion: what is open is a list.
+/// Builds the tree from parser events. Not recursive: open nodes are on a stack.
 #[derive(Default)]
 struct Builder {
     root: Option<Node>,
     open: Vec<Open>,
     anchors: HashMap<usize, Node>,
     documents: usize,
-    /// Values so far, those of aliases counted each time.
+    /// Values so far, counting those of aliases each time.
     total: usize,
     twice: Vec<(Mark, String)>,
     scalars: Vec<(Mark, Mark)>,
@@ -349,7 +349,7 @@ impl Builder {
                         "Remove it.",
                     ));
                 };
-                // Counted before it is copied: nine lines can ask for a billion values.
+                // Counted before it is copied: nine lines can ask for a billion values ("billion laughs").
                 self.total += node.size;
                 self.bound(at)?;
                 let node = node.clone();
@@ -396,13 +396,13 @@ impl Builder {
         Ok(())
     }
 
-    /// Whether the value to come belongs to a key that has been there before.
+    /// Whether the next value belongs to a duplicate key.
     fn is_twice(&self) -> bool {
         matches!(self.open.last().map(|it| &it.parts),
             Some(Parts::Map { seen, key: Some(key), .. }) if seen.contains(&key.text))
     }
 
-    /// The path to what is being read.
+    /// The path of the value being read.
     fn path(&self) -> String {
         self.open.iter().fold(String::new(), |path, open| match &open.parts {
             Parts::List(list) => format!("{path}[{}]", list.len()),
@@ -421,7 +421,7 @@ impl Builder {
     }
 }
 
-/// A map in which `<<: *other` has been filled in: what it says itself wins.
+/// Merges `<<: *other` into a map; the map's own keys win.
 fn merged(pairs: Vec<(Name, Node)>) -> Vec<(Name, Node)> {
     if !pairs.iter().any(|(name, _)| name.text == "<<") {
         return pairs;
@@ -448,9 +448,9 @@ fn merged(pairs: Vec<(Name, Node)>) -> Vec<(Name, Node)> {
     out
 }
 
-/// Whether the first thing that is no comment is a `{`.
+/// Whether the first character outside comments is a `{`.
 pub fn is_json(text: &str) -> bool {
-    let mut rest = text.trim_start();
+    let mut rest = text.strip_prefix('\u{feff}').unwrap_or(text).trim_start();
     loop {
         let comment = match rest {
             _ if rest.starts_with("//") => rest.split_once('\n'),
@@ -464,13 +464,13 @@ pub fn is_json(text: &str) -> bool {
     }
 }
 
-/// JSON with its comments blanked out, so that every place stays what it is.
+/// JSON with its comments blanked out, so that every position stays the same.
 fn without_comments(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut letters = text.chars().peekable();
     let (mut is_quoted, mut last) = (false, '\n');
     while let Some(letter) = letters.next() {
-        // In YAML's own style `{a: http://b}` is no comment.
+        // In YAML's flow style, `{a: http://b}` has no comment.
         let can_start = last.is_whitespace() || ",{}[]\"".contains(last) || last.is_ascii_digit();
         let next = letters.peek().copied();
         match (letter, next) {
@@ -514,11 +514,11 @@ fn without_comments(text: &str) -> String {
 const START: Mark = Mark { line: 1, column: 1 };
 /// The largest text, in bytes.
 pub(super) const LARGEST: usize = 1024 * 1024;
-/// How deep lists and maps may be in each other.
+/// How deep lists and maps may nest.
 const DEEPEST: usize = 64;
-/// How many values there may be.
+/// The bound on values.
 const MOST: usize = 100_000;
-/// How much of a line is shown.
+/// The characters of a line that are shown.
 const WIDEST: usize = 120;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! What runs: a catalog that was read, expanded and found good.
+//! The plan: a catalog that was read, expanded and checked.
 //!
-//! Everything here is decided; nothing is looked up later. Two plans of one server that are equal
-//! in [`ServerPlan::fingerprint`] can share its processes and what is known of its lists.
+//! Everything here is resolved; nothing is looked up later. Two plans of one server with equal
+//! [`ServerPlan::fingerprint`]s can share its processes and its cached lists.
 
 mod debug;
 mod inward;
@@ -18,12 +18,12 @@ use trunkline_wire::revision::Revisions;
 pub use inward::{ClaimsPlan, GroupPlan, Inward, TokenPlan};
 pub use login_client::LoginClient;
 
-/// All of it.
+/// The whole plan.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
-    /// The servers, by name; disabled ones are not here.
+    /// The enabled servers, by name.
     pub servers: BTreeMap<String, Arc<ServerPlan>>,
-    /// Those that are left out since something is wrong with their entries, and what.
+    /// Servers that are left out because their entries have faults, and which.
     pub out: BTreeMap<String, String>,
     /// The gateway itself.
     pub gateway: GatewayPlan,
@@ -36,65 +36,65 @@ pub struct ServerPlan {
     pub name: String,
     /// How it is reached.
     pub reach: Reach,
-    /// Lower case, sorted. Without tags it is visible to all.
+    /// Lower case, sorted. A server without tags is visible to all.
     pub tags: Vec<String>,
     /// How its instances are shared.
     pub strategy: Strategy,
-    /// How long an instance may be idle before it is stopped.
+    /// The idle time after which an instance stops.
     pub idle: Duration,
-    /// Calls at a time in one instance.
+    /// Calls in flight in one instance.
     pub max_concurrent: usize,
-    /// Instances at a time.
+    /// The bound on instances.
     pub max_instances: usize,
-    /// Instances at a time that one principal has, where they are not shared.
+    /// The bound on instances of one principal, where they are not shared.
     pub max_each: usize,
     /// Whether principals share instances.
     pub sharing: Sharing,
     /// What it may ask its callers.
     pub questions: Questions,
-    /// Instances that are ready whether anybody calls or not.
+    /// Instances kept ready before any call.
     pub min_ready: usize,
-    /// How long a session keeps its instance after its last call; `None` for ever.
+    /// The TTL of a session's binding after its last call; `None` for ever.
     pub session_ttl: Option<Duration>,
-    /// By what a session is known to a stateful server.
+    /// The affinity key of a stateful server.
     pub affinity: Affinity,
     /// When it runs.
     pub activation: Activation,
-    /// How long calls may go on when an instance should stop.
+    /// How long calls may continue when an instance has to stop.
     pub drain: Duration,
-    /// What takes too long.
+    /// The deadlines.
     pub timeouts: Timeouts,
-    /// How its health is looked after.
+    /// Health probes.
     pub probe: Probe,
-    /// What happens when it does not start.
+    /// Backoff after failed starts.
     pub retry: Retry,
-    /// Which revisions are spoken with it.
+    /// The revisions to speak with it.
     pub revisions: Revisions,
-    /// The only tools that are shown and can be called, by their own names; `None` for all.
+    /// The allow list of tools, by their own names; `None` for all.
     pub expose: Option<Vec<String>>,
-    /// Tools under other names: its own name → the name it is shown by (before any prefix).
+    /// Renamed tools: own name → shown name (before any prefix).
     pub rename: BTreeMap<String, String>,
-    /// Tools that may be called twice, beside those that say so themselves.
+    /// Idempotent tools, beside those that are annotated so.
     pub idempotent: Vec<String>,
-    /// What is held back of what it offers, until somebody approves.
+    /// What is held back until an operator approves.
     pub pin: Pinning,
 }
 
 impl ServerPlan {
-    /// A program, with everything else as it is where a catalog says nothing.
+    /// A program, with the defaults for everything else.
     pub fn stdio(name: impl Into<String>, command: impl Into<String>) -> Self {
         let command = command.into();
         let (args, env, inherit) = Default::default();
         Self::new(name.into(), Reach::Stdio { command, args, env, inherit, cwd: None })
     }
 
-    /// A URL, with everything else as it is where a catalog says nothing.
+    /// A URL, with the defaults for everything else.
     pub fn http(name: impl Into<String>, url: impl Into<String>) -> Self {
         let (headers, roots, auth) = Default::default();
         Self::new(name.into(), Reach::Http { url: url.into(), headers, roots, auth })
     }
 
-    /// A program gets these variables of the gateway too, where nothing else is said of them.
+    /// Passes these variables of the gateway to the program, unless the plan sets them.
     pub(crate) fn inherits(&mut self, names: &[String]) {
         if let Reach::Stdio { env, inherit, .. } = &mut self.reach {
             let is_said = |name: &String| env.iter().any(|(it, _)| it == name);
@@ -104,10 +104,9 @@ impl ServerPlan {
         }
     }
 
-    /// What decides which process it is: how it is reached and what is spoken with it. 64
-    /// hexadecimal digits.
+    /// Identifies the process: how it is reached and what is spoken with it. 64 hexadecimal digits.
     pub fn fingerprint(&self) -> String {
-        // Every text goes in with its length, so that no two plans are written the same.
+        // Every text is prefixed with its length, so that distinct plans never encode alike.
         let mut bytes = Vec::new();
         let mut put = |text: &str| {
             bytes.extend((text.len() as u64).to_be_bytes());
@@ -149,7 +148,7 @@ impl ServerPlan {
         digest.strip_prefix("sha256:").unwrap_or(&digest).to_owned()
     }
 
-    /// Whether instances may belong to one principal each.
+    /// Whether each instance may belong to one principal.
     pub(crate) fn may_be_isolated(&self) -> bool {
         match self.sharing {
             _ if self.per_user().is_some() => true,
@@ -196,15 +195,15 @@ fn put_list<T: AsRef<str>>(put: &mut impl FnMut(&str), texts: impl IntoIterator<
     texts.iter().for_each(|it| put(it.as_ref()));
 }
 
-/// What is trusted of what a server offers.
+/// How far a server's definitions are trusted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Pinning {
-    /// Everything.
+    /// Everything is trusted.
     Off,
-    /// What is seen for the first time, and then as it was.
+    /// Definitions are trusted on first use, and pinned.
     #[default]
     FirstUse,
-    /// The same, of a server that is itself new. What it gets later is held back.
+    /// Only the first definitions of a new server are trusted. Later additions are held back.
     Strict,
 }
 
@@ -220,73 +219,72 @@ impl Pinning {
 pub enum Reach {
     /// A program.
     Stdio {
-        /// What to run.
+        /// The program.
         command: String,
-        /// With which arguments.
+        /// Its arguments.
         args: Vec<String>,
-        /// Variables it gets, beside the six of `trunkline_transport::child::INHERITED`.
+        /// Its environment, beside the six variables of `trunkline_transport::child::INHERITED`.
         env: Vec<(String, String)>,
-        /// Variables of ours that it gets as they are.
+        /// Variables of the gateway that it inherits.
         inherit: Vec<String>,
-        /// Where it runs.
+        /// Its working directory.
         cwd: Option<PathBuf>,
     },
     /// A URL.
     Http {
-        /// Where.
+        /// The URL.
         url: String,
         /// Headers of every request. The values may be secrets.
         headers: Vec<(String, String)>,
-        /// Files with certificates to believe, PEM.
+        /// PEM files with trusted certificates.
         roots: Vec<PathBuf>,
-        /// How we say who we are.
+        /// How the gateway authenticates.
         auth: Outward,
     },
 }
 
-/// How we say who we are to a server.
+/// How the gateway authenticates to a server.
 #[derive(Clone, Default, PartialEq)]
 pub enum Outward {
-    /// By the headers alone.
+    /// With the headers alone.
     #[default]
     Headers,
-    /// By a login that `trunkline login` has stored.
+    /// With a login stored by `trunkline login`.
     Login,
-    /// By a login of each principal's own.
+    /// With each principal's own login.
     PerUser(LoginClient),
-    /// As a machine.
+    /// As a machine (`client_credentials`, RFC 6749 §4.4).
     ClientCredentials {
-        /// Who.
+        /// The client id.
         client_id: String,
-        /// Its secret.
+        /// The client secret.
         client_secret: String,
-        /// The only issuer that the secret is shown to.
+        /// The only issuer that may get the secret.
         issuer: String,
-        /// For which scopes.
+        /// The scopes to request.
         scopes: Vec<String>,
     },
 }
 
-/// How many instances all principals have together, where they do not share them and a catalog does not
-/// say.
+/// The default bound on instances of all principals together, where instances are not shared.
 pub(crate) const ALL_INSTANCES: usize = 32;
 
 /// How instances are shared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Strategy {
-    /// Any instance serves anybody, and goes when idle.
+    /// Any instance serves any caller, and stops when idle.
     #[default]
     Stateless,
     /// A session keeps its instance.
     Stateful,
-    /// Any instance serves anybody, and none goes when idle.
+    /// Any instance serves any caller, and none stops when idle.
     Persistent,
-    /// There is one, and it stays.
+    /// There is one instance, and it stays.
     Singleton,
 }
 
 impl Strategy {
-    /// How many instances there may be where a catalog does not say.
+    /// The default bound on instances.
     pub fn max_instances(self) -> usize {
         match self {
             Self::Stateless | Self::Persistent => 4,
@@ -296,28 +294,28 @@ impl Strategy {
     }
 }
 
-/// Whether one instance serves several principals. Callers without a name are one principal.
+/// Whether one instance serves several principals. Anonymous callers are one principal.
 ///
-/// A server of the old era over stdio does not say whose call a question or a log message is about.
-/// In an instance that has served one caller only that is clear; in any other nobody is told.
+/// A stdio server of the stateful era does not say which call a question or log message belongs to. In an
+/// instance with one caller that is clear; in any other, nobody gets it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sharing {
-    /// Not where a server may say something without saying whom it is for: programs that speak an
-    /// old revision, and whatever was seen to ask that way.
+    /// Not shared if a server may send messages without an address: programs that speak an old revision, and
+    /// servers that were seen to ask that way.
     #[default]
     Auto,
-    /// Never: whoever uses an instance first is the only one.
+    /// Never shared: the first principal that uses an instance owns it.
     Isolated,
-    /// Always.
-    GatewayState,
+    /// Always shared.
+    Shared,
 }
 
-/// What a server may ask its callers: everything, where a catalog does not say.
+/// What a server may ask its callers; by default everything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Questions {
     /// To fill in a form or visit a page.
     pub elicitation: bool,
-    /// To have their model write something.
+    /// To sample their model.
     pub sampling: bool,
     /// Which folders they work in.
     pub roots: bool,
@@ -329,7 +327,7 @@ impl Default for Questions {
     }
 }
 
-/// By what a session is known.
+/// The affinity key of a stateful server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Affinity {
     /// The client's session; from 2026-07-28 on, the principal.
@@ -344,23 +342,23 @@ pub enum Affinity {
 /// When a server runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Activation {
-    /// From the first call until it is idle, or the last client is gone.
+    /// From the first call until it is idle, or until the last client disconnects.
     #[default]
     OnDemand,
     /// Always: at least one instance (or `min_ready`).
     AlwaysOn,
 }
 
-/// What takes too long.
+/// The deadlines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
-    /// Spawning and shaking hands.
+    /// Starting, including the handshake.
     pub start: Duration,
     /// Waiting for an instance.
     pub acquire: Duration,
-    /// A call without a sign of life.
+    /// A call without progress.
     pub call: Duration,
-    /// A call altogether.
+    /// A call in all.
     pub hard: Duration,
 }
 
@@ -371,10 +369,10 @@ impl Default for Timeouts {
     }
 }
 
-/// How health is looked after.
+/// Health probes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probe {
-    /// How often; zero for never.
+    /// The interval; zero for never.
     pub every: Duration,
     /// How long an answer may take.
     pub timeout: Duration,
@@ -386,14 +384,14 @@ impl Default for Probe {
     }
 }
 
-/// What happens when a server does not start.
+/// Exponential backoff after failed starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retry {
     /// The first pause; each is twice the one before.
     pub base: Duration,
     /// The longest pause.
     pub max: Duration,
-    /// After so many failures in a row it is suspended until somebody says `retry`.
+    /// After so many failures in a row the server is suspended until `retry`.
     pub tries: u32,
 }
 
@@ -403,19 +401,19 @@ impl Default for Retry {
     }
 }
 
-/// Where and how calls are noted.
+/// Where and how calls are recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditPlan {
     /// The file.
     pub path: PathBuf,
     /// Whether calls are refused while it cannot be written.
     pub refuses: bool,
-    /// How often the disk is told to keep it.
+    /// The interval of `fsync`.
     pub sync: Duration,
 }
 
 impl AuditPlan {
-    /// A file, noted in as usual.
+    /// An audit file with the defaults.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), refuses: false, sync: Duration::from_secs(1) }
     }
@@ -424,39 +422,39 @@ impl AuditPlan {
 /// The gateway itself.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GatewayPlan {
-    /// Where it listens.
+    /// The address to listen at.
     pub listen: String,
-    /// How names are put together.
+    /// How shown names are made.
     pub naming: Naming,
-    /// Whether other machines may reach it without a certificate of its own.
+    /// Whether it may listen beyond loopback without TLS.
     pub plaintext: bool,
     /// Whether `/mcp` without a selector is refused.
     pub selector_required: bool,
     /// Whether hosts with `serve --stdio` share one gateway in the background.
     pub share: bool,
-    /// Hosts by which it may be called, beside loopback.
+    /// Allowed Host headers, beside loopback.
     pub hosts: Vec<String>,
-    /// Origins of pages that may call it.
+    /// Allowed origins of web pages.
     pub origins: Vec<String>,
-    /// Who is let in.
+    /// Who is admitted.
     pub auth: Inward,
     /// Certificate and key, PEM files.
     pub tls: Option<(PathBuf, PathBuf)>,
     /// The admin API.
     pub admin: AdminPlan,
-    /// Who may do what; the first that fits decides, nothing that fits means allow.
+    /// Who may do what: the first matching rule decides; without a match the call is allowed.
     pub rules: Vec<Rule>,
-    /// How often.
+    /// The rate limits.
     pub rates: Vec<Rate>,
-    /// Where calls are noted, JSON lines.
+    /// Where calls are recorded, as JSON lines.
     pub audit: Option<AuditPlan>,
-    /// Programs that look at calls.
+    /// Programs that inspect calls.
     pub plugins: Vec<PluginPlan>,
-    /// Which clients get two tools to find and call the others with.
+    /// Which clients get automatic mode: two tools that find and call the others.
     pub automatic: Option<Automatic>,
-    /// Servers whose lists are fetched at a time at the start.
+    /// How many servers are listed concurrently at the start.
     pub bootstrap: usize,
-    /// How often the lists of running servers are fetched anew; zero for never.
+    /// The refresh interval of running servers' lists; zero for never.
     pub refresh: Duration,
 }
 
@@ -484,7 +482,7 @@ impl Default for GatewayPlan {
     }
 }
 
-/// How names are put together.
+/// How shown names are made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Naming {
     /// `server.tool`.
@@ -492,7 +490,7 @@ pub enum Naming {
     Prefix,
     /// `server_tool`.
     Underscore,
-    /// `tool`, or `tool_server` where several have it.
+    /// `tool`, or `tool_server` where several servers have it.
     Flat,
 }
 
@@ -501,55 +499,55 @@ pub enum Naming {
 pub struct AdminPlan {
     /// `unix:PATH` or `HOST:PORT`; `None` for the socket in the state folder.
     pub listen: Option<String>,
-    /// What callers must know. Over TCP there is always one: made up and kept if none is given.
+    /// The token that callers must send. Over TCP one is always required, and generated if missing.
     pub token: Option<String>,
-    /// Certificate, key and the authority whose clients are let in, PEM files.
+    /// Certificate, key and client CA, as PEM files.
     pub mtls: Option<(PathBuf, PathBuf, PathBuf)>,
 }
 
-/// Who may do what.
+/// A rule: who may do what.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// For whom: names with `*`; empty for all.
+    /// The principals, as globs; empty for all.
     pub principals: Vec<String>,
     /// On servers with one of these tags; empty for all.
     pub tags: Vec<String>,
-    /// `server.tool` with `*`; empty for all.
+    /// `server.tool` globs; empty for all.
     pub tools: Vec<String>,
-    /// What then.
+    /// The effect of a match.
     pub effect: Effect,
 }
 
-/// What a rule says.
+/// The effect of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Go on.
+    /// The call is allowed.
     Allow,
-    /// It is not there.
+    /// The target does not exist for the caller.
     Deny,
-    /// The user is asked first.
+    /// The user has to approve first.
     Ask,
 }
 
-/// How often.
+/// A rate limit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rate {
-    /// For which principals, with `*`; empty for all. Each has a bucket of its own.
+    /// The principals, as globs; empty for all. Each has its own token bucket.
     pub principals: Vec<String>,
-    /// For which tools, `server.tool` with `*`; empty for all.
+    /// `server.tool` globs; empty for all.
     pub tools: Vec<String>,
-    /// Calls a minute.
+    /// Calls per minute.
     pub per_minute: u32,
-    /// Calls at once.
+    /// The size of the bucket.
     pub burst: u32,
 }
 
-/// A program that looks at calls.
+/// A program that inspects calls.
 #[derive(Clone, PartialEq)]
 pub struct PluginPlan {
     /// Its name.
     pub name: String,
-    /// What it does, and so when it is asked.
+    /// What it does, which decides when it runs.
     pub category: Category,
     /// Whether calls fail without it.
     pub required: bool,
@@ -557,13 +555,13 @@ pub struct PluginPlan {
     pub command: Vec<String>,
     /// Its variables.
     pub env: Vec<(String, String)>,
-    /// How long it may take over one call.
+    /// The time-out of one call.
     pub timeout: Duration,
-    /// What it is told at its start.
+    /// Its configuration, sent at the start.
     pub config: serde_json::Value,
 }
 
-/// What a plugin does. The order is the order in which they are asked.
+/// What a plugin does. Plugins run in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[allow(missing_docs)]
 pub enum Category {
@@ -576,11 +574,11 @@ pub enum Category {
     Audit,
 }
 
-/// Two tools in place of many.
+/// Automatic mode: two tools in place of many.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Automatic {
-    /// Clients who select one of these tags get them; empty for all clients.
+    /// Clients that select one of these tags get it; empty for all clients.
     pub tags: Vec<String>,
-    /// How many tools one search finds at most.
+    /// The bound on tools in one search result.
     pub limit: usize,
 }

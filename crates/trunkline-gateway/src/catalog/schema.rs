@@ -1,10 +1,10 @@
-//! The table of keys → JSON Schema (draft 2020-12), for editors.
+//! Turns the table of keys into a JSON Schema (draft 2020-12), for editors.
 
 use serde_json::{Map, Value, json};
 
 use super::keys::{Key, Kind, ROOT, SERVER};
 
-/// The JSON Schema of the file.
+/// The JSON Schema of the catalog.
 pub fn schema() -> Value {
     let mut schema = object(ROOT, true);
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema".into();
@@ -61,7 +61,7 @@ fn object(keys: &[Key], is_open: bool) -> Value {
     }
     let mut schema = json!({ "type": "object", "properties": properties });
     let required = keys.iter().filter(|it| it.is_required);
-    // Where a key has other names, any of them will do.
+    // If a key has aliases, any of them satisfies it.
     let (alone, several): (Vec<&Key>, Vec<&Key>) = required.partition(|it| it.aliases.is_empty());
     if !alone.is_empty() {
         schema["required"] = alone.iter().map(|it| it.name).collect();

@@ -1,4 +1,4 @@
-//! Whole files, from text to plan.
+//! Whole catalogs, from text to plan.
 
 mod bad;
 mod good;
@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::file::{Data, Node};
 use super::{Env, Faults, Loaded, check, file, load};
 
-/// An environment and files that are not this machine's.
+/// A fake environment with fake files.
 #[derive(Default)]
 pub(super) struct World {
     vars: BTreeMap<&'static str, &'static str>,
@@ -66,7 +66,7 @@ fn loaded(text: &str) -> Result<Loaded, Faults> {
     load(text, ORIGIN.as_ref(), &World::usual())
 }
 
-/// The keys that a check of a text asks for.
+/// The keys that a check of a text reads.
 pub(super) fn asked(text: &str, world: &World) -> BTreeSet<String> {
     let document = file::read(text).unwrap_or_else(|it| panic!("{text}: {it:?}"));
     let checked = check::check(&document, "/etc/trunkline".as_ref(), world);
@@ -74,7 +74,7 @@ pub(super) fn asked(text: &str, world: &World) -> BTreeSet<String> {
     checked.asked
 }
 
-/// A file as JSON, with nothing filled in.
+/// A file as JSON, without expansion.
 pub(super) fn as_json(text: &str) -> Value {
     fn json(node: &Node) -> Value {
         match &node.data {
@@ -168,7 +168,7 @@ gateway:
   refreshSeconds: 6
 "#;
 
-/// The least a program needs.
+/// The minimal program.
 pub(super) const PROGRAM: &str = "mcpServers: { a: { command: b } }";
 
 /// Every key that only a URL can have.

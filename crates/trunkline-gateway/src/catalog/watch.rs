@@ -1,7 +1,7 @@
-//! A file on disk → its text, each time it has changed and come to rest.
+//! Watches a file and returns its text each time it has changed and settled (debounced).
 //!
-//! The file is looked at, not subscribed to: that works on every file system, in containers, and
-//! where the name is a link that is swapped, as Kubernetes does it.
+//! It polls instead of subscribing: that works on every file system, in containers, and with swapped symlinks,
+//! as Kubernetes uses them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, Metadata};
@@ -15,25 +15,25 @@ use tokio::time::sleep;
 use super::file::LARGEST;
 use super::{Faults, unreadable};
 
-/// Looks at a catalog and the files that its values come from.
+/// Watches a catalog and the files that it takes values from.
 #[derive(Debug)]
 pub struct Watch {
     path: PathBuf,
     files: BTreeSet<PathBuf>,
     seen: Stamps,
-    /// What was told last.
+    /// The text returned last.
     last: Option<String>,
 }
 
 impl Watch {
-    /// Begins to look. Whatever happens from now on is noticed: begin before the file is read.
+    /// Begins to watch. Create it before reading the file, so that no change is missed.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         let seen = stamps([path.clone()].into());
         Self { path, files: BTreeSet::new(), seen, last: None }
     }
 
-    /// Also looks at these files, and at no others any more: those of [`super::Loaded::files`].
+    /// Replaces the further files to watch: those of [`super::Loaded::files`].
     pub fn follow(&mut self, files: BTreeSet<PathBuf>) {
         for path in &files {
             self.seen.entry(path.clone()).or_insert_with(|| stamp(path));
@@ -42,8 +42,8 @@ impl Watch {
         self.files = files;
     }
 
-    /// Waits until something has changed, and nothing changes any more. Gives the text of the
-    /// catalog. A catalog that is not there at the moment is waited for.
+    /// Waits until something has changed and settled, and returns the text of the catalog. Waits while the
+    /// catalog does not exist.
     ///
     /// # Errors
     ///
@@ -83,7 +83,7 @@ impl Watch {
     }
 }
 
-/// Reads a file of text that is not larger than `most` bytes.
+/// Reads a text file of at most `most` bytes.
 pub(super) fn read_text(path: &Path, most: u64) -> io::Result<String> {
     let file = File::open(path)?;
     if file.metadata()?.is_dir() {
@@ -99,12 +99,12 @@ pub(super) fn read_text(path: &Path, most: u64) -> io::Result<String> {
         .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8"))
 }
 
-/// What tells two states of some files apart.
+/// Distinguishes two states of some files.
 type Stamps = BTreeMap<PathBuf, Option<Stamp>>;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Stamp {
-    /// Which file it is, behind all links.
+    /// The file's identity, after following symlinks.
     identity: (u64, u64),
     size: u64,
     modified: Option<SystemTime>,
@@ -131,9 +131,9 @@ fn identity(_: &Metadata) -> (u64, u64) {
     (0, 0)
 }
 
-/// How often the files are looked at.
+/// The polling interval.
 const EVERY: Duration = Duration::from_millis(500);
-/// How long they must be at rest.
+/// The debounce interval.
 const REST: Duration = Duration::from_millis(200);
 
 #[cfg(test)]
@@ -141,50 +141,25 @@ mod tests {
     use std::fs;
 
     use tokio::time::timeout;
+    use trunkline_testkit::Folder;
 
     use super::*;
 
-    /// A folder of this test, gone at the end.
-    struct Folder(PathBuf);
-
-    impl Folder {
-        fn new(name: &str) -> Self {
-            let path =
-                std::env::temp_dir().join(format!("trunkline-{name}-{}", std::process::id()));
-            let _ = fs::remove_dir_all(&path);
-            fs::create_dir_all(&path).unwrap();
-            Self(path)
-        }
-
-        fn put(&self, name: &str, text: &str) -> PathBuf {
-            let path = self.0.join(name);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(&path, text).unwrap();
-            path
-        }
-    }
-
-    impl Drop for Folder {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
-    }
-
-    // Time stands still while files are looked at, and is moved on when all wait.
+    // The paused clock stands still during file access, and advances when all tasks wait.
     async fn next(watch: &mut Watch) -> Option<Result<String, Faults>> {
         timeout(Duration::from_secs(60), watch.changed()).await.ok()
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_change_is_told_once() {
-        let folder = Folder::new("watch");
+        let folder = Folder::new();
         let path = folder.put("a.yaml", "one");
         let mut watch = Watch::new(&path);
         assert_eq!(next(&mut watch).await, None);
         folder.put("a.yaml", "two, longer");
         assert_eq!(next(&mut watch).await, Some(Ok("two, longer".to_owned())));
         assert_eq!(next(&mut watch).await, None);
-        // Editors write another file and put it in the place of the first.
+        // Editors write another file and rename it over the first.
         let other = folder.put("a.yaml~", "two, longer");
         fs::rename(&other, &path).unwrap();
         assert_eq!(next(&mut watch).await, None, "the text is the same");
@@ -201,20 +176,20 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_swapped_link_is_a_change() {
         use std::os::unix::fs::symlink;
-        let folder = Folder::new("swap");
+        let folder = Folder::new();
         folder.put("..1/a.yaml", "one");
         folder.put("..2/a.yaml", "two");
-        symlink("..1", folder.0.join("..data")).unwrap();
-        symlink("..data/a.yaml", folder.0.join("a.yaml")).unwrap();
-        let mut watch = Watch::new(folder.0.join("a.yaml"));
-        symlink("..2", folder.0.join("..new")).unwrap();
-        fs::rename(folder.0.join("..new"), folder.0.join("..data")).unwrap();
+        symlink("..1", folder.join("..data")).unwrap();
+        symlink("..data/a.yaml", folder.join("a.yaml")).unwrap();
+        let mut watch = Watch::new(folder.join("a.yaml"));
+        symlink("..2", folder.join("..new")).unwrap();
+        fs::rename(folder.join("..new"), folder.join("..data")).unwrap();
         assert_eq!(next(&mut watch).await, Some(Ok("two".to_owned())));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_secret_that_changes_is_a_change() {
-        let folder = Folder::new("secret");
+        let folder = Folder::new();
         let path = folder.put("a.yaml", "one");
         let secret = folder.put("secret", "s");
         let mut watch = Watch::new(&path);

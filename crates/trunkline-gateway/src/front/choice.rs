@@ -1,4 +1,4 @@
-//! The path and the headers of a request → which servers it is meant for, in the fewest words. Pure.
+//! Turns the path and headers of a request into the canonical choice of servers. Pure.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -8,13 +8,13 @@ use trunkline_proto::http::Refusal;
 
 use crate::selector::Selector;
 
-/// What a path says.
+/// What a path chooses.
 #[derive(Debug)]
 pub(super) struct Place<'a> {
     /// The path of its endpoint.
     pub(super) base: &'a str,
     named: Option<Named<'a>>,
-    /// Whether clients come in here.
+    /// Whether MCP clients connect here.
     pub(super) is_mcp: bool,
 }
 
@@ -29,21 +29,21 @@ enum Named<'a> {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Choice {
     pub(super) selector: Selector,
-    /// Whether the path says so, and not a header.
+    /// Whether the path chose, and not a header.
     pub(super) by_path: bool,
 }
 
 impl Choice {
     pub(super) const ALL: Self = Self { selector: Selector::All, by_path: false };
 
-    /// The path of the endpoint for it. All spellings of a choice share one.
+    /// The path of the endpoint. All spellings of a choice share one.
     pub(super) fn path(&self) -> Cow<'static, str> {
         match &self.selector {
             _ if !self.by_path => ALL.into(),
             Selector::All => ALL.into(),
             Selector::Server(name) => format!("/mcp/server/{name}").into(),
             Selector::Tags(tags) => format!("/mcp/tags/{}", tags.join(",")).into(),
-            // No tag is called so: lists are split at the comma.
+            // No tag can be called so: lists are split at commas.
             Selector::Untagged => "/mcp/tags/,".into(),
         }
     }
@@ -62,16 +62,16 @@ impl<'a> Place<'a> {
         if named.is_some() {
             return Self { base, named, is_mcp: true };
         }
-        // Everything else is for the endpoint of all, which knows what is not there.
+        // Everything else goes to the endpoint of all servers, which answers 404 to unknown paths.
         Self { base: ALL, named: None, is_mcp: matches!(path, ALL | "/sse" | "/messages") }
     }
 
-    /// Whether path and headers leave everything to be chosen: nearly every request.
+    /// Whether neither path nor headers choose: nearly every request.
     pub(super) fn is_of_all(&self, headers: &HeaderMap) -> bool {
         self.named.is_none() && !HEADERS.iter().any(|it| headers.contains_key(*it))
     }
 
-    /// What path and headers choose together, of servers with these tags.
+    /// What path and headers choose together, among servers with these tags.
     pub(super) fn choice(
         &self,
         headers: &HeaderMap,
@@ -112,7 +112,7 @@ impl<'a> Named<'a> {
         }
     }
 
-    /// Tags that no server has choose nothing, so nothing is kept of them.
+    /// Tags that no server has select nothing, so they are dropped.
     fn selector(self, known: &BTreeSet<String>) -> Selector {
         let Self::Tags(text) = self else { return Selector::Server(self.text().to_owned()) };
         let wanted = text.split(',').map(|it| it.trim().to_lowercase());
@@ -129,7 +129,7 @@ fn text<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, Refus
     match (all.next(), all.next()) {
         (None, _) => Ok(None),
         (Some(value), None) => match value.to_str() {
-            // One without text chooses nothing.
+            // An empty header chooses nothing.
             Ok(value) => Ok(Some(value.trim()).filter(|it| !it.is_empty())),
             Err(_) => Err(bad(&format!("The header `{name}` cannot be read."))),
         },
@@ -141,11 +141,11 @@ fn bad(why: &str) -> Refusal {
     Refusal::new(StatusCode::BAD_REQUEST, why)
 }
 
-/// The path for all servers together.
+/// The path of all servers together.
 pub(super) const ALL: &str = "/mcp";
 const HEADERS: [&str; 2] = ["x-mcp-server", "x-mcp-tags"];
 const TOO_LARGE: StatusCode = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
-/// How many bytes a choice may have.
+/// The bytes that a choice may have.
 const LONGEST: usize = 1024;
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
 use super::*;
+use crate::fixture::{plan, settings};
 
 const TOKENS: &str = "auth: { tokens: [{ name: ann, token: a-long-enough-secret-token }, \
                       { name: bob, token: another-long-enough-token, tags: [b] }] }";
@@ -14,25 +15,8 @@ async fn front(gateway: &str) -> Arc<Front> {
     Front::new(&gateway, "127.0.0.1:7373".parse().unwrap()).unwrap()
 }
 
-fn plan(text: &str) -> crate::catalog::plan::Plan {
-    let file = "/etc/trunkline.yaml".as_ref();
-    crate::catalog::load(text, file, &crate::catalog::Process).unwrap().plan
-}
-
-fn settings() -> crate::Settings {
-    crate::Settings {
-        store: Arc::new(trunkline_store::Memory::default()),
-        pins: None,
-        accounts: Arc::new(trunkline_transport::auth::MemoryVault::new()),
-        logins: None,
-        limits: trunkline_transport::Limits::default(),
-        otel: None,
-        lasting: None,
-    }
-}
-
-/// What comes of a request before an endpoint answers it: the path that it is answered at, or the
-/// status of a refusal.
+/// What happens to a request before an endpoint answers it: the path it is answered at, or the status of a
+/// refusal.
 async fn ask(front: &Front, host: &str, path: &str, token: &str) -> Result<String, u16> {
     let request = Request::get(path).header("host", host);
     let request = match token {

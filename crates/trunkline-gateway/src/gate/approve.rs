@@ -1,8 +1,8 @@
-//! A call that a person has to say yes to first.
+//! Consent: asks the user before a call that a rule marks `ask`.
 
 use std::time::SystemTime;
 
-use trunkline_transport::voice::Request;
+use trunkline_transport::conversation_handle::Request;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Object;
 use trunkline_wire::model::{ElicitResult, InputRequest, InputRequired};
@@ -16,7 +16,7 @@ use crate::policy::audit::Decision;
 use crate::policy::{self, What};
 use crate::state::GatewayState;
 
-/// Has the user asked, unless that was done. `Some` ends the call with the question.
+/// Asks the user, unless the user has answered. `Some` ends this round with the question.
 pub(crate) async fn approve(
     walk: &mut Walk,
     trail: &mut CallRecord,
@@ -47,7 +47,7 @@ pub(crate) async fn approve(
             let now = SystemTime::now();
             let ticket = walk.call.params.get("requestState").and_then(|it| it.to::<String>().ok());
             if let Some((ticket, sealed)) = ticket.as_deref().and_then(approved) {
-                // It was approved in an earlier round, and goes on where it was, once.
+                // The user approved in an earlier round: the call resumes, once.
                 if !walk.shared.approvals(|it| it.redeem(ticket, &binding, now)) {
                     trail.decision = Decision::Declined;
                     return Err(denied().into());
@@ -58,7 +58,7 @@ pub(crate) async fn approve(
                 walk.approved = Some(Box::new(binding));
                 return Ok(None);
             }
-            // Any other state was given for something that nobody has approved of.
+            // Any other state belongs to a call that nobody has approved.
             let ticket = ticket.filter(|it| it.starts_with(TICKET));
             let Some(ticket) = ticket else {
                 let ticket = walk.shared.approvals(|it| it.ask(&binding, now));
@@ -87,7 +87,7 @@ pub(crate) async fn approve(
     Ok(None)
 }
 
-/// Has the state with which an approved call goes on be good for one time.
+/// Makes the `requestState` with which an approved call resumes valid once.
 pub(crate) fn once(shared: &GatewayState, binding: &Binding, input: &mut InputRequired) {
     if let Some(state) = input.state.take() {
         let ticket = shared.approvals(|it| it.ask(binding, SystemTime::now()));
@@ -95,14 +95,14 @@ pub(crate) fn once(shared: &GatewayState, binding: &Binding, input: &mut InputRe
     }
 }
 
-/// The ticket and the sealed state of a call that was approved.
+/// The ticket and the sealed state of an approved call.
 fn approved(state: &str) -> Option<(&str, &str)> {
     state.strip_prefix(APPROVED)?.split_once(':')
 }
 
-/// What the question is called.
+/// The key of the question in `inputRequests`.
 const KEY: &str = "approve";
-/// Begins the state of a call that was approved and is not over.
+/// Prefix of the state of a call that is approved and still open.
 const APPROVED: &str = "approved:";
-/// Tells a state of ours about consent from those that are sealed.
+/// Prefix that tells a consent ticket from a sealed state.
 const TICKET: &str = "consent:";

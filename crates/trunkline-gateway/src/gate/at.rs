@@ -1,5 +1,5 @@
-//! A call at one server: made once, followed until it is over or the caller has to answer, and made
-//! again only if it was not made or may be.
+//! One call at one server: leases an instance, makes the call and follows it until it ends or the caller
+//! has to answer. Retries only what was not begun or may be repeated.
 
 use std::sync::Arc;
 
@@ -27,8 +27,8 @@ use crate::upstream::{Instance, Upstream, timing};
 use crate::upstream_call::{Guard, UpstreamCallContext};
 
 impl Walk {
-    /// Makes the call at a server, and goes on with it until it is over or the caller has to answer.
-    /// It is made again only if it was not made, or may be.
+    /// Makes the call at a server and follows it until it ends or the caller has to answer. Retries it only
+    /// if the server did not begin it, or if it is repeatable.
     pub(super) async fn at(
         &mut self,
         trail: &mut CallRecord,
@@ -42,7 +42,7 @@ impl Walk {
         {
             return Ok(question);
         }
-        // Where a state was written, as long as that runs.
+        // The instance that wrote the state, as long as it runs.
         let mut stay = None;
         if let Some(state) = self.call.params.take("requestState") {
             let state: String = state.to().map_err(|_| stale())?;
@@ -57,7 +57,7 @@ impl Walk {
                     let answers = self.call.params.take("inputResponses");
                     let answers = answers.and_then(|it| Object::parse(it.get()).ok());
                     forward.answer(answers.unwrap_or_default());
-                    // What is said from now on is said to whoever asks now.
+                    // From here on, events go to the caller of this round.
                     let followed = Box::pin(self.follow(trail, forward, &plan)).await;
                     return followed.map_err(|(wrong, _)| wrong);
                 }
@@ -69,16 +69,16 @@ impl Walk {
             }
         }
         let (mut server, mut plan) = (Arc::clone(server), plan);
-        // What a session was in the midst of went with its instance.
+        // A session's state is lost with its instance, so a retry would run without it.
         let is_repeatable = is_repeatable && plan.strategy != Strategy::Stateful;
         let mut tries = 0;
-        // Once nobody knows what came of a try, nothing that follows can say that nothing was done.
+        // After one try with an unknown outcome, no later failure may claim that nothing was done.
         let mut may_be_done = false;
         loop {
             tries += 1;
             let is_last = tries >= TRIES;
             let forward = match self.begin(trail, &server, &plan, stay.take()).await {
-                // The catalog was changed meanwhile: whoever has its name now is meant.
+                // The catalog changed meanwhile: the call goes to the server that has the name now.
                 Err(failure) if failure.reason == Reason::Draining && !is_last => {
                     let now = self.shared.world().servers.get(&*server.name).cloned();
                     let now = now.filter(|it| !Arc::ptr_eq(it, &server));
@@ -131,7 +131,8 @@ impl Walk {
         }
         if plan.per_user().is_some() && lease.instance().owner != Some(Arc::clone(&self.caller.id))
         {
-            // The pool does not lend it so; should it ever, nobody acts with another's account.
+            // The pool never lends another principal's instance. This check keeps accounts apart even if it
+            // did.
             let message = format!("`{}` has no instance of your own.", plan.name);
             return Err(Failure::new(Reason::NotYours, Stage::Acquire, message).of(&plan.name));
         }
@@ -178,14 +179,14 @@ impl Walk {
         Ok(forward)
     }
 
-    /// What looks at questions that are asked while the call goes on.
+    /// The plugins that inspect questions asked during the call.
     pub(crate) fn guard(&self) -> Option<Guard> {
         let view = self.plugged.as_ref()?;
         Some(Guard { plugins: Arc::clone(&self.world.plugins), view: Arc::clone(view) })
     }
 
-    /// Whether the call itself is listened to. What a server says on the stream of a request over HTTP is
-    /// about that request, and would be anybody's elsewhere.
+    /// Whether the call listens for events of its own. What an HTTP server sends on a request's stream
+    /// belongs to that request; on any other connection it could belong to any call.
     fn listens(&self, plan: &ServerPlan, instance: &Instance) -> bool {
         if self.call.wants_progress {
             return true;
@@ -197,8 +198,8 @@ impl Walk {
         }
     }
 
-    /// A place in an instance. One that has just ended may still be lent: the pool hears of it once its
-    /// last words are in.
+    /// Leases an instance. The pool may still lend one that has just ended: it learns of the end only after
+    /// the instance's last messages are read.
     async fn lease(
         &self,
         server: &Arc<Server>,
@@ -224,7 +225,7 @@ impl Walk {
         }
     }
 
-    /// Goes on with a call until it is over or the caller has to answer.
+    /// Follows a call until it ends or the caller has to answer.
     pub(crate) async fn follow(
         &self,
         trail: &mut CallRecord,
@@ -256,7 +257,7 @@ impl Walk {
                 }
                 Event::MadeWay => return Err((made_way(&plan.name).into(), None)),
                 Event::Over(Ok(said)) => {
-                    // Whoever goes on with what was begun there finds it as it was left.
+                    // The lease is kept, so that a task begun there finds its instance alive.
                     let lease = forward.into_lease();
                     let came = self.over(said, revision, plan, lease.id());
                     trail.kept = Some(lease);
@@ -283,8 +284,8 @@ impl Walk {
         }
     }
 
-    /// What the server's answer is for the caller: an answer, or its question with a state of ours
-    /// around the server's.
+    /// Turns the server's answer into an answer for the caller, or into its question with the server's
+    /// state sealed inside ours.
     fn over(
         &self,
         said: Json,
@@ -308,8 +309,8 @@ impl Walk {
         })
     }
 
-    /// A server of 2025-11-25 wants pages visited first. A caller of the new era is asked to; others
-    /// are told as the server told us, and learn when it is done.
+    /// A server of 2025-11-25 answered `URLElicitationRequired`. A caller of the new era gets the pages as
+    /// questions. Others get the server's error, and a notification when the page is done.
     fn urls(&self, error: ErrorObject, instance: &Instance) -> Result<CallOutcome, ErrorObject> {
         #[derive(serde::Deserialize)]
         struct Data {
@@ -336,7 +337,7 @@ impl Walk {
         Ok(CallOutcome::Ask(InputRequired::new(requests.collect())))
     }
 
-    /// What a state that travels with the caller is bound to.
+    /// What a sealed `requestState` is bound to.
     pub(crate) fn bound_to(&self, server: &str) -> String {
         let what = self.call.params.get("name").or_else(|| self.call.params.get("uri"));
         let arguments = self.call.params.get("arguments");
@@ -351,12 +352,12 @@ impl Walk {
     }
 }
 
-/// Whether the caller has a session: in the old era all have.
+/// Whether the caller has a session; every caller of the stateful era has one.
 fn has_session(call: &Call) -> bool {
     call.revision.era() == Era::Stateful
 }
 
-/// A failure as it is after a try of which nobody knows what came of it.
+/// Marks the outcome as unknown if an earlier try may have done the work.
 fn after(mut wrong: CallFailure, may_be_done: bool) -> CallFailure {
     if may_be_done && let CallFailure::Here(failure) = &mut wrong {
         failure.done = Done::Unknown;
@@ -372,7 +373,7 @@ fn stale() -> ErrorObject {
     ErrorObject::invalid_params("`requestState` is not valid here any more. Make the call anew.")
 }
 
-/// A question was open for others to wait.
+/// The call gave up its place to waiting calls while its question was open.
 fn made_way(server: &str) -> Failure {
     let mut failure = Failure::new(
         Reason::MadeWay,
@@ -386,6 +387,5 @@ fn made_way(server: &str) -> Failure {
     failure.of(server).advice("Make the call anew, with fewer at a time.")
 }
 
-/// Of an instance whose connection is over.
 const ENDED: Reason = Reason::InstanceEnded;
 const TRIES: u32 = 3;

@@ -1,4 +1,4 @@
-//! Two tools in place of many, for clients that asked for it: one finds tools, one calls them.
+//! Automatic mode: two tools instead of many, one that searches for tools and one that calls them.
 
 use std::time::Instant;
 
@@ -15,7 +15,7 @@ use crate::search::{self, CALL_TOOL, FIND_TOOLS};
 use crate::selector::Selector;
 use crate::state::{ActivePlan, GatewayState, View, Visibility};
 
-/// Whether clients of a view get the two tools.
+/// The settings of automatic mode, if clients of this view get the two tools.
 fn is_for<'a>(world: &'a ActivePlan, view: &View) -> Option<&'a plan::Automatic> {
     let automatic = world.plan.gateway.automatic.as_ref()?;
     let is_meant = match &view.selector {
@@ -26,7 +26,7 @@ fn is_for<'a>(world: &'a ActivePlan, view: &View) -> Option<&'a plan::Automatic>
     is_meant.then_some(automatic)
 }
 
-/// The list that such clients get.
+/// The tool list in automatic mode.
 pub(crate) fn tools(
     shared: &GatewayState,
     world: &ActivePlan,
@@ -36,7 +36,7 @@ pub(crate) fn tools(
 ) -> Option<Json> {
     let automatic = is_for(world, view)?;
     let index = view.index(shared);
-    // What a caller must not see is not named to it either.
+    // The description names only servers that the caller may see.
     let sight = Visibility::new(world, caller);
     let is_seen = |name: &str| {
         let mut tools = index.iter(Kind::Tools).filter(|(_, it)| *it.server == *name);
@@ -48,15 +48,15 @@ pub(crate) fn tools(
     Some(stateful::encode(list, revision, &stateless::Extras::default()))
 }
 
-/// What a call of one of the two tools comes to.
+/// What a call of one of the two tools turns into.
 pub(super) enum Automatic {
-    /// Tools were found, or it cannot be read.
+    /// The search result, or why the call cannot be read.
     Told(CallOutcome),
-    /// The tool with this name is called, and decided on, like any other.
+    /// A call of the tool with this name, which is decided like any other.
     Call(String),
 }
 
-/// Reads a call of one of the two; `None` if it is not for them.
+/// Reads a call of one of the two tools; `None` if it is for another tool.
 pub(super) fn call(walk: &mut Walk, shown: &str) -> Option<Automatic> {
     let limit = is_for(&walk.world, &walk.view)?.limit;
     let arguments = walk.call.params.get("arguments");
@@ -93,7 +93,7 @@ fn find(walk: &Walk, asked: &search::Asked) -> CallOutcome {
     let found = search.find(&asked.query, asked.limit, &may_see);
     let session = match walk.call.revision.era() {
         Era::Stateful => Some(format!("s{}", walk.caller.conversation)),
-        // Those without a name cannot be told apart: what one was sent, another was not.
+        // Anonymous callers share one identity: what one was sent, another may not have seen.
         Era::Stateless if walk.caller.name.is_none() => None,
         Era::Stateless => Some(format!("p{}", walk.caller.id)),
     };

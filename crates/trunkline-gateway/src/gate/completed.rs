@@ -1,5 +1,5 @@
-//! A template and what is typed into it → the URI that rules are asked about; and back: suggestions →
-//! those that the caller may read.
+//! `completion/complete` under rules: turns a template and the typed value into the URI that rules are
+//! asked about, and drops suggestions that the caller may not read.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::catalog::plan::Effect;
 use crate::merge::{Item, Target};
 use crate::state::Visibility;
 
-/// A completion of a template's variable, where there are rules.
+/// A completion of a template's variable, where rules apply.
 pub(super) struct Completed {
     template: UriTemplate,
     server: std::sync::Arc<str>,
@@ -22,7 +22,7 @@ pub(super) struct Completed {
 }
 
 impl Completed {
-    /// `None` if it is about no template, or everything is allowed.
+    /// `None` if it completes no template, or if rules allow everything.
     pub(super) fn of(walk: &Walk, target: &Target, params: &Object) -> Option<Self> {
         #[derive(Deserialize)]
         struct Argument {
@@ -49,13 +49,13 @@ impl Completed {
         Some(Self { template, server: target.server.clone(), name: argument.name, values })
     }
 
-    /// What has been typed so far, as the URI that it makes.
+    /// The URI that the typed value makes.
     pub(super) fn target(&self) -> Target {
         let name = self.template.expand(&self.values).into();
         Target { server: self.server.clone(), name, item: Item::Unlisted }
     }
 
-    /// The answer without what the caller may not read.
+    /// Removes suggestions that the caller may not read.
     pub(super) fn filter(&mut self, walk: &Walk, came: CallOutcome) -> CallOutcome {
         let CallOutcome::Answer(said, from) = came else { return came };
         let Ok(mut answer) = said.to::<serde_json::Value>() else {
@@ -74,7 +74,7 @@ impl Completed {
         if values.len() == before {
             return CallOutcome::Answer(said, from);
         }
-        // How many there are in all would count what may not be known.
+        // `total` would count suggestions that the caller may not know of.
         if let Some(completion) = completion.as_object_mut() {
             completion.remove("total");
         }
@@ -82,7 +82,7 @@ impl Completed {
     }
 }
 
-/// Puts what is completed where the arguments of a call are.
+/// Moves the completion's members into `arguments`, where rules and plugins look.
 pub(super) fn pack(params: &mut Object) {
     let mut arguments = Object::default();
     for member in COMPLETED {
@@ -93,7 +93,7 @@ pub(super) fn pack(params: &mut Object) {
     params.set("arguments", arguments.to_json());
 }
 
-/// Puts it back where the server looks for it.
+/// Moves them back to where the server expects them.
 pub(super) fn unpack(params: &mut Object) {
     let arguments = params.take("arguments").and_then(|it| Object::parse(it.get()).ok());
     let mut arguments = arguments.unwrap_or_default();
@@ -104,5 +104,5 @@ pub(super) fn unpack(params: &mut Object) {
     }
 }
 
-/// What says what is to be completed.
+/// The members of `completion/complete` that are packed.
 const COMPLETED: [&str; 2] = ["argument", "context"];

@@ -1,4 +1,4 @@
-//! Whether a call may be made: the one place where that is decided, in this order.
+//! Decides whether a call may be made. The checks run in this order.
 //!
 //! | what | asks | says no by |
 //! |---|---|---|
@@ -27,21 +27,21 @@ use crate::policy::{self, What};
 use crate::server::Server;
 use crate::state::Visibility;
 
-/// Leave to call one server. It is given here alone, and [`Walk::at`] takes nothing else.
+/// Permission to call one server. Only this module creates it, and [`Walk::at`] demands it.
 pub(super) struct Permit {
     server: Arc<Server>,
-    /// What plugins were told of the call, if there are any.
+    /// What plugins were told of the call; `None` without plugins.
     plugins: Option<CallView>,
 }
 
 pub(super) enum Decided {
     Permit(Permit),
-    /// The caller is told this instead: a question, or that a plugin said no.
+    /// The caller gets this instead: a question, or a plugin's refusal.
     Told(CallOutcome),
 }
 
 impl Permit {
-    /// Leave to ask a server that the caller sees what it offers.
+    /// Permission to list what a server offers, if the caller may see the server.
     pub(super) fn to_list(sight: &Visibility<'_>, server: &Arc<Server>) -> Option<Self> {
         let is_seen = sight.sees_server(&server.name);
         is_seen.then(|| Self { server: Arc::clone(server), plugins: None })
@@ -82,7 +82,8 @@ impl Walk {
         }
     }
 
-    /// A plugin said no. Models read that of a tool; everything else is an error.
+    /// A plugin refused. For a tool that is a result the model reads (`isError`); for the rest it is an
+    /// error.
     pub(super) fn rejected(
         &self,
         trail: &mut CallRecord,

@@ -1,4 +1,4 @@
-//! A call → whether what it is about is held back, before it is made.
+//! Refuses calls of definitions that are held back because they differ from their pin.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::upstream::Instance;
 use trunkline_wire::method::Method;
 
 impl Walk {
-    /// What is wrong with something that is there and is held back, for whoever may know of it.
+    /// The failure for a definition that exists and is held back, if the caller may know of it.
     pub(super) fn held(
         &self,
         trail: &mut CallRecord,
@@ -41,7 +41,7 @@ impl Walk {
         })
     }
 
-    /// Waits until what an instance offers was compared with what is pinned.
+    /// Waits until the instance's definitions were compared with the pins.
     pub(super) async fn compared(
         &self,
         server: &Arc<Server>,
@@ -51,7 +51,7 @@ impl Walk {
         let (part, kind) = match self.call.method.method {
             Method::ToolsCall => (Part::Tool, Kind::Tools),
             Method::PromptsGet => (Part::Prompt, Kind::Prompts),
-            // What is read says nothing of itself that anybody has approved of.
+            // The other methods use no definition that a pin covers.
             _ => return Ok(()),
         };
         if instance.compared.has(kind) || self.shared.pins_of(plan).is_none() {
@@ -60,7 +60,7 @@ impl Walk {
         Box::pin(self.shared.compare(server, plan, instance, part)).await
     }
 
-    /// Refuses what is held back, be it since the call was routed.
+    /// Refuses what is held back, also if that happened after the call was routed.
     pub(super) fn is_not_held(
         &self,
         trail: &mut CallRecord,

@@ -1,5 +1,5 @@
-//! A call at a server to which its principal has to log in first (`auth.perUser`): the caller is told where, in
-//! the way that its revision has.
+//! `auth.perUser`: a call at a server where its principal has to log in first. The caller gets the login
+//! page's URL, in the form that its revision knows.
 
 use trunkline_wire::code::URL_ELICITATION_REQUIRED;
 use trunkline_wire::json::Json;
@@ -16,8 +16,8 @@ use crate::failure::{Failure, Reason, Stage};
 use crate::seal::Sealed;
 
 impl Walk {
-    /// Has the caller log in, unless it has. `Some` ends the call with the question; it goes on when it is made
-    /// again.
+    /// Asks the caller to log in, unless it has. `Some` ends this round with the question; the caller
+    /// retries the call afterwards.
     pub(super) async fn log_in_first(
         &mut self,
         plan: &ServerPlan,
@@ -43,12 +43,12 @@ impl Walk {
         self.ask_to_log_in(plan).map(Some)
     }
 
-    /// Whether nothing is known yet of the server that a name begins with, and the caller has to log in there.
+    /// Whether a name starts with a server whose lists are unknown and where the caller has to log in.
     pub(super) fn may_log_in_to_unknown(&self, shown: &str) -> bool {
         self.unknown_server(shown).is_some_and(|it| self.has_to_log_in(&it.plan()))
     }
 
-    /// The same where nothing is known yet of the server that a name begins with.
+    /// [`Self::log_in_first`] at the server that a name starts with, while its lists are unknown.
     pub(super) async fn log_in_to_unknown(
         &mut self,
         shown: &str,
@@ -57,7 +57,7 @@ impl Walk {
         self.log_in_first(&server.plan()).await
     }
 
-    /// Tells the caller where to log in.
+    /// Tells the caller which page to log in at.
     pub(super) fn ask_to_log_in(&self, plan: &ServerPlan) -> Result<CallOutcome, CallFailure> {
         let server = &plan.name;
         let Some(name) = self.caller.name.clone() else {
@@ -102,12 +102,12 @@ impl Walk {
         }
     }
 
-    /// Whether the server wants the caller to log in, or again.
+    /// Whether the caller has no valid login at the server.
     pub(super) fn has_to_log_in(&self, plan: &ServerPlan) -> bool {
         plan.per_user().is_some() && !self.shared.accounts.is_logged_in(&plan.name, &self.caller.id)
     }
 
-    /// What the person said who was asked to log in, if this call is the one that comes back.
+    /// The user's answer to the login question, if this call is the retry that carries it.
     fn login_answer(&mut self, plan: &ServerPlan) -> Option<ElicitAction> {
         let state = self.call.params.get("requestState")?.to::<String>().ok()?;
         let bound = self.bound_to_login(&plan.name);
@@ -118,11 +118,11 @@ impl Walk {
         Some(answer.action)
     }
 
-    /// It says nothing about what is called: that is not known before the server has said what it offers.
+    /// The binding leaves out the target: it is unknown until the server has listed what it offers.
     fn bound_to_login(&self, server: &str) -> String {
         format!("{}\0login\0{server}", self.caller.id)
     }
 }
 
-/// What the question is called.
+/// The key of the question in `inputRequests`.
 const KEY: &str = "login";

@@ -1,5 +1,5 @@
-//! A call and whatever comes of it → the same as plugins leave it: arguments and answers on the way there;
-//! results, errors, questions, progress and logs on the way back.
+//! Passes a call through the plugins: arguments and answers on the way in; results, errors, questions,
+//! progress and logs on the way out.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::policy::What;
 use crate::policy::plugins::{CallView, Kind, Rejected};
 
 impl Walk {
-    /// Has the plugins look at the call, and change its arguments; `None` if there are none.
+    /// Lets the plugins inspect and change the arguments; `None` without plugins.
     pub(super) async fn ask_plugins(
         &mut self,
         trail: &CallRecord,
@@ -43,7 +43,7 @@ impl Walk {
         Ok(Some(view))
     }
 
-    /// Has the plugins look at the answer, and change it.
+    /// Lets the plugins inspect and change the answer.
     pub(super) async fn tell_plugins(
         &self,
         trail: &mut CallRecord,
@@ -69,7 +69,7 @@ impl Walk {
         }
     }
 
-    /// Has the plugins look at what is no answer: an error of the server's, or its questions.
+    /// Lets the plugins inspect and change the server's error or its questions.
     async fn tell_more(
         &self,
         trail: &mut CallRecord,
@@ -111,7 +111,7 @@ impl Walk {
         came
     }
 
-    /// Has the plugins look at progress or a log message; `None` if it is not to be passed on.
+    /// Lets the plugins inspect progress or a log message; `None` if they drop it.
     pub(super) async fn look_at_said(
         &self,
         view: &Arc<CallView>,

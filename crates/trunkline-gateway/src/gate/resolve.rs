@@ -1,4 +1,4 @@
-//! A call → what it is about, and where that is. What the caller may not know of is not there.
+//! Turns the name in a request into a target at a server. What the caller may not know of does not exist.
 
 use std::sync::Arc;
 
@@ -20,31 +20,31 @@ use crate::policy::pins::Part;
 use crate::server::Server;
 use crate::state::Visibility;
 
-/// What a call comes to before anything is decided.
+/// What a request resolves to.
 pub(super) enum Resolved {
-    /// It is about something that a server has.
+    /// A target at a server.
     About(About),
-    /// It is answered here.
+    /// An answer that needs no server.
     Told(CallOutcome),
 }
 
-/// Something that a server has and the caller may know of.
+/// A target that the caller may know of, and what to do with it.
 pub(super) struct About {
     pub(super) target: Target,
     pub(super) server: Arc<Server>,
     pub(super) work: Work,
-    /// What rates count and people are asked about, if that is not the target.
+    /// What rates count and users are asked about, if not the target.
     pub(super) asked_about: Option<Target>,
-    /// Whether a person has to say yes first.
+    /// Whether the user has to approve first.
     pub(super) asks: bool,
 }
 
-/// What is to be done with it.
+/// What to do with the target.
 pub(super) enum Work {
     Tool(Arc<Tool>),
     Prompt,
     Resource,
-    /// A resource of a skill, by the URI that the caller asked for.
+    /// A resource of a skill, by the URI that the caller sent.
     Skill(String),
     Completion(Option<Completed>),
 }
@@ -56,7 +56,7 @@ impl Walk {
     ) -> Result<Resolved, CallFailure> {
         match self.call.method.method {
             Method::ToolsCall => self.tool(trail).await,
-            // In boxes, so that a call of a tool does not carry their size about.
+            // Boxed, so that the future of a tool call does not carry their size.
             Method::PromptsGet => Box::pin(self.prompt(trail)).await,
             Method::ResourcesRead => Box::pin(self.resource(trail, None)).await,
             Method::CompletionComplete => Box::pin(self.completion(trail)).await,
@@ -101,7 +101,7 @@ impl Walk {
         Ok(Resolved::About(about))
     }
 
-    /// Why there is no tool by a name.
+    /// Why there is no such tool.
     fn no_tool(&self, trail: &mut CallRecord, index: &Index, shown: &str) -> CallFailure {
         trail.name.get_or_insert_with(|| clip(shown).into());
         if let Some(held) = self.held(trail, Part::Tool, shown) {
@@ -117,7 +117,7 @@ impl Walk {
             let seen = index.iter(Kind::Tools).filter(|(_, it)| self.may(it) != Effect::Deny);
             seen.map(|(name, _)| &**name)
         };
-        // Whoever knows the server by itself leaves out the name that it has here.
+        // A caller used to the server alone leaves out the prefix that the gateway adds.
         let is_own = |name: &str| name.split_once('.').is_some_and(|(_, own)| own == shown);
         if let Some(near) = names().find(|it| is_own(it)).or_else(|| nearest(shown, names())) {
             failure = failure.advice(format!("Did you mean `{near}`?"));
@@ -160,8 +160,8 @@ impl Walk {
         self.about(trail, target, asks, work).map(Resolved::About)
     }
 
-    /// Where a resource is that the caller may read: at the one server that claims it, or else at the
-    /// one whose result named it.
+    /// Finds a resource that the caller may read: at the one server that claims it, or else at the one
+    /// whose result named it.
     fn find(
         &self,
         trail: &mut CallRecord,
@@ -227,7 +227,7 @@ impl Walk {
             }
         }
         about.work = Work::Completion(completed);
-        // Rules, people and plugins see what is completed as arguments.
+        // Rules, users and plugins see the completion as arguments.
         completed::pack(&mut self.call.params);
         Ok(Resolved::About(about))
     }
@@ -244,8 +244,8 @@ impl Walk {
         Ok(About { target, server, work, asked_about: None, asks })
     }
 
-    /// Whether rules let the caller know of this, and if so whether a person has to say yes. What they do not let
-    /// it know of is noted as such, whatever the caller is told.
+    /// Whether rules let the caller know of the target, and if so whether the user has to approve. A denial
+    /// is recorded as such, whatever the caller is told.
     pub(super) fn allowed(&self, trail: &mut CallRecord, target: &Target) -> Option<bool> {
         match self.may(target) {
             Effect::Allow => Some(false),
@@ -258,9 +258,8 @@ impl Walk {
         }
     }
 
-    /// What there is. Servers that have not said what they offer are waited for only if what is
-    /// looked for is not found without them: the one that a name begins with as long as its start takes,
-    /// all of them for a while.
+    /// The index, waiting for servers whose lists are unknown only if the target is not found without them:
+    /// for the server that the name starts with as long as its start takes, for all others a limited time.
     async fn index(&self, shown: &str, is_there: impl Fn(&Index) -> bool) -> Arc<Index> {
         let index = self.view.index(&self.shared);
         if is_there(&index) {
@@ -270,7 +269,7 @@ impl Walk {
             Box::pin(self.visibly(&server, self.shared.refresh(&server, true))).await;
             return self.view.index(&self.shared);
         }
-        // The index is of the plan in force now, which need not be the one that the call began with.
+        // The index belongs to the plan in force now, which may be newer than the call's.
         self.shared.complete(&self.shared.world(), &self.view).await;
         self.view.index(&self.shared)
     }

@@ -1,4 +1,4 @@
-//! Skills of servers (SEP-2640): one list of those of all, and each read where it is.
+//! Skills (SEP-2640): merges the skills of all servers into one list and reads each at its server.
 
 use std::sync::Arc;
 
@@ -18,8 +18,8 @@ use crate::server::Server;
 use crate::state::Visibility;
 
 impl Walk {
-    /// The skills of all servers that the caller sees. Those of one that does not answer are missing, and the
-    /// list says so.
+    /// The skills of all servers that the caller sees. If a server does not answer, the list goes without
+    /// its skills and says so.
     pub(super) async fn skills(
         &mut self,
         trail: &mut CallRecord,
@@ -61,7 +61,7 @@ impl Walk {
         Ok(CallOutcome::Told(if missing.is_empty() { list } else { missing.within(list) }))
     }
 
-    /// The skills of one server, or why they are not known.
+    /// The skills of one server, or why they are unknown.
     async fn skills_of(
         &mut self,
         trail: &mut CallRecord,
@@ -95,7 +95,8 @@ impl Walk {
         Ok(all)
     }
 
-    /// A skill as the caller finds it again, if it may know of it. All its files are in one place.
+    /// A skill under URIs that the caller can read here, if rules let it see the skill. All files of one
+    /// skill are at one server.
     fn shown(&self, index: &Index, server: &Server, mut skill: Skill) -> Option<Skill> {
         let target = Target {
             server: Arc::clone(&server.name),
@@ -113,7 +114,8 @@ impl Walk {
         Some(skill)
     }
 
-    /// What `skills/get` or `resources/directory/read` says, in the form that the caller asked in.
+    /// Rewrites the answer to `skills/get` or `resources/directory/read` to the URI form that the caller
+    /// used.
     pub(super) fn as_asked(
         &self,
         trail: &CallRecord,
@@ -130,8 +132,8 @@ impl Walk {
         }
     }
 
-    /// A skill or a directory as the caller is told of it: with every URI in its long form, if it asked in
-    /// that, and without what it may not read.
+    /// A skill or directory as the caller sees it: with long URIs if it asked with one, and without what it
+    /// may not read.
     fn told(&self, said: &Json, server: &Arc<str>, is_long: bool) -> Option<Json> {
         let mut result = Object::parse(said.get()).ok()?;
         if let Some(mut skill) = result.get("skill").and_then(|it| it.to::<Skill>().ok()) {
@@ -169,6 +171,6 @@ fn lengthen(skill: &mut Skill, server: &str) {
     files(skill).for_each(|it| *it = wrap(server, it));
 }
 
-/// How many pages of one server are read, and how many bytes of all are told.
+/// How many pages of one server are read, and how many bytes all skills may take together.
 const PAGES: usize = 16;
 const BYTES: usize = 1 << 20;

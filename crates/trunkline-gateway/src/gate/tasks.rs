@@ -1,7 +1,7 @@
-//! A call of a tool that becomes a task, between the two generations of tasks.
+//! Tool calls that become tasks, carried between the two generations of tasks.
 //!
-//! A client that knows tasks is given one of ours in the place of the server's, in its own generation and under
-//! a sealed name; for one that does not know them the call stays open until the task is over.
+//! A client that supports tasks gets a task of the gateway in place of the server's, in its own generation
+//! and under a sealed id. For other clients the call stays open until the task ends.
 
 mod methods;
 mod wish;
@@ -36,7 +36,7 @@ use crate::upstream_call::UpstreamCallContext;
 pub(super) use methods::manage;
 use wish::{Wish, decide};
 
-/// Calls a tool, as a task where that is asked for or cannot be otherwise.
+/// Calls a tool, as a task if the client asks for one or the server allows nothing else.
 pub(super) async fn call(
     walk: &mut Walk,
     trail: &mut CallRecord,
@@ -66,7 +66,7 @@ pub(super) async fn call(
     if let Some(params) = again
         && matches!(&came, Err(CallFailure::Server(error, from)) if wants_task(error, *from))
     {
-        // It runs as a task only: then it does, and we wait for it.
+        // The tool runs only as a task: the gateway retries it as one and waits for the end.
         walk.call.params = params;
         declare(&mut walk.call);
         (walk.as_task, may_be_task) = (true, true);
@@ -77,7 +77,7 @@ pub(super) async fn call(
             (Some(task), _) if how.is_shown => show(walk, trail, server, plan, tool, task),
             (Some(task), _) => Box::pin(await_task_inline(walk, trail, server, plan, task)).await,
             (None, Wish::Task(request)) => {
-                // It was done at once, but a task was promised.
+                // The result came at once, but the client was promised a task.
                 Ok(Box::pin(wrap_as_task(walk, trail, server, tool, request, said, from)).await?)
             }
             (None, _) => Ok(CallOutcome::Answer(said, from)),
@@ -86,7 +86,7 @@ pub(super) async fn call(
     }
 }
 
-/// Gives the client a task of ours in the place of the server's.
+/// Gives the client a task of the gateway in place of the server's.
 fn show(
     walk: &Walk,
     trail: &mut CallRecord,
@@ -106,13 +106,13 @@ fn show(
     drive.owner.clone_from(&walk.caller.id);
     drive.entry = Some(Arc::downgrade(&entry));
     drive.hold = Some(lease.hold());
-    // If there is no room after all, the task is cancelled with what would have followed it.
+    // If the registry is full by now, dropping `drive` cancels the task.
     walk.shared.tasks.add(&entry).map_err(begun)?;
     entry.follow(drive);
     Ok(CallOutcome::Told(tell_created(walk, &entry)))
 }
 
-/// Makes a task of a result that was there at once.
+/// Wraps an immediate result as a finished task.
 async fn wrap_as_task(
     walk: &Walk,
     trail: &CallRecord,
@@ -131,7 +131,7 @@ async fn wrap_as_task(
     Ok(CallOutcome::Told(tell_created(walk, &entry)))
 }
 
-/// Waits for a task whose client does not know of tasks.
+/// Waits for the task on behalf of a client that does not support tasks.
 async fn await_task_inline(
     walk: &Walk,
     trail: &mut CallRecord,
@@ -167,7 +167,7 @@ async fn await_task_inline(
     walk.follow(trail, forward, plan).await.map_err(|(wrong, _)| wrong)
 }
 
-/// The place where the task was begun: the call's own, so that nothing happens to it in between.
+/// The lease of the call that began the task, so that the instance cannot end in between.
 fn lease(server: &Arc<Server>, trail: &mut CallRecord) -> Result<Lease<Upstream>, Failure> {
     if let Some(kept) = trail.kept.take() {
         return Ok(kept);
@@ -197,7 +197,7 @@ fn known(walk: &Walk, trail: &CallRecord, server: &Server, tool: &Arc<Tool>, id:
     }
 }
 
-/// The answer that a call became a task.
+/// The answer `CreateTaskResult` for the client.
 fn tell_created(walk: &Walk, entry: &Entry) -> Json {
     match walk.call.revision.profile().tasks {
         era::Tasks::Extension => {
@@ -207,7 +207,7 @@ fn tell_created(walk: &Walk, entry: &Entry) -> Json {
     }
 }
 
-/// The task that an answer to `tools/call` says the call became.
+/// The task that an answer to `tools/call` reports, if any.
 fn created(said: &Json, from: Revision) -> Option<Task> {
     let glance = Glance::at(said.get());
     let is_task = match from.era() {
@@ -217,8 +217,8 @@ fn created(said: &Json, from: Revision) -> Option<Task> {
     is_task.then(|| Task::read(said).ok()).flatten()
 }
 
-/// Whether a server refused a call because it was not to be a task: in the new era because nobody said
-/// that tasks are known, in the old one by the code that 2025-11-25 has for it.
+/// Whether a server refused the call because it runs only as a task: in the new era because the client did
+/// not declare the extension, in the old era with the code that 2025-11-25 defines.
 fn wants_task(error: &ErrorObject, from: Revision) -> bool {
     match from.era() {
         Era::Stateful => error.code == code::METHOD_NOT_FOUND,
@@ -229,7 +229,8 @@ fn wants_task(error: &ErrorObject, from: Revision) -> bool {
     }
 }
 
-/// Says to a server of the new era that tasks are known: to us, if not to the caller.
+/// Declares the tasks extension to a server of the new era: the gateway supports it, even if the caller
+/// does not.
 fn declare(call: &mut Call) {
     if call.peer.client.extensions.contains_key(TASKS_EXTENSION) {
         return;
@@ -238,7 +239,7 @@ fn declare(call: &mut Call) {
     peer.client.extensions.insert(TASKS_EXTENSION.to_owned(), Json::empty_object());
     call.peer = Arc::new(peer);
     if call.revision.era() == Era::Stateless {
-        // What else the caller says of itself stays as it is.
+        // Everything else that the caller declares stays as it is.
         let inside = |object: &Object, name: &str| {
             object.get(name).and_then(|it| Object::parse(it.get()).ok()).unwrap_or_default()
         };
@@ -253,7 +254,7 @@ fn declare(call: &mut Call) {
     }
 }
 
-/// A failure after the server has begun the work.
+/// Marks the outcome as unknown: the server has begun the work.
 fn begun(mut failure: Failure) -> Failure {
     failure.done = Done::Unknown;
     failure

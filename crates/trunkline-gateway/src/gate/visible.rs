@@ -1,4 +1,4 @@
-//! Waiting for a server that starts, so that the caller can see what it waits for.
+//! Reports progress to a caller whose call waits for a server to start.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,8 +13,8 @@ use crate::server::Server;
 use crate::state::Visibility;
 
 impl Walk {
-    /// Does some work that may have to wait for a server to start. The caller hears so, if it wants to hear
-    /// of progress.
+    /// Runs work that may wait for a server to start. Callers that asked for progress are told what they
+    /// wait for.
     pub(super) async fn visibly<T>(&self, server: &Server, work: impl Future<Output = T>) -> T {
         if !self.call.wants_progress {
             return work.await;
@@ -29,7 +29,8 @@ impl Walk {
             }
             let doing = server.doing();
             let doing = doing.as_deref().unwrap_or("starting");
-            // Less than anything that the server itself will say: progress has to increase.
+            // Below any value that the server itself reports: progress has to increase (2025-11-25
+            // §Progress).
             let step = self.steps.fetch_add(1, Ordering::Relaxed) + 1;
             let mut progress = Progress::new(f64::from(step) * 1e-9);
             progress.message = Some(format!("Waiting for `{}`: {doing}…", server.name));
@@ -37,7 +38,7 @@ impl Walk {
         }
     }
 
-    /// The server that a name begins with, if it has not said what it offers.
+    /// The server that a name starts with, if its lists are unknown.
     pub(super) fn unknown_server(&self, shown: &str) -> Option<Arc<Server>> {
         let world = self.shared.world();
         let server = world.unknown(shown)?;
@@ -47,6 +48,6 @@ impl Walk {
     }
 }
 
-/// How long a call waits before its caller hears why, and how often then.
+/// How long a call waits before its caller is told why, and the interval after that.
 const PATIENCE: Duration = Duration::from_secs(1);
 const EVERY: Duration = Duration::from_secs(2);

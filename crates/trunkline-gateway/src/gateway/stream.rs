@@ -1,4 +1,4 @@
-//! One client over a stream of bytes: stdin and stdout, or a socket.
+//! Serves one client over a byte stream: stdin and stdout, or a socket.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::Gateway;
 use crate::selector::Selector;
 
 impl Gateway {
-    /// Serves one client over stdin and stdout, until it hangs up or `shutdown`.
+    /// Serves one client over stdin and stdout, until it disconnects or `shutdown`.
     pub async fn serve_stdio(
         &self,
         selector: Selector,
@@ -37,12 +37,12 @@ impl Gateway {
         let server = trunkline_proto::server::Server::new(core);
         let limits = self.0.settings.limits.clone();
         let driver = Driver::new(server, face, stream, None, limits);
-        let voice = driver.voice();
+        let voice = driver.handle();
         let mut driving = std::pin::pin!(driver.run());
         tokio::select! {
             outcome = &mut driving => outcome.map_err(std::io::Error::other),
             () = shutdown => {
-                // What is in flight is answered first.
+                // Calls in flight are answered first.
                 voice.close();
                 driving.await.map_err(std::io::Error::other)
             }

@@ -1,4 +1,4 @@
-//! An item as its server lists it → the JSON a client of some revision is shown.
+//! Encodes a server's items as JSON for a client of some revision.
 
 use serde::Serialize;
 use trunkline_wire::era::stateful::{self, Fit};
@@ -12,13 +12,13 @@ use trunkline_wire::revision::{Era, Revision};
 
 use super::Kind;
 
-/// One item, written.
+/// One encoded item.
 pub(super) fn write<T: Fit + Serialize>(mut item: T, revision: Revision) -> Box<str> {
     item.fit(revision.profile());
     Json::of(&item).get().into()
 }
 
-/// A page of items that are written already: the era writes the result around them.
+/// A page of encoded items: the era encodes the result around them.
 pub(super) fn page(
     kind: Kind,
     revision: Revision,
@@ -45,8 +45,8 @@ pub(super) fn page(
     if items.is_empty() {
         return frame;
     }
-    // After the empty array there is at most a cursor, and inside a JSON string there is no bare
-    // quote: the last such text is the array.
+    // At most a cursor follows the empty array, and a JSON string contains no bare quote: so the last
+    // occurrence of this text is the array.
     let empty = format!(r#""{}":[]"#, kind.member());
     let at = frame.get().rfind(&empty).expect("the empty list was just written") + empty.len() - 1;
     let (head, tail) = frame.get().split_at(at);
@@ -63,8 +63,8 @@ pub(super) fn page(
     Json::parse(text).expect("items that were written one by one make a list")
 }
 
-/// Takes the `x-mcp-header` annotations out of a schema and leaves the rest as it is: whoever sends
-/// the headers to a server that does not look at them is promised a check that nobody makes.
+/// Removes the `x-mcp-header` annotations from a schema and keeps the rest unchanged: a client that sends the
+/// headers to a server that ignores them would rely on a check that nobody makes.
 pub(super) fn without_headers(schema: &Json) -> Json {
     if !schema.get().contains("x-mcp-header") && !schema.get().contains(r"\u") {
         return schema.clone();
@@ -92,7 +92,7 @@ fn strip(schema: &Json, out: &mut Vec<u8>) {
         "x-mcp-header" => false,
         // These hold data, not schemas.
         "const" | "enum" | "default" | "examples" => keep(value, out),
-        // These hold schemas under names of the author's choice.
+        // These hold schemas under names that the author chose.
         "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas" => {
             members(value, out, |_, schema, out| {
                 strip(schema, out);
@@ -112,7 +112,7 @@ fn keep(value: &Json, out: &mut Vec<u8>) -> bool {
     true
 }
 
-/// Writes the members that `write` writes; what is no object stays as it is.
+/// Writes the members that `write` accepts; a value that is no object stays as it is.
 fn members(object: &Json, out: &mut Vec<u8>, write: impl Fn(&str, &Json, &mut Vec<u8>) -> bool) {
     let Ok(parsed) = Object::parse(object.get()) else {
         keep(object, out);
@@ -136,7 +136,7 @@ fn members(object: &Json, out: &mut Vec<u8>, write: impl Fn(&str, &Json, &mut Ve
     out.push(b'}');
 }
 
-/// Points the user interface of a tool at the URI by which its resource is shown.
+/// Rewrites a tool's UI link to the URI by which the resource is shown (MCP Apps, SEP-1865).
 pub(super) fn point_interface(tool: &mut Tool, shown: impl Fn(&str) -> Option<String>) {
     let Some(meta) = &tool.meta else { return };
     if !meta.get().contains("resourceUri") {
@@ -153,7 +153,7 @@ pub(super) fn point_interface(tool: &mut Tool, shown: impl Fn(&str) -> Option<St
         members.set("ui", ui.to_json());
         is_changed = true;
     }
-    // The same, as it was spelled first.
+    // The same link in its first spelling.
     if let Some(uri) = members.get("ui/resourceUri").and_then(moved) {
         members.set("ui/resourceUri", uri);
         is_changed = true;

@@ -1,32 +1,32 @@
-//! Where a page ended ⇄ bytes. Whoever hands them to a client seals them first.
+//! Cursors: where a page ended, as bytes. They are sealed before a client gets them.
 
 use std::fmt;
 
 use super::Kind;
 
-/// Where the next page begins: after the item that is shown by this name. It stays good while that
-/// item is there, whatever else comes and goes.
+/// The next page begins after the item with this shown name. The cursor stays valid as long as that item
+/// exists, whatever else changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cursor {
-    /// Of which list.
+    /// The list.
     pub kind: Kind,
     /// The shown name, URI or URI template of the last item.
     pub after: Box<str>,
 }
 
-/// The cursor is none of ours, or the item that it names is gone. A client begins anew.
+/// The cursor is invalid, or its item is gone. The client lists again from the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadCursor;
 
 impl Cursor {
-    /// To be sealed.
+    /// Encodes the cursor, to be sealed.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = vec![self.kind as u8];
         bytes.extend_from_slice(self.after.as_bytes());
         bytes
     }
 
-    /// After it was unsealed.
+    /// Decodes an unsealed cursor.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, BadCursor> {
         let (kind, after) = bytes.split_first().ok_or(BadCursor)?;
         let kind = *Kind::ALL.get(usize::from(*kind)).ok_or(BadCursor)?;

@@ -18,7 +18,7 @@ use crate::catalog::plan::{
 
 pub(crate) type Given = (Arc<ServerPlan>, Arc<Lists>);
 
-/// A server that lists these, a page each.
+/// A server that lists these, one page each.
 pub(crate) fn server(name: &str, revision: Revision, pages: &[(Kind, &str)]) -> Given {
     (Arc::new(plan(name)), Arc::new(lists(revision, pages)))
 }
@@ -85,7 +85,7 @@ pub(crate) fn plan(name: &str) -> ServerPlan {
     }
 }
 
-/// Numbers that look random and are the same every time.
+/// Deterministic pseudo-random numbers.
 pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {

@@ -1,6 +1,6 @@
-//! The lists of many servers → one list, its pages, and the way back from each shown name.
+//! An index: the merged lists of many servers, their pages, and the lookup of each shown name.
 //!
-//! An index is made once per change and never changes: whoever asks holds an `Arc` of it.
+//! It is built once per change and immutable: readers hold an `Arc` of it.
 
 mod section;
 pub(crate) mod uris;
@@ -23,16 +23,16 @@ use super::{BadCursor, Cursor, Kind, Lists, Offer, adapt};
 use crate::catalog::plan::{Naming, ServerPlan};
 use section::{Entry, Section};
 
-/// What one client, or all who chose the same servers, can see.
+/// What clients with one selector can see.
 #[derive(Debug)]
 pub struct Index {
     scheme: Scheme,
     page: Page,
     servers: Vec<Server>,
     sections: [Section; 4],
-    /// The templates that URIs are matched with, and which entry each is.
+    /// The templates that URIs are matched with, and the entry of each.
     matchers: Vec<(usize, UriTemplate)>,
-    /// What was written of it, in bytes.
+    /// The bytes of encoded entries.
     written: AtomicUsize,
 }
 
@@ -44,18 +44,18 @@ struct Server {
     capabilities: ServerCapabilities,
 }
 
-/// Where something is.
+/// Where an item is.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Target {
-    /// At which server.
+    /// The server.
     pub server: Arc<str>,
-    /// Its name, URI or URI template there.
+    /// Its name, URI or URI template at the server.
     pub name: Arc<str>,
-    /// What it is.
+    /// The item.
     pub item: Item,
 }
 
-/// What a target is, as its server lists it.
+/// The item of a target, as its server lists it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Item {
     /// A tool.
@@ -64,7 +64,7 @@ pub enum Item {
     Prompt(Arc<Prompt>),
     /// A resource.
     Resource(Arc<Resource>),
-    /// A resource template; where a URI was looked up, one that the URI matches.
+    /// A resource template; in a lookup by URI, one that the URI matches.
     Template(Arc<ResourceTemplate>),
     /// A URI that the server does not list.
     Unlisted,
@@ -75,29 +75,29 @@ pub enum Item {
 pub struct Page {
     /// Items on a page.
     pub size: usize,
-    /// The bytes after which a page ends. The item that reaches it is still on it.
+    /// The bytes after which a page ends. The item that reaches the bound is still on it.
     pub bytes: usize,
-    /// How long clients from 2026-07-28 on may keep a page.
+    /// How long clients from 2026-07-28 on may cache a page.
     pub cache: CacheHint,
-    /// Who we are, for clients from 2026-07-28 on.
+    /// The gateway's `serverInfo`, for clients from 2026-07-28 on.
     pub server_info: Option<Json>,
 }
 
-/// Who looks at a list, and where.
+/// A request for one page of a list.
 #[derive(Clone, Copy)]
 pub struct Look<'a> {
-    /// What the client speaks.
+    /// The client's revision.
     pub revision: Revision,
     /// Where the page before ended, unsealed.
     pub after: Option<&'a Cursor>,
-    /// What the client may see; `None` for everything.
+    /// The items that the client may see; `None` for all.
     pub visible: Option<&'a dyn Fn(&Target) -> bool>,
-    /// Makes a cursor fit to be handed out.
+    /// Seals a cursor for the client.
     pub seal: &'a dyn Fn(&Cursor) -> String,
 }
 
 impl Target {
-    /// The tool that it is.
+    /// The tool, if it is one.
     pub fn tool(&self) -> Option<&Arc<Tool>> {
         match &self.item {
             Item::Tool(tool) => Some(tool),
@@ -113,8 +113,8 @@ impl Default for Page {
 }
 
 impl Index {
-    /// Puts the lists together, by the names of the servers and then in each server's order. `raw`:
-    /// the client has chosen this one server, and sees it as it is.
+    /// Merges the lists, by server name and then in each server's order. `raw`: the client has selected this
+    /// one server and sees it unchanged.
     pub fn build(naming: Naming, servers: &[(Arc<ServerPlan>, Arc<Lists>)], raw: bool) -> Self {
         Self::with(naming, servers, raw, Page::default())
     }
@@ -149,7 +149,7 @@ impl Index {
         Self { scheme, page, servers, sections, matchers, written }
     }
 
-    /// How many bytes it takes, roughly, beside what servers list.
+    /// The approximate size in bytes, without what servers list.
     pub fn bytes(&self) -> usize {
         let entries = Kind::ALL.iter().map(|kind| self.len(*kind)).sum::<usize>();
         entries * EACH + self.written.load(Ordering::Relaxed)
@@ -165,7 +165,7 @@ impl Index {
         self.len(kind) == 0
     }
 
-    /// Everything there is: the shown name, URI or template, and where it is.
+    /// All items: the shown name, URI or template, and the target.
     pub fn iter(&self, kind: Kind) -> impl Iterator<Item = (&Arc<str>, &Target)> {
         self.section(kind).entries.iter().map(|entry| (&entry.shown, &entry.target))
     }
@@ -175,42 +175,42 @@ impl Index {
         self.servers.iter().map(|server| &server.name)
     }
 
-    /// Changes exactly when the list does: tells whether to say so.
+    /// Changes exactly when the list does, so that clients can be notified.
     pub fn etag(&self, kind: Kind) -> &str {
         &self.section(kind).etag
     }
 
-    /// The tool that is shown by this name.
+    /// The tool with this shown name.
     pub fn tool(&self, shown: &str) -> Option<&Target> {
         self.section(Kind::Tools).find(shown).map(|entry| &entry.target)
     }
 
-    /// The prompt that is shown by this name.
+    /// The prompt with this shown name.
     pub fn prompt(&self, shown: &str) -> Option<&Target> {
         self.section(Kind::Prompts).find(shown).map(|entry| &entry.target)
     }
 
-    /// The template that is shown like this, for completions.
+    /// The template with this shown form, for completions.
     pub fn template(&self, shown: &str) -> Option<&Target> {
         self.section(Kind::Templates).find(shown).map(|entry| &entry.target)
     }
 
-    /// The headers that a call of this tool has from 2026-07-28 on; `None` if there are none.
+    /// The headers of a call of this tool from 2026-07-28 on; `None` if there are none.
     pub fn param_headers(&self, shown: &str) -> Option<&Arc<ParamHeaders>> {
         self.section(Kind::Tools).find(shown)?.headers.as_ref()
     }
 
-    /// The name by which a server's tool is shown; `None` if it is not.
+    /// The shown name of a server's tool; `None` if it is hidden.
     pub fn shown_tool(&self, server: &str, own: &str) -> Option<&Arc<str>> {
         self.section(Kind::Tools).find_own(server, own).map(|entry| &entry.shown)
     }
 
-    /// The name by which a server's prompt is shown.
+    /// The shown name of a server's prompt.
     pub fn shown_prompt(&self, server: &str, own: &str) -> Option<&Arc<str>> {
         self.section(Kind::Prompts).find_own(server, own).map(|entry| &entry.shown)
     }
 
-    /// One page of a list, as the answer to the request that lists it.
+    /// One page of a list, as the result of the list request.
     pub fn page(&self, kind: Kind, look: &Look<'_>) -> Result<Json, BadCursor> {
         let section = self.section(kind);
         let written = section.written(look.revision, || self.write(kind, look.revision));
@@ -250,7 +250,7 @@ impl Index {
         Extras { cache: Some(self.page.cache), server_info: self.page.server_info.as_ref() }
     }
 
-    /// The whole list, if it is one page.
+    /// The whole list, if it fits one page.
     fn whole(&self, kind: Kind, revision: Revision, written: &[Box<str>]) -> Option<Json> {
         let bytes: usize = written.iter().map(|it| it.len()).sum();
         if written.len() > self.page.size.max(1) || bytes > self.page.bytes {
@@ -270,7 +270,7 @@ impl Index {
         written
     }
 
-    /// Whether a tool can be called as a task through us.
+    /// Whether a tool can be called as a task through the gateway.
     fn task_support(&self, entry: &Entry, tool: &Tool) -> TaskSupport {
         let at = self.servers.binary_search_by(|it| it.name.cmp(&entry.target.server));
         let server = at.ok().map(|at| &self.servers[at]);
@@ -315,7 +315,7 @@ impl Index {
     }
 }
 
-/// A server as it is given to an index.
+/// A server and its lists, as an index takes them.
 struct Given<'a> {
     name: Arc<str>,
     plan: &'a ServerPlan,
@@ -348,7 +348,7 @@ impl Server {
 fn section(kind: Kind, servers: &[Given<'_>], fill: impl FnOnce(&mut Vec<Entry>)) -> Section {
     let mut entries = Vec::new();
     fill(&mut entries);
-    // What is shown follows from what the servers list and what it is shown as.
+    // The etag covers what the servers list and the names it is shown by.
     let mut seen = String::new();
     for server in servers {
         seen.extend([&*server.name, "\n", server.lists.etag_of(kind), "\n"]);
@@ -368,7 +368,7 @@ fn tools(scheme: Scheme, servers: &[Given<'_>], entries: &mut Vec<Entry>) {
             }
             let base = names::base(server.plan, &tool.name);
             own.push(Own { server: &server.plan.name, name: &tool.name, base });
-            // Only servers that look at the headers get them.
+            // Only servers that check the headers get them.
             let headers = (server.lists.revision.era() == Era::Stateless)
                 .then(|| ParamHeaders::read(&tool.input_schema).ok())
                 .flatten()
@@ -401,7 +401,7 @@ fn give_names(scheme: Scheme, own: &[Own<'_>], entries: &mut [Entry]) {
     }
 }
 
-/// What an entry takes beside what its server lists: its shown name, and where it stands by which name.
+/// The bytes of an entry beside what its server lists: its shown name and its places in the maps.
 const EACH: usize = 256;
 
 #[cfg(test)]

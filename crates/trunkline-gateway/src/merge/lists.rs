@@ -1,4 +1,4 @@
-//! The pages of one server's lists → [`Lists`]: what it offers, free of any revision, fit to keep.
+//! Reads the pages of one server's lists into [`Lists`], independent of any revision and fit to store.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -17,42 +17,42 @@ use trunkline_wire::text::{MAX_URI, UriTemplate};
 
 use super::{Item, Kind, Target};
 
-/// The most items of one kind that are taken from one server.
+/// The bound on items of one kind from one server.
 pub const MAX_ITEMS: usize = 10_000;
-/// The most pages of one list that are read.
+/// The bound on pages of one list.
 pub const MAX_PAGES: usize = 64;
-/// What all pages of one server may have in bytes, so that they can be kept.
+/// The bound on bytes of all pages of one server, so that they can be stored.
 pub const MAX_BYTES: usize = 12 << 20;
-/// The longest name, in bytes. Longer ones than MCP allows are shown cut.
+/// The longest name, in bytes. Names longer than MCP allows are shown shortened.
 pub const MAX_NAME: usize = 1 << 10;
 
-/// The most bytes of instructions that are taken from one server.
+/// The bound on bytes of one server's instructions.
 pub const MAX_INSTRUCTIONS: usize = 64 << 10;
 
 /// What one server offers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Lists {
-    /// The revision it was spoken to in.
+    /// The revision of the connection.
     #[serde(with = "revision")]
     pub revision: Revision,
-    /// Who it says it is.
+    /// The server's own name and version.
     pub server_info: Implementation,
-    /// What it can do.
+    /// The server's capabilities.
     pub capabilities: ServerCapabilities,
-    /// How it wants to be used.
+    /// The server's instructions for models.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
-    /// Its tools, in its order, no name twice.
+    /// Its tools, in its order, without duplicate names.
     #[serde(with = "shared")]
     pub tools: Vec<Arc<Tool>>,
-    /// Its prompts, in its order, no name twice.
+    /// Its prompts, in its order, without duplicate names.
     #[serde(with = "shared")]
     pub prompts: Vec<Arc<Prompt>>,
-    /// Its resources, in its order, no URI twice.
+    /// Its resources, in its order, without duplicate URIs.
     #[serde(with = "shared")]
     pub resources: Vec<Arc<Resource>>,
-    /// Its resource templates, in its order, no template twice.
+    /// Its resource templates, in its order, without duplicates.
     #[serde(with = "shared")]
     pub templates: Vec<Arc<ResourceTemplate>>,
     /// What was left out and why, in sentences.
@@ -61,7 +61,7 @@ pub struct Lists {
     etags: Etags,
 }
 
-/// SHA-256 of each list, and of everything.
+/// SHA-256 of each list, and of all together.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Etags {
     tools: Box<str>,
@@ -72,7 +72,7 @@ struct Etags {
 }
 
 impl Lists {
-    /// The same content has the same etag, and other content another.
+    /// Equal content has an equal etag, and other content another.
     pub fn etag(&self) -> &str {
         &self.etags.all
     }
@@ -87,7 +87,7 @@ impl Lists {
         }
     }
 
-    /// Everything there is, as what rules are about.
+    /// All items, as targets for rules.
     pub(crate) fn targets(&self, server: &Arc<str>) -> impl Iterator<Item = Target> {
         let to = |name: &str, item| Target { server: Arc::clone(server), name: name.into(), item };
         let tools = self.tools.iter().map(move |it| to(&it.name, Item::Tool(Arc::clone(it))));
@@ -111,7 +111,7 @@ impl Lists {
         }
     }
 
-    /// Whether this is what was fetched: read back from where it was kept, it may not be.
+    /// Whether stored lists still match their digest.
     pub(crate) fn is_sound(&self) -> bool {
         self.etags == self.digest()
     }
@@ -136,13 +136,13 @@ fn list<T: Serialize>(items: &[Arc<T>]) -> Json {
     Json::of(&items.iter().map(|it| &**it).collect::<Vec<_>>())
 }
 
-/// [`Lists`] while they are fetched.
+/// [`Lists`] while they are being fetched.
 #[derive(Debug)]
 pub struct Draft {
     lists: Lists,
-    /// Names and URIs that are there already.
+    /// Names and URIs seen so far.
     taken: HashSet<(Kind, Box<str>)>,
-    /// Cursors that were handed out: a server that repeats one would never end.
+    /// Cursors seen so far: a server that repeats one would never end.
     cursors: HashSet<(Kind, Box<str>)>,
     pages: [usize; 4],
     bytes: usize,
@@ -153,7 +153,7 @@ pub struct Draft {
 pub struct BadPage(String);
 
 impl Draft {
-    /// Begins with what the handshake said.
+    /// Begins with the results of the handshake.
     pub fn new(
         revision: Revision,
         server_info: Implementation,
@@ -176,7 +176,7 @@ impl Draft {
         Self { lists, taken, cursors, pages: [0; 4], bytes: 0 }
     }
 
-    /// Whether the server says that it has any of this.
+    /// Whether the server declares any of this.
     pub fn wants(&self, kind: Kind) -> bool {
         let capabilities = &self.lists.capabilities;
         match kind {
@@ -186,8 +186,8 @@ impl Draft {
         }
     }
 
-    /// Takes a page in. `Some` is the cursor to ask on with; `None`: that list is done, because the
-    /// server says so or because a bound is reached.
+    /// Adds a page. `Some` is the cursor of the next page; `None` if the list is done, because the server says
+    /// so or because a bound is reached.
     pub fn add(&mut self, kind: Kind, page: &Json) -> Result<Option<String>, BadPage> {
         let no_list = || BadPage(format!("The answer to `{}` was no list.", kind.method()));
         let mut members = Object::parse(page.get()).map_err(|_| no_list())?;
@@ -222,7 +222,7 @@ impl Draft {
         Ok(Some(next))
     }
 
-    /// What was fetched.
+    /// The fetched lists.
     pub fn finish(mut self) -> Lists {
         self.lists.etags = self.lists.digest();
         self.lists
@@ -233,7 +233,7 @@ impl Draft {
     }
 
     fn warn(&mut self, warning: String) {
-        // One bad server must not fill the memory with complaints either.
+        // A bad server must not fill the memory with warnings either.
         if self.lists.warnings.len() < MAX_WARNINGS {
             self.lists.warnings.push(warning);
         }
@@ -287,7 +287,7 @@ impl Draft {
 }
 
 fn read<T: serde::de::DeserializeOwned>(kind: Kind, item: &Json) -> Result<T, String> {
-    // Derived readers take arrays for objects.
+    // Derived deserializers accept arrays for objects.
     if !item.is_object() {
         return Err(format!("An item of `{}` was left out: it is no object.", kind.method()));
     }
@@ -323,7 +323,7 @@ fn check_template(template: &str) -> Result<(), String> {
     }
 }
 
-/// Strict clients throw a whole list away over one schema, so a bad one must not get through.
+/// Strict clients reject a whole list over one schema, so a bad one must not get through.
 fn check_schemas(tool: &mut Tool, revision: Revision) -> Result<Option<String>, String> {
     let name = &tool.name;
     let left_out = |why: &str| format!("The tool `{name}` was left out: {why}.");
@@ -332,7 +332,7 @@ fn check_schemas(tool: &mut Tool, revision: Revision) -> Result<Option<String>, 
     match schema.get("type").map(Json::get) {
         Some(r#""object""#) => {}
         Some(_) => return Err(left_out("its input is no object")),
-        // Nothing said: arguments are always an object, so it can be said for it.
+        // The type is missing: arguments are always an object, so add it.
         None => {
             let rest = tool.input_schema.get()[1..].trim_start();
             let comma = if rest == "}" { "" } else { "," };
@@ -340,7 +340,7 @@ fn check_schemas(tool: &mut Tool, revision: Revision) -> Result<Option<String>, 
                 .map_err(|_| left_out("its input schema is nested too deeply"))?;
         }
     }
-    // MCP wants a client to leave these out. Older servers do not mean anything by them.
+    // MCP tells clients to drop such tools. For older servers the annotations mean nothing.
     if revision.era() == Era::Stateless && ParamHeaders::read(&tool.input_schema).is_err() {
         return Err(left_out("its `x-mcp-header` annotations are not valid"));
     }
@@ -394,7 +394,7 @@ mod shared {
     }
 }
 
-/// A text that ends with `…` where it was longer.
+/// Shortens a text, with `…` at the end.
 pub(crate) fn cut(mut text: String, most: usize) -> String {
     if text.len() > most {
         text.truncate(text.floor_char_boundary(most.saturating_sub(3)));

@@ -1,11 +1,11 @@
-//! Servers whose entries a list lacks → what whoever lists is told of them. Pure.
+//! Tells a client that lists which servers' entries are missing, and why. Pure.
 
 use std::sync::Arc;
 
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Object;
 
-/// Servers that have not said what they offer, and why not.
+/// Servers whose lists are unknown, and why.
 #[derive(Debug, Default)]
 pub(crate) struct Missing(pub(crate) Vec<(Arc<str>, String)>);
 
@@ -20,7 +20,7 @@ impl Missing {
         format!("The list is not complete; a change is announced once it is. {all}")
     }
 
-    /// The same in the `_meta` of a list.
+    /// Adds the same to the `_meta` of a list.
     pub(crate) fn within(&self, page: Json) -> Json {
         let Ok(mut result) = Object::parse(page.get()) else { return page };
         let meta = result.get("_meta").and_then(|it| Object::parse(it.get()).ok());
@@ -34,7 +34,7 @@ impl Missing {
     }
 }
 
-/// Where a list says what it lacks: an object of server names and sentences.
+/// Where a list says what is missing: an object of server names and sentences.
 const META: &str = "trunkline/missing";
 
 #[cfg(test)]

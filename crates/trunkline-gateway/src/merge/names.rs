@@ -1,4 +1,4 @@
-//! A server's name and a tool's own name → the name it is shown by. Pure.
+//! Turns a server's name and a tool's own name into the shown name. Pure.
 //!
 //! | naming | shown | where two claim the same |
 //! |---|---|---|
@@ -7,13 +7,12 @@
 //! | flat | `tool` | `tool_server` for **each** of them, then `tool_server_2`, then a hash |
 //! | one server selected | `tool` | `tool_HASH` |
 //!
-//! Under prefix, underscore and flat naming a shown name is at most 128 of the characters that MCP allows in
-//! tool names: others become `_`, what is too long is cut, and a hash of the whole keeps it apart.
+//! Except in the last row, a shown name has at most 128 of the characters that MCP allows in tool names: others
+//! become `_`, longer names are cut, and a hash of the whole keeps them distinct.
 //!
-//! A name that two claim belongs to neither, and whoever moves on to another name keeps its claim on
-//! the ones before. So a server that comes or goes can take a shown name away, but never makes it
-//! mean another tool that was there all along: a client that calls by an old list gets the tool it
-//! saw, or an error.
+//! A name that two claim belongs to neither, and a tool that moves on to another name keeps its claim on the
+//! earlier ones. So when a server comes or goes, a shown name may disappear but never refers to another tool
+//! that existed before: a client with an old list gets the tool it saw, or an error.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -32,12 +31,12 @@ pub enum Scheme {
     Underscore,
     /// `tool`
     Flat,
-    /// As the one server says.
+    /// The server's own names.
     Raw,
 }
 
 impl Scheme {
-    /// As the gateway is told to; `raw` where a client has chosen one server.
+    /// The scheme of a naming setting; `raw` if the client has selected one server.
     pub fn new(naming: Naming, raw: bool) -> Self {
         match naming {
             _ if raw => Self::Raw,
@@ -48,22 +47,21 @@ impl Scheme {
     }
 }
 
-/// Something to be named.
+/// A tool or prompt to be named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Own<'a> {
-    /// Whose it is.
+    /// Its server.
     pub server: &'a str,
-    /// What it calls it. No two of one server have the same.
+    /// Its own name, unique at its server.
     pub name: &'a str,
-    /// What it is to be called, before any prefix: its own name or what the catalog says.
+    /// The name before any prefix: its own, or the catalog's rename.
     pub base: &'a str,
 }
 
-/// The names by which these are shown, in the same order. No two are the same, and their order does
-/// not matter.
+/// The shown names, in the same order. They are unique, and do not depend on the order of the input.
 pub fn assign(scheme: Scheme, all: &[Own<'_>]) -> Vec<Arc<str>> {
-    // Everyone claims a first name; while somebody's name is claimed by another too, that one claims
-    // one more. Claims are never given up, so this ends in the same state whatever the order.
+    // Everyone claims a first name; while a name is claimed by two, each claims one more. Claims are never
+    // given up, so the result does not depend on the order.
     let mut claims: HashMap<Arc<str>, Claim> = HashMap::with_capacity(all.len());
     let mut current: Vec<(usize, Arc<str>)> = Vec::with_capacity(all.len());
     let mut moving: Vec<usize> = (0..all.len()).collect();
@@ -76,12 +74,12 @@ pub fn assign(scheme: Scheme, all: &[Own<'_>]) -> Vec<Arc<str>> {
         if claim.first == at && !claim.is_shared {
             continue;
         }
-        // Whoever holds the name moves on, once; so does the newcomer.
+        // The holder of the name moves on, once; so does the newcomer.
         let holder = (!claim.is_shared).then_some(claim.first);
         claim.is_shared = true;
         let name = current[at].1.clone();
         for one in holder.into_iter().chain([at]) {
-            // The first to claim a name may have moved on from it already.
+            // The first claimant may have moved on already.
             if current[one].1 == name {
                 let step = current[one].0 + 1;
                 current[one] = (step, candidate(scheme, &all[one], step).into());
@@ -115,7 +113,7 @@ fn candidate(scheme: Scheme, own: &Own<'_>, step: usize) -> String {
     }
 }
 
-/// Without a dot, which some models' interfaces do not take.
+/// Without dots, which some model APIs reject.
 fn underscored(server: &str, base: &str) -> String {
     format!("{server}_{base}").replace('.', "_")
 }
@@ -139,22 +137,22 @@ fn hashed(name: &str, identity: &str) -> String {
     out
 }
 
-/// Whether a server's tool may be seen at all.
+/// Whether the catalog exposes a server's tool.
 pub fn is_exposed(plan: &ServerPlan, tool: &str) -> bool {
     plan.expose.as_ref().is_none_or(|patterns| patterns.iter().any(|it| is_like(it, tool)))
 }
 
-/// What a tool is to be called, before any prefix.
+/// The name of a tool before any prefix.
 pub fn base<'a>(plan: &'a ServerPlan, tool: &'a str) -> &'a str {
     plan.rename.get(tool).map_or(tool, |name| name)
 }
 
-/// Whether `text` is like `pattern`, in which `*` stands for anything.
+/// Glob match: `*` in `pattern` stands for any text.
 pub fn is_like(pattern: &str, text: &str) -> bool {
     let Some((head, rest)) = pattern.split_once('*') else { return pattern == text };
     let Some(mut text) = text.strip_prefix(head) else { return false };
     let Some((middle, tail)) = rest.rsplit_once('*') else { return text.ends_with(rest) };
-    // The earliest place for each piece leaves the most for those after it.
+    // The earliest match of each piece leaves the most text for the rest.
     for piece in middle.split('*') {
         match text.find(piece) {
             Some(at) => text = &text[at + piece.len()..],

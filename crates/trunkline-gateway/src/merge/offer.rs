@@ -1,4 +1,4 @@
-//! What a server says of itself and of a tool → whether the tool can be called as a task. Pure.
+//! Whether a tool can be called as a task, from its server's capabilities and its own definition. Pure.
 
 use trunkline_wire::era::Tasks;
 use trunkline_wire::method::Gate;
@@ -7,16 +7,16 @@ use trunkline_wire::revision::Revision;
 
 use super::Lists;
 
-/// What a server has of tasks, for one tool.
+/// A server's support of tasks for one tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Offer {
-    /// No tasks.
+    /// The server has no tasks.
     None,
-    /// No tasks, though the server has some.
+    /// The server has tasks, but not for this tool.
     Forbidden,
-    /// Tasks of 2025-11-25, if they are asked for.
+    /// Tasks of 2025-11-25, optional.
     May,
-    /// Nothing but those.
+    /// Tasks of 2025-11-25, required.
     Must,
     /// Tasks of 2026-07-28.
     Extension,
@@ -38,7 +38,7 @@ impl Offer {
         }
     }
 
-    /// The same for clients of 2025-11-25: servers of 2026-07-28 do not say, and decide when they are called.
+    /// What clients of 2025-11-25 are shown: servers of 2026-07-28 decide only when called.
     pub(super) fn shown(self) -> TaskSupport {
         match self {
             Self::None | Self::Forbidden => TaskSupport::Forbidden,

@@ -1,10 +1,10 @@
-//! Counters, gauges and histograms: atomics, and how they are read.
+//! Counters, gauges and histograms made of atomics.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-/// Only grows.
+/// A value that only grows.
 #[derive(Debug, Default)]
 pub(super) struct Counter(AtomicU64);
 
@@ -18,7 +18,7 @@ impl Counter {
     }
 }
 
-/// Goes up and down.
+/// A value that goes up and down.
 #[derive(Debug, Default)]
 pub(super) struct Gauge(AtomicUsize);
 
@@ -32,10 +32,10 @@ impl Gauge {
     }
 }
 
-/// How long things take.
+/// Durations in buckets.
 #[derive(Debug, Default)]
 pub(crate) struct Histogram {
-    /// How many took no longer than each bound, but longer than the one before; then all others.
+    /// The count of each bucket, not cumulative; the last one is unbounded.
     buckets: [AtomicU64; BOUNDS.len() + 1],
     nanos: AtomicU64,
 }
@@ -49,7 +49,7 @@ impl Histogram {
         self.nanos.fetch_add(nanos, Ordering::Relaxed);
     }
 
-    /// How many took no longer than each bound, and how many there are.
+    /// The cumulative counts of the buckets, and the total.
     pub(crate) fn counts(&self) -> ([u64; BOUNDS.len()], u64) {
         let mut sum = 0;
         let mut all = [0; BOUNDS.len()];
@@ -65,7 +65,7 @@ impl Histogram {
     }
 }
 
-/// A counter for each of a few words of ours.
+/// A counter for each of a few static words.
 #[derive(Debug, Default)]
 pub(super) struct Words(RwLock<Vec<(&'static str, Arc<Counter>)>>);
 
@@ -92,9 +92,9 @@ impl Words {
     }
 }
 
-/// What stands for all that there is no room for.
+/// The label for everything beyond the bound.
 pub(super) const OTHER: &str = "other";
-/// In microseconds.
+/// The upper bounds of the buckets, in microseconds.
 pub(crate) const BOUNDS: [u64; 16] = [
     250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000,
     2_500_000, 10_000_000, 30_000_000, 60_000_000,

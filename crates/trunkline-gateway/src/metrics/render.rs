@@ -1,11 +1,11 @@
-//! Numbers → the text that Prometheus reads, or what OpenTelemetry is told.
+//! Renders metrics as Prometheus text, or hands them to OpenTelemetry.
 
 use std::sync::{Arc, PoisonError};
 use std::time::UNIX_EPOCH;
 
 use trunkline_wire::prometheus::Exposition;
 
-use super::parts::{BOUNDS, Histogram, Words};
+use super::parts::{BOUNDS, Counter, Gauge, Histogram, Words};
 use super::{Metrics, ServerMetrics};
 
 pub(super) fn render(metrics: &Metrics) -> String {
@@ -26,101 +26,75 @@ pub(super) fn tell(metrics: &Metrics, page: &mut impl Page) {
 
 type Servers = [(Arc<str>, Arc<ServerMetrics>)];
 
-/// Where numbers are told.
+/// Where metrics are written.
 pub(crate) trait Page {
-    /// What comes next is about this.
+    /// Begins a metric family; samples follow.
     fn family(&mut self, name: &str, kind: &'static str, help: &'static str);
 
     fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: f64);
 
-    /// One that has nothing is not shown.
+    /// Writes a histogram, unless it is empty.
     fn histogram(&mut self, name: &str, labels: &[(&str, &str)], histogram: &Histogram);
 
-    /// What belongs to no server.
-    fn whole(&mut self, metrics: &Metrics) {
-        self.family("build_info", "gauge", "The version that runs.");
+    /// The metrics that belong to no server.
+    fn whole(&mut self, it: &Metrics) {
+        self.family("build_info", "gauge", "The running version.");
         self.sample("build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1.0);
-        let begun = metrics.begun.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
-        let gauges = [
-            ("start_time_seconds", "When the gateway was started, since 1970.", begun),
-            ("clients", "Clients that are connected.", metrics.clients.get() as f64),
+        let begun = it.begun.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+        let now = |gauge: &Gauge| gauge.get() as f64;
+        let all = |counter: &Counter| counter.get() as f64;
+        let (reloads, failed) =
+            ("Successful reloads of the catalog.", "Failed reloads of the catalog.");
+        let changed = "Servers whose plan a reload changed.";
+        let dropped = "Progress and log messages dropped because their caller did not read.";
+        for (name, kind, help, value) in [
             (
-                "parked_calls",
-                "Calls that wait for an answer of their caller.",
-                metrics.parked.get() as f64,
+                "start_time_seconds",
+                GAUGE,
+                "Start time of the gateway, in seconds since 1970.",
+                begun,
             ),
+            ("clients", GAUGE, "Connected clients.", now(&it.clients)),
+            ("parked_calls", GAUGE, "Calls that wait for their caller's answer.", now(&it.parked)),
+            ("audit_lost_total", COUNTER, "Calls that the audit lost.", now(&it.audit_lost)),
             (
                 "audit_failing",
-                "Whether the audit cannot be written: 1 if so.",
-                metrics.audit_failing.get() as f64,
+                GAUGE,
+                "1 while the audit cannot be written.",
+                now(&it.audit_failing),
             ),
-        ];
-        let counters = [
-            (
-                "audit_lost_total",
-                "Calls that the audit does not have.",
-                metrics.audit_lost.get() as u64,
-            ),
-            (
-                "notifications_dropped_total",
-                "Progress and log messages dropped because their caller did not read.",
-                metrics.dropped.get() as u64,
-            ),
-            (
-                "reload_success_total",
-                "Catalogs that were taken over.",
-                metrics.reload_success.get(),
-            ),
-            (
-                "reload_failure_total",
-                "Catalogs that were not taken over.",
-                metrics.reload_failure.get(),
-            ),
-            (
-                "reload_restart_total",
-                "Servers that got another plan by a reload.",
-                metrics.reload_restarts.get(),
-            ),
-        ];
-        let gauges = gauges.map(|(name, help, value)| (name, "gauge", help, value));
-        let counters = counters.map(|(name, help, value)| (name, "counter", help, value as f64));
-        for (name, kind, help, value) in gauges.into_iter().chain(counters) {
+            ("notifications_dropped_total", COUNTER, dropped, now(&it.dropped)),
+            ("reload_success_total", COUNTER, reloads, all(&it.reload_success)),
+            ("reload_failure_total", COUNTER, failed, all(&it.reload_failure)),
+            ("reload_restart_total", COUNTER, changed, all(&it.reload_restarts)),
+        ] {
             self.family(name, kind, help);
             self.sample(name, &[], value);
         }
+        let refused = "Requests refused at the door, by status.";
         for (name, help, label, words) in [
-            (
-                "governance_rejections_total",
-                "Calls that policy refused.",
-                "reason",
-                &metrics.rejections,
-            ),
-            ("door_refusals_total", "Requests that were not let in.", "status", &metrics.refusals),
-            (
-                "otel_spans_total",
-                "Spans for the collector, by what became of them.",
-                "result",
-                &metrics.spans,
-            ),
+            ("governance_rejections_total", "Calls that policy refused.", "reason", &it.rejections),
+            ("door_refusals_total", refused, "status", &it.refusals),
+            ("otel_spans_total", "Spans for the collector, by result.", "result", &it.spans),
         ] {
-            self.family(name, "counter", help);
+            self.family(name, COUNTER, help);
             words.each(|word, count| self.sample(name, &[(label, word)], count as f64));
         }
         let name = "governance_call_duration_seconds";
-        self.family(name, "histogram", "How long plugins take over a call.");
-        let plugins = metrics.plugins.read().unwrap_or_else(PoisonError::into_inner);
+        self.family(name, HISTOGRAM, "How long a plugin takes for a call.");
+        let plugins = it.plugins.read().unwrap_or_else(PoisonError::into_inner);
         for (plugin, histogram) in plugins.iter() {
             self.histogram(name, &[("plugin", plugin)], histogram);
         }
         let name = "search_duration_seconds";
-        self.family(name, "histogram", "How long searches for tools take.");
-        self.histogram(name, &[], &metrics.searches);
+        self.family(name, HISTOGRAM, "How long searches for tools take.");
+        self.histogram(name, &[], &it.searches);
     }
 
     /// The calls of each server.
     fn calls(&mut self, servers: &Servers) {
         let name = "route_duration_seconds";
-        self.family(name, "histogram", "How long calls take, from the door and back.");
+        self.family(name, HISTOGRAM, "Duration of calls, as the gateway sees them.");
         for (server, it) in servers {
             it.each_call(|method, outcome, histogram| {
                 let labels =
@@ -129,7 +103,7 @@ pub(crate) trait Page {
             });
         }
         let name = "pool_capacity_ratio";
-        self.family(name, "gauge", "Calls under way, of those that there is room for.");
+        self.family(name, GAUGE, "Share of the pool's capacity in use.");
         for (server, it) in servers {
             let capacity = it.capacity.get();
             if capacity > 0 {
@@ -142,7 +116,7 @@ pub(crate) trait Page {
     /// The pool of each server and its instances.
     fn pools(&mut self, servers: &Servers) {
         for (name, help, of) in HISTOGRAMS {
-            self.family(name, "histogram", help);
+            self.family(name, HISTOGRAM, help);
             for (server, it) in servers {
                 self.histogram(name, &[("server", server)], of(it));
             }
@@ -150,11 +124,11 @@ pub(crate) trait Page {
         for (name, kind, help, of) in NUMBERS {
             self.family(name, kind, help);
             for (server, it) in servers {
-                self.sample(name, &[("server", server)], of(it));
+                self.sample(name, &[("server", server)], of(it) as f64);
             }
         }
         for (name, help, label, of) in WORDS {
-            self.family(name, "counter", help);
+            self.family(name, COUNTER, help);
             for (server, it) in servers {
                 of(it).each(|word, count| {
                     self.sample(name, &[("server", server), (label, word)], count as f64);
@@ -184,42 +158,36 @@ impl Page for Exposition {
 }
 
 const PREFIX: &str = "trunkline_";
+const COUNTER: &str = "counter";
+const GAUGE: &str = "gauge";
+const HISTOGRAM: &str = "histogram";
 
-/// Durations of a server: the name, what it is, and where it is kept.
+/// Durations of a server: the name, the help, and the histogram.
 const HISTOGRAMS: [(&str, &str, fn(&ServerMetrics) -> &Histogram); 2] = [
-    ("pool_wait_seconds", "How long calls wait that find no free instance.", |it| &it.waits),
-    ("instance_start_duration_seconds", "How long starts take that work.", |it| {
-        &it.start_durations
-    }),
+    ("pool_wait_seconds", "How long calls wait for a free instance.", |it| &it.waits),
+    (STARTS, "Duration of successful starts.", |it| &it.start_durations),
 ];
+const STARTS: &str = "instance_start_duration_seconds";
 
-/// Numbers of a server: the name, its kind, what it is, and where it is kept.
-const NUMBERS: [(&str, &str, &str, fn(&ServerMetrics) -> f64); 6] = [
-    ("inflight_routes", "gauge", "Calls that are under way or wait for an instance.", |it| {
-        it.in_flight.get() as f64
-    }),
-    ("pool_waiters", "gauge", "Calls that wait for an instance.", |it| it.waiters.get() as f64),
-    ("instance_backoff_total", "counter", "Pauses after starts that failed.", |it| {
-        it.back_offs.get() as f64
-    }),
-    (
-        "instance_suspended_total",
-        "counter",
-        "Times at which starting was given up until `retry`.",
-        |it| it.suspensions.get() as f64,
-    ),
-    ("instance_starting", "gauge", "Instances that are being started.", |it| {
-        it.starting.get() as f64
-    }),
-    ("active_instances", "gauge", "Instances that run.", |it| it.active.get() as f64),
+/// Numbers of a server: the name, the kind, the help, and the value.
+const NUMBERS: [(&str, &str, &str, fn(&ServerMetrics) -> u64); 6] = [
+    ("inflight_routes", GAUGE, IN_FLIGHT, |it| it.in_flight.get() as u64),
+    ("pool_waiters", GAUGE, "Calls that wait for an instance.", |it| it.waiters.get() as u64),
+    ("instance_backoff_total", COUNTER, BACK_OFFS, |it| it.back_offs.get()),
+    ("instance_suspended_total", COUNTER, SUSPENSIONS, |it| it.suspensions.get()),
+    ("instance_starting", GAUGE, "Instances that are starting.", |it| it.starting.get() as u64),
+    ("active_instances", GAUGE, "Running instances.", |it| it.active.get() as u64),
 ];
+const IN_FLIGHT: &str = "Calls in flight or waiting for an instance.";
+const BACK_OFFS: &str = "Backoffs after failed starts.";
+const SUSPENSIONS: &str = "Suspensions after failed starts, until `retry`.";
 
-/// Counters of a server by a word: the name, what it is, what the word is called, and where they are kept.
+/// Counters of a server by a word: the name, the help, the label, and the counters.
 const WORDS: [(&str, &str, &str, fn(&ServerMetrics) -> &Words); 4] = [
-    ("pool_acquire_fail_total", "Calls that got no instance.", "reason", |it| &it.acquire_failures),
-    ("instance_starts_total", "Instances that were to start, by what made them.", "cause", |it| {
-        &it.starts
-    }),
-    ("instance_start_result_total", "How starts ended.", "result", |it| &it.start_results),
-    ("instance_stops_total", "Instances that are gone, by why.", "reason", |it| &it.stops),
+    ("pool_acquire_fail_total", REFUSED, "reason", |it| &it.acquire_failures),
+    ("instance_starts_total", "Starts of instances, by cause.", "cause", |it| &it.starts),
+    ("instance_start_result_total", RESULTS, "result", |it| &it.start_results),
+    ("instance_stops_total", "Stopped instances, by reason.", "reason", |it| &it.stops),
 ];
+const REFUSED: &str = "Calls that got no instance, by reason.";
+const RESULTS: &str = "Starts of instances, by result.";

@@ -4,7 +4,7 @@ use crate::pool::InstanceStatus;
 
 const MS: Duration = Duration::from_millis(1);
 
-/// The samples, without what explains them.
+/// The samples, without HELP and TYPE lines.
 fn samples(metrics: &Metrics) -> Vec<String> {
     let text = metrics.render();
     assert!(text.ends_with('\n'));
@@ -146,7 +146,7 @@ fn a_failure_is_told_by_how_far_the_call_came() {
         (Reason::Gone, Stage::Route, Done::No, "refused"),
         (Reason::Gone, Stage::Acquire, Done::No, "unavailable"),
         (Reason::Gone, Stage::Handshake, Done::No, "unavailable"),
-        // A second try did not start; what the first did nobody knows.
+        // The second try did not start; the outcome of the first is unknown.
         (Reason::Gone, Stage::Spawn, Done::Unknown, "unknown"),
         (Reason::OutcomeUnknown, Stage::Call, Done::Unknown, "unknown"),
         (Reason::BadAnswer, Stage::Call, Done::Unknown, "unknown"),

@@ -1,4 +1,4 @@
-//! `traceparent` and `tracestate` of a request's `_meta` ⇄ which trace a call belongs to.
+//! The trace context of a call: `traceparent` and `tracestate` in a request's `_meta`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,7 +10,7 @@ use trunkline_wire::trace::{Traceparent, is_tracestate};
 
 use crate::trace::Trace;
 
-/// A span, as others are told of it.
+/// A span's context, as it is propagated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Context {
     pub(super) trace: u128,
@@ -20,7 +20,7 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    /// What a caller sent. What is wrong or too long counts as not sent.
+    /// The caller's context. Invalid or overlong values count as absent.
     pub(super) fn of_meta(meta: Option<&Json>) -> Option<Self> {
         let meta = meta.filter(|it| it.get().contains(meta::TRACEPARENT))?;
         let meta = Object::parse(meta.get()).ok()?;
@@ -35,7 +35,7 @@ impl Context {
         Some(Self { trace, span, flags, state: None })
     }
 
-    /// 32 digits.
+    /// 32 hex digits.
     pub(super) fn trace_id(&self) -> String {
         format!("{:032x}", self.trace)
     }
@@ -52,13 +52,13 @@ impl Context {
         Trace::new((self.trace >> 64) as u64, self.trace as u64)
     }
 
-    /// A `_meta` that names this span as the parent of what a server does.
+    /// A `_meta` that names this span as the parent.
     pub(crate) fn within(&self, meta: Option<Json>) -> Json {
         let mut object = meta.and_then(|it| Object::parse(it.get()).ok()).unwrap_or_default();
         let Self { trace, span, flags, .. } = *self;
         let parent = Traceparent { trace, span, flags };
         object.set(meta::TRACEPARENT, Json::string(&parent.to_string()));
-        // Without the trace that it is about, or if it is none, its state says nothing.
+        // `tracestate` means nothing without a valid `traceparent`.
         if self.state.is_none() {
             object.take(meta::TRACESTATE);
         }
@@ -66,12 +66,12 @@ impl Context {
     }
 }
 
-/// Which traces are recorded.
+/// Decides which traces are recorded.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Sampler {
-    /// Whether what the caller decided counts.
+    /// Whether the caller's decision counts.
     pub(super) heeds_parent: bool,
-    /// Of the traces that nobody has decided on, so many.
+    /// The share of traces to record if nobody has decided.
     pub(super) ratio: f64,
 }
 
@@ -80,13 +80,13 @@ impl Sampler {
         if has_parent && self.heeds_parent {
             return context.is_sampled();
         }
-        // Everybody who looks at these 56 bits comes to the same decision.
+        // Every sampler that uses these 56 bits decides alike.
         let drawn = (context.trace as u64 & (WHOLE - 1)) as f64;
         drawn >= (1.0 - self.ratio) * WHOLE as f64
     }
 }
 
-/// Makes ids that nobody else makes. They need not be secret, only spread evenly.
+/// Generates unique ids. They need not be secret, only evenly distributed.
 pub(super) struct Ids {
     seeds: [u64; 3],
     count: AtomicU64,
@@ -124,5 +124,5 @@ impl Ids {
 }
 
 const SAMPLED: u8 = Traceparent::SAMPLED;
-/// Of the part of a trace id that is random for sure.
+/// The part of a trace id that is certainly random (56 bits).
 const WHOLE: u64 = 1 << 56;

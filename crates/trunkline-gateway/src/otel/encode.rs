@@ -1,7 +1,7 @@
-//! Spans and numbers → the JSON of OTLP.
+//! Encodes spans and metrics as OTLP JSON.
 //!
-//! That is the JSON of Protocol Buffers, but for ids, which are hex, and enums, which are numbers.
-//! Whole numbers of 64 bits are strings.
+//! That is the JSON mapping of Protocol Buffers, except that ids are hex and enums are numbers. 64-bit integers
+//! are strings.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -24,13 +24,13 @@ pub(super) fn numbers(resource: &Json, numbers: Numbers) -> String {
     json!({ "resourceMetrics": [{ "resource": resource, "scopeMetrics": scoped }] }).to_string()
 }
 
-/// Who sends.
+/// The resource that sends.
 pub(super) fn resource(pairs: &[(String, String)]) -> Json {
     let pairs = pairs.iter().map(|(key, value)| (key.as_str(), value.as_str()));
     json!({ "attributes": attributes(pairs) })
 }
 
-/// Names and texts.
+/// String attributes.
 fn attributes<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Json {
     let pair = |(key, value)| json!({ "key": key, "value": { "stringValue": value } });
     pairs.into_iter().map(pair).collect()
@@ -40,7 +40,7 @@ fn span(span: &Span) -> Json {
     let attributes = span.attributes.iter().map(|(key, value)| {
         let value = match value {
             Value::Text(text) => json!({ "stringValue": text }),
-            Value::GatewayState(text) => json!({ "stringValue": &**text }),
+            Value::Shared(text) => json!({ "stringValue": &**text }),
             Value::Int(number) => json!({ "intValue": number.to_string() }),
         };
         json!({ "key": key, "value": value })
@@ -69,7 +69,7 @@ fn span(span: &Span) -> Json {
     it
 }
 
-/// Numbers of one moment.
+/// The metrics of one moment.
 pub(super) struct Numbers {
     begun: String,
     now: String,
@@ -85,7 +85,7 @@ struct Metric {
 }
 
 impl Numbers {
-    /// All numbers of a gateway.
+    /// All metrics of a gateway.
     pub(super) fn of(metrics: &Metrics) -> Self {
         let mut numbers = Self::new(metrics.begun(), SystemTime::now());
         metrics.tell(&mut numbers);
@@ -96,8 +96,8 @@ impl Numbers {
         Self { begun: nanos(begun), now: nanos(now), metrics: Vec::new() }
     }
 
-    /// What comes next is about this. The name is that of Prometheus without the suffixes that are
-    /// added again when it is translated; the kind is `counter`, `gauge` or `histogram`.
+    /// Begins a metric; its points follow. The name is the Prometheus name without the suffixes that a
+    /// translation adds; the kind is `counter`, `gauge` or `histogram`.
     pub(super) fn begin(&mut self, name: &str, kind: &'static str, help: &'static str) {
         let name = name.strip_suffix("_total").unwrap_or(name);
         let (name, unit) = match name.strip_suffix("_seconds") {
@@ -123,8 +123,7 @@ impl Numbers {
         metric.points.push(point);
     }
 
-    /// How many are in each bucket, with one bound less than there are buckets, and what they come
-    /// to together.
+    /// The count of each bucket, with one bound fewer than buckets, and the sum.
     pub(super) fn distribution(
         &mut self,
         labels: &[(&str, &str)],
@@ -145,7 +144,7 @@ impl Numbers {
     }
 }
 
-/// One that has nothing is left out.
+/// An empty metric is left out.
 fn metric(metric: Metric) -> Option<Json> {
     let Metric { name, unit, help, kind, points } = metric;
     if points.is_empty() {
@@ -174,10 +173,10 @@ fn nanos(time: SystemTime) -> String {
     time.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos().to_string()
 }
 
-/// Of the flags of a span: whether the next is known, and whether the parent is somebody else's.
+/// Span flags: whether the next flag is known, and whether the parent is remote.
 const KNOWS_REMOTE: u32 = 0x100;
 const IS_REMOTE: u32 = 0x200;
-/// The code of a status.
+/// The status code of a failure.
 const FAILED: u8 = 2;
 impl Page for Numbers {
     fn family(&mut self, name: &str, kind: &'static str, help: &'static str) {
@@ -193,7 +192,7 @@ impl Page for Numbers {
         if all == 0 {
             return;
         }
-        // There they are counted by themselves, not with those before.
+        // OTLP buckets are not cumulative.
         let mut before = 0;
         let mut own = |count: u64| count - std::mem::replace(&mut before, count);
         let counts: Vec<u64> = counts.into_iter().chain([all]).map(&mut own).collect();
@@ -202,5 +201,5 @@ impl Page for Numbers {
     }
 }
 
-/// Numbers count from the start of the gateway.
+/// Aggregation temporality: cumulative since the gateway's start.
 const CUMULATIVE: u8 = 2;

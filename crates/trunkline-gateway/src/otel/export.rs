@@ -1,4 +1,4 @@
-//! Spans → a queue that never waits → batches at a collector.
+//! Exports spans in batches, from a queue that never blocks a call.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -17,7 +17,7 @@ use super::encode::{self, Numbers};
 use super::span::Span;
 use super::{Host, OtelSettings};
 
-/// Takes spans and has them sent.
+/// Queues spans for export.
 pub(super) struct Exporter {
     queue: mpsc::Sender<Span>,
     dropped: Arc<AtomicU64>,
@@ -48,7 +48,7 @@ impl Exporter {
         }
     }
 
-    /// Takes a span, if there is room.
+    /// Queues a span; drops it if the queue is full.
     pub(super) fn offer(&self, span: Span) {
         if self.wants_spans && self.queue.try_send(span).is_err() {
             self.dropped.fetch_add(1, Ordering::Relaxed);
@@ -58,7 +58,7 @@ impl Exporter {
     pub(super) async fn close(&self) {
         let task = self.task.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some((end, mut task)) = task {
-            // If it is over already, nobody hears.
+            // The task may have ended.
             let _ = end.send(());
             if timeout(CLOSE, &mut task).await.is_err() {
                 task.abort();
@@ -67,7 +67,7 @@ impl Exporter {
     }
 }
 
-/// What goes on in the background.
+/// The background task.
 struct Sender {
     fetch: HttpFetch,
     settings: OtelSettings,
@@ -136,7 +136,7 @@ impl Sender {
         let _ = self.send(&url, text).await;
     }
 
-    /// Sends a body, again if that may help. Says so when it fails first and when it works again.
+    /// Sends a body, and retries if that may help. Logs the first failure and the recovery.
     async fn send(&mut self, url: &str, text: String) -> Option<Answer> {
         let mut pause = PAUSE;
         for is_last in [false, false, true] {
@@ -187,7 +187,7 @@ impl Sender {
     }
 }
 
-/// The collector's address comes from the operator, so it may be anywhere.
+/// The collector's address comes from the operator, so it may be private.
 fn fetch(settings: &OtelSettings) -> HttpFetch {
     let fetch = HttpFetch::new(Guard::new(Reach::Anywhere));
     settings.certificates.iter().fold(fetch, |fetch, pem| fetch.root_certificate(pem.clone()))
@@ -195,12 +195,12 @@ fn fetch(settings: &OtelSettings) -> HttpFetch {
 
 fn headers(settings: &OtelSettings) -> Vec<(&'static str, String)> {
     let headers = settings.headers.iter();
-    // Requests have names that live for ever. These do: a gateway is opened once.
+    // Header names must be static. Leaking them is fine: a gateway is opened once.
     let kept = |name: &String| &*Box::leak(name.to_ascii_lowercase().into_boxed_str());
     headers.map(|(name, value)| (kept(name), value.clone())).collect()
 }
 
-/// How many of the spans the collector did not want.
+/// How many spans the collector rejected.
 fn rejected(answer: &Answer) -> u64 {
     let said: Json = serde_json::from_slice(&answer.body).unwrap_or_default();
     match &said["partialSuccess"]["rejectedSpans"] {
@@ -215,13 +215,13 @@ fn every(period: Duration) -> tokio::time::Interval {
     interval
 }
 
-/// Spans that wait; more are dropped.
+/// The bound of the queue; further spans are dropped.
 const QUEUE: usize = 2048;
 /// Spans in one request.
 const BATCH: usize = 512;
 const SPANS: Duration = Duration::from_secs(5);
 const NUMBERS: Duration = Duration::from_secs(60);
-/// How long sending the rest may take.
+/// How long exporting the rest may take.
 const CLOSE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);

@@ -1,27 +1,27 @@
-//! Variables of the environment that OpenTelemetry gave names → where spans and numbers go.
+//! Reads OpenTelemetry's environment variables into exporter settings.
 
 use std::fmt;
 
 use super::Sampler;
 
-/// Where spans and numbers go, and what is said of their sender.
+/// Where spans and metrics are sent, and the resource that sends them.
 #[derive(Clone, PartialEq)]
 pub struct OtelSettings {
-    /// The URL that takes spans; `None` if nobody wants them.
+    /// The URL for spans; `None` to export none.
     pub traces: Option<String>,
-    /// The URL that takes numbers; `None` if nobody wants them.
+    /// The URL for metrics; `None` to export none.
     pub metrics: Option<String>,
     /// Sent with every request.
     pub headers: Vec<(String, String)>,
-    /// What the sender is: `service.name` and others.
+    /// The resource attributes: `service.name` and others.
     pub resource: Vec<(String, String)>,
-    /// Certificates in PEM that are trusted besides those of browsers.
+    /// Trusted certificates in PEM, beside the public roots.
     pub certificates: Vec<Vec<u8>>,
     pub(crate) sampler: Sampler,
 }
 
 impl OtelSettings {
-    /// Sends to the collector at `endpoint`, such as `http://127.0.0.1:4318`, all that is recorded.
+    /// Exports everything to the collector at `endpoint`, such as `http://127.0.0.1:4318`.
     pub fn new(endpoint: &str) -> Self {
         let at = |path| Some(format!("{}/{path}", endpoint.trim_end_matches('/')));
         Self {
@@ -34,8 +34,8 @@ impl OtelSettings {
         }
     }
 
-    /// What the environment says, and what in it is not heeded, in sentences. Without an endpoint
-    /// nothing is sent.
+    /// Reads the environment. Also returns a sentence for each value that is ignored. Without an endpoint
+    /// nothing is exported.
     pub fn from_env(var: impl Fn(&str) -> Option<String>) -> (Option<Self>, Vec<String>) {
         let var = |name: &str| {
             let value = var(name).map(|it| it.trim().to_owned());
@@ -53,7 +53,7 @@ impl OtelSettings {
         for (signal, place) in
             [("TRACES", &mut settings.traces), ("METRICS", &mut settings.metrics)]
         {
-            // Of one signal alone, the whole URL is said.
+            // A variable for one signal holds the whole URL.
             if let Some(own) = var(&format!("OTEL_EXPORTER_OTLP_{signal}_ENDPOINT")) {
                 *place = Some(own);
             }
@@ -163,7 +163,7 @@ fn sampling(sampler: Option<&str>, argument: Option<&str>, warnings: &mut Vec<St
     Sampler { heeds_parent, ratio }
 }
 
-/// `a=1,b=2`, with values in percent-encoding.
+/// `a=1,b=2`, with percent-encoded values.
 fn pairs(text: &str, of: &str, warnings: &mut Vec<String>) -> Vec<(String, String)> {
     let mut all = Vec::new();
     for part in text.split(',').map(str::trim).filter(|it| !it.is_empty()) {
@@ -171,14 +171,14 @@ fn pairs(text: &str, of: &str, warnings: &mut Vec<String>) -> Vec<(String, Strin
             Some((name, value)) if !name.trim().is_empty() => {
                 all.push((name.trim().to_owned(), decoded(value.trim())));
             }
-            // It may be a secret, so it is not repeated.
+            // Not repeated: it may be a secret.
             _ => warnings.push(format!("A part of `{of}` is not of the form `name=value`.")),
         }
     }
     all
 }
 
-/// What stands for bytes with `%` before it; anything else as it is.
+/// Decodes percent-encoding; anything else stays as it is.
 fn decoded(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

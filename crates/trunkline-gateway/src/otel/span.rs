@@ -1,4 +1,4 @@
-//! What happens to a call → a span. It ends when it is told how, or when nobody waits any more.
+//! Spans of calls. A span ends with its outcome, or as cancelled when it is dropped.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -14,12 +14,12 @@ use super::{Context, Otel};
 use crate::merge::{Item, Target};
 use crate::outcome::{Outcome, of_result};
 
-/// A span that is over.
+/// A finished span.
 #[derive(Clone, Debug)]
 pub(super) struct Span {
     pub(super) context: Context,
     pub(super) parent: Option<u64>,
-    /// Whether the parent is somebody else's.
+    /// Whether the parent is remote.
     pub(super) is_remote: bool,
     pub(super) kind: Kind,
     pub(super) name: String,
@@ -30,7 +30,7 @@ pub(super) struct Span {
     pub(super) is_failed: bool,
 }
 
-/// On which side of a call a span is; the numbers are those of OTLP.
+/// The side of a call that a span is on; the numbers are those of OTLP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Server = 2,
@@ -40,15 +40,15 @@ pub(super) enum Kind {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Value {
     Text(Cow<'static, str>),
-    GatewayState(Arc<str>),
+    Shared(Arc<str>),
     Int(i64),
 }
 
-/// A span that is not over. Dropped, it ends as cancelled.
+/// An open span. Dropping it ends it as cancelled.
 pub(crate) struct Open {
     context: Context,
     otel: Arc<Otel>,
-    /// Nothing if the trace is not recorded.
+    /// `None` if the trace is not recorded.
     noted: Option<Box<Noted>>,
 }
 
@@ -57,14 +57,14 @@ struct Noted {
     kind: Kind,
     about: About,
     revision: Revision,
-    /// `None` at our door: a call does not say how it came.
+    /// `None` for an incoming request: a call does not know its transport.
     is_http: Option<bool>,
     instance: Option<u64>,
     start: SystemTime,
     began: Instant,
 }
 
-/// What a call is about: the same at our door and at an instance.
+/// The target of a call: the same for the incoming request and its children.
 #[derive(Clone)]
 struct About {
     method: Method,
@@ -98,7 +98,7 @@ impl Open {
         &self.context
     }
 
-    /// The call is about this. A name that no server gave is not kept.
+    /// Sets the target. A name that no server gave is not recorded.
     pub(crate) fn is(&mut self, target: &Target) {
         if let Some(noted) = &mut self.noted {
             noted.about.server = Some(Arc::clone(&target.server));
@@ -110,7 +110,7 @@ impl Open {
         }
     }
 
-    /// The call is made at an instance.
+    /// The span of a try at an instance.
     pub(crate) fn child(&self, instance: u64, revision: Revision, is_http: bool) -> Box<Self> {
         let noted = self.noted.as_ref().map(|noted| {
             Box::new(Noted {
@@ -128,7 +128,7 @@ impl Open {
         Box::new(Self { context, otel: Arc::clone(&self.otel), noted })
     }
 
-    /// The caller was told this; `reason` is the word for a failure of our own.
+    /// Ends with what the caller was told; `reason` is the word for a failure of the gateway.
     pub(crate) fn told(mut self, outcome: Outcome, told: &Told, reason: Option<&'static str>) {
         let (error, code) = match told {
             Ok(_) if outcome == Outcome::ToolError => (Some("tool_error".into()), None),
@@ -141,7 +141,7 @@ impl Open {
         self.end(error, code, Some(outcome));
     }
 
-    /// The instance answered, or will not.
+    /// Ends with the instance's answer or error.
     pub(crate) fn over(mut self, said: &Result<Json, CallError>) {
         let (error, code) = match said {
             Ok(said) if self.is_tool_error(said) => (Some("tool_error".into()), None),
@@ -188,7 +188,7 @@ impl Noted {
     ) -> Span {
         let About { method, server, name } = self.about;
         let start = self.start.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;
-        // A clock that is set meanwhile makes no span longer.
+        // Monotonic: a clock that is set meanwhile does not change the duration.
         let end = start.saturating_add(self.began.elapsed().as_nanos() as u64);
         let named = match method {
             Method::ToolsCall => Some("gen_ai.tool.name"),
@@ -205,7 +205,7 @@ impl Noted {
         };
         let text = |text: &'static str| Some(Value::Text(text.into()));
         let transport = self.is_http.map(|it| if it { "tcp" } else { "pipe" });
-        let name = name.map_or_else(|| Value::Text(OTHER.into()), Value::GatewayState);
+        let name = name.map_or_else(|| Value::Text(OTHER.into()), Value::Shared);
         let all = [
             ("mcp.method.name", text(method.name())),
             ("mcp.protocol.version", text(self.revision.as_str())),
@@ -213,7 +213,7 @@ impl Noted {
             (named.unwrap_or_default(), named.map(|_| name)),
             ("network.transport", transport.and_then(text)),
             ("network.protocol.name", text("http").filter(|_| self.is_http == Some(true))),
-            ("trunkline.server", server.map(Value::GatewayState)),
+            ("trunkline.server", server.map(Value::Shared)),
             ("trunkline.instance", self.instance.map(|it| Value::Int(it as i64))),
             ("trunkline.outcome", outcome.and_then(|it| text(it.word()))),
             ("error.type", error.map(Value::Text)),
@@ -233,7 +233,7 @@ impl Noted {
     }
 }
 
-/// As a client of the SDK has it.
+/// The error word, as in the SDK's client.
 fn word(error: &CallError) -> Cow<'static, str> {
     match error {
         CallError::Peer(error) => error.code.to_string().into(),

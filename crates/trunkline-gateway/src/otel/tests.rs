@@ -1,4 +1,4 @@
-//! Expected texts, written by hand; and calls that leave spans at a collector.
+//! Expected OTLP texts written by hand, and calls that leave spans at a collector.
 
 mod calls;
 
@@ -32,7 +32,7 @@ fn a_span_is_written_as_otlp_has_it() {
         end: 1_544_712_661_000_000_000,
         attributes: vec![
             ("mcp.method.name", Value::Text("tools/call".into())),
-            ("trunkline.server", Value::GatewayState("travel".into())),
+            ("trunkline.server", Value::Shared("travel".into())),
             ("trunkline.instance", Value::Int(7)),
         ],
         is_failed: true,
@@ -151,7 +151,7 @@ fn a_server_is_told_of_our_span_and_keeps_what_is_not_ours() {
     let ours = "00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000005-01";
     let told: Json = context.within(Some(Raw::of(&meta))).to().unwrap();
     assert_eq!(told, json!({ "traceparent": ours, "tracestate": "rojo=1", "baggage": "a=1" }));
-    // A state that belongs to no trace is not passed on.
+    // A state without a trace is not passed on.
     context.state = None;
     let told: Json = context.within(Some(Raw::of(&meta))).to().unwrap();
     assert_eq!(told, json!({ "traceparent": ours, "baggage": "a=1" }));

@@ -1,10 +1,8 @@
-//! A call that needs approval → the question to the user; an answer → whether this very call may be
-//! made, once.
+//! Consent: builds the question to the user, and decides whether an answer approves this very call, once.
 //!
-//! An approval is a [`Ticket`](Approvals::ask): it opens for the same principal, server, tool and
-//! arguments alone, within its time, and once. Where the answer comes back to the call that asked,
-//! [`is_approved`] is enough; where the client makes the call again with the answer, the ticket
-//! travels with it.
+//! An approval is a [`Ticket`](Approvals::ask): it is valid for the same principal, server, tool and arguments
+//! alone, until its deadline, and once. If the answer returns to the call that asked, [`is_approved`] is
+//! enough; if the client retries the call with the answer, the ticket travels with it.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -17,9 +15,8 @@ use trunkline_wire::model::{ElicitAction, ElicitParams, ElicitResult};
 
 use super::{What, canonical, is_turning, plain};
 
-/// Asks whether this call may be made. The arguments are shown as JSON. Of what is too long the
-/// beginning and the end are shown, with the digest of the whole, and the question says so first:
-/// nobody approves of what they do not know that they cannot see.
+/// The question whether this call may be made. It shows the arguments as JSON. Long ones are shown with their
+/// beginning, end and digest, and the question says so first: users must know that they do not see everything.
 pub fn question(server: &str, what: What<'_>, arguments: Option<&Json>) -> ElicitParams {
     let verb = match what {
         What::Tool(_) => "call the tool",
@@ -44,7 +41,7 @@ pub fn question(server: &str, what: What<'_>, arguments: Option<&Json>) -> Elici
     ElicitParams::form(message, Json::of(&schema()))
 }
 
-/// Whether the user said yes. Anything but an accepted form with `approve: true` is a no.
+/// Whether the user approved. Anything but an accepted form with `approve: true` is a refusal.
 pub fn is_approved(answer: &ElicitResult) -> bool {
     #[derive(serde::Deserialize)]
     struct Form {
@@ -59,7 +56,7 @@ pub fn is_approved(answer: &ElicitResult) -> bool {
 pub struct Binding(Json);
 
 impl Binding {
-    /// Binds to a principal, a server, what is called and the digest of the arguments.
+    /// Binds to a principal, a server, a target and the digest of the arguments.
     pub fn new(
         principal: Option<&str>,
         server: &str,
@@ -67,12 +64,12 @@ impl Binding {
         arguments: Option<&Json>,
     ) -> Self {
         let digest = arguments.map(canonical::digest);
-        // As JSON, so that no name can pretend to be two.
+        // As JSON, so that the fields cannot run into each other.
         Self(Json::of(&(principal, server, what.kind(), what.name(), digest)))
     }
 }
 
-/// Questions that were asked and not yet redeemed.
+/// Tickets that were issued and not redeemed.
 pub struct Approvals {
     sealer: Sealer,
     open: BTreeSet<u64>,
@@ -81,13 +78,13 @@ pub struct Approvals {
 }
 
 impl Approvals {
-    /// Nothing is asked yet. Answers must come within `patience`.
+    /// No open tickets. Answers must arrive within `patience`.
     pub fn new(patience: Duration) -> Self {
         Self { sealer: Sealer::random(), open: BTreeSet::new(), next: 0, patience }
     }
 
-    /// Hands out a ticket for a question about this call. Whoever carries it can neither read nor
-    /// change it. If too many are out, the oldest is worth nothing any more: that user is asked anew.
+    /// Issues a ticket for a question about this call. Its carrier can neither read nor change it. Beyond the
+    /// bound, the oldest ticket expires: that user is asked again.
     pub fn ask(&mut self, binding: &Binding, now: SystemTime) -> String {
         let number = self.next;
         self.next += 1;
@@ -99,7 +96,7 @@ impl Approvals {
         self.sealer.seal(&number.to_be_bytes(), context, now + self.patience)
     }
 
-    /// Whether the ticket is for this call, in time, and was not redeemed before. It is then.
+    /// Redeems a ticket: whether it is for this call, in time, and was not redeemed before.
     pub fn redeem(&mut self, ticket: &str, binding: &Binding, now: SystemTime) -> bool {
         self.number(ticket, binding, now).is_some_and(|it| self.open.remove(&it))
     }
@@ -116,7 +113,7 @@ impl std::fmt::Debug for Approvals {
     }
 }
 
-/// A line for each argument, and how many bytes are not shown.
+/// A line for each argument, and how many bytes are hidden.
 fn shown(arguments: &Json) -> (String, usize) {
     let Ok(object) = Object::parse(arguments.get()) else { return excerpt(arguments.get(), VALUE) };
     let (mut out, mut hidden) = (String::new(), 0);
@@ -142,8 +139,8 @@ fn shown(arguments: &Json) -> (String, usize) {
     (out, hidden)
 }
 
-/// A text if it is short; else its beginning, its end, its length and its digest. Marks that turn or
-/// hide text are spelt out: they are part of what is sent.
+/// A short text as it is; otherwise its beginning, end, length and digest. Invisible marks are spelled out:
+/// they are part of what is sent.
 fn excerpt(text: &str, limit: usize) -> (String, usize) {
     if text.len() <= limit {
         return (spelt(text), 0);
@@ -161,7 +158,7 @@ fn excerpt(text: &str, limit: usize) -> (String, usize) {
     (shown, hidden)
 }
 
-/// With every mark that cannot be seen as `<U+…>`.
+/// Spells every invisible mark as `<U+…>`.
 fn spelt(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
@@ -189,13 +186,13 @@ fn schema() -> serde_json::Value {
     })
 }
 
-/// How much of a name is shown, in bytes.
+/// The bytes of a name that are shown.
 const NAME: usize = 128;
-/// How much of one argument is shown.
+/// The bytes of one argument that are shown.
 const VALUE: usize = 2_000;
-/// After so much no further argument is shown.
+/// The bytes after which no further argument is shown.
 const WHOLE: usize = 8_000;
-/// Tickets that are out at a time.
+/// The bound on open tickets.
 const MOST: usize = 10_000;
 
 #[cfg(test)]

@@ -1,16 +1,16 @@
-//! Calls → lines of JSON in a file, one for each, in the order in which they ended. What happens to the
-//! gateway itself has lines too, with an `event`: `started`, `stopped`, `reloaded`, `reload_refused`,
-//! `refused` (at the door, so many of a kind at a time), `subscribed`, `held_back` and `approved`.
+//! The audit: one JSON line for each call, in the order in which calls end. Events of the gateway itself have
+//! lines too, with an `event`: `started`, `stopped`, `reloaded`, `reload_refused`, `refused` (at the door,
+//! aggregated), `subscribed`, `held_back` and `approved`.
 //!
-//! Each line holds the one before it in place: see [`chain`].
+//! The lines form a hash chain: see [`chain`].
 //!
-//! One task writes; calls hand it what is to be written through a queue that is bounded in bytes, and
-//! never wait. What finds the queue or the disk full is lost: counted, logged, and as soon as there is
-//! room again told in the file itself by a line `{"time":…,"lost":N}`. Whoever must not lose any says
-//! `onFailure: refuse`: then no call is let through until the file can be written again.
+//! One task writes; calls send it lines through a queue that is bounded in bytes, and never wait. A line that
+//! finds the queue or the disk full is lost: counted, logged, and reported in the file by a line
+//! `{"time":…,"lost":N}` once there is room again. With `onFailure: refuse` no line is lost: calls are refused
+//! until the file can be written again.
 //!
-//! Arguments are never written, only their digest. The file is made with mode 0600; if it is renamed
-//! or removed (logrotate), the next lines go to a new one of the old name.
+//! Arguments are never written, only their digest. The file has mode 0600; if it is renamed or removed
+//! (logrotate), the next lines go to a new file of the same name.
 
 mod book;
 pub mod chain;
@@ -36,7 +36,7 @@ use chain::Head;
 
 pub use book::{head_path, read_head};
 
-/// Where calls are noted. Dropping it writes what is queued, if the runtime goes on.
+/// The audit file. Dropping it writes what is queued, if the runtime continues.
 #[derive(Debug)]
 pub struct Audit {
     path: PathBuf,
@@ -44,18 +44,18 @@ pub struct Audit {
     state: Arc<State>,
 }
 
-/// What those who note and the one who writes share.
+/// What the writing task shares with its callers.
 #[derive(Debug, Default)]
 struct State {
-    /// Whether calls are refused that could not be noted.
+    /// Whether calls are refused that could not be recorded.
     refuses: bool,
     lost: AtomicU64,
-    /// The bytes that wait to be written, about.
+    /// The approximate bytes in the queue.
     queued: AtomicUsize,
     is_failing: AtomicBool,
-    /// Why, and how far the chain has come.
+    /// Why writing fails, and the head of the chain.
     told: Mutex<(Option<String>, Head)>,
-    /// Who was refused at the door since that was noted last, by status.
+    /// Requests refused at the door since the last line about them, by status.
     refused: [AtomicU64; 2],
 }
 
@@ -65,40 +65,40 @@ pub struct Entry {
     /// When it ended.
     #[serde(serialize_with = "spell_time")]
     pub time: SystemTime,
-    /// What the gateway calls it. No two calls have the same, whatever their callers say.
+    /// The gateway's id of the call. It is unique, whatever callers send.
     pub id: String,
-    /// By what logs and errors name it: the trace that its caller is in, if there is one.
+    /// The id in logs and errors: the caller's trace id, if there is one.
     #[serde(rename = "traceId")]
     pub trace: String,
-    /// Who made it.
+    /// The principal.
     #[serde(serialize_with = "text", skip_serializing_if = "Option::is_none")]
     pub principal: Option<String>,
-    /// With which program.
+    /// The client program.
     #[serde(serialize_with = "text", skip_serializing_if = "Option::is_none")]
     pub client: Option<String>,
-    /// Of which server; `None` if there was none by that name.
+    /// The server; `None` if none has that name.
     #[serde(serialize_with = "text", skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
-    /// How it was called.
+    /// The method.
     pub method: &'static str,
-    /// In which instance, if it came so far.
+    /// The instance, if the call got that far.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instance: Option<u64>,
-    /// What was called.
+    /// The target.
     #[serde(flatten)]
     pub what: Called,
     /// The digest of the arguments, see [`canonical::digest`](super::canonical::digest).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arguments: Option<String>,
-    /// What was decided.
+    /// The decision of policy.
     pub decision: Decision,
-    /// What came of it: `ok`, `tool_error`, `error:CODE`, or the reason of a failure.
+    /// The outcome: `ok`, `tool_error`, `error:CODE`, or the reason of a failure.
     pub outcome: Cow<'static, str>,
-    /// How long it took.
+    /// The duration.
     pub ms: u64,
 }
 
-/// What was called, by the name that its server knows.
+/// The target, by its server's own name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs)]
@@ -111,7 +111,7 @@ pub enum Called {
     Prompt(String),
 }
 
-/// What policy had to say about a call.
+/// The decision of policy about a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Decision {
@@ -123,9 +123,9 @@ pub enum Decision {
     Asked,
     /// The user was asked, and approved.
     Approved,
-    /// The user was asked, and did not; or could not be asked.
+    /// The user was asked and declined, or could not be asked.
     Declined,
-    /// It was one too many.
+    /// It exceeded a rate limit.
     RateLimited,
     /// The definition of the tool has changed.
     HeldBack,
@@ -134,12 +134,12 @@ pub enum Decision {
 }
 
 impl Audit {
-    /// Opens a file in the usual way, to write behind what is in it.
+    /// Opens a file with the default settings, to append to it.
     pub fn open(path: impl Into<PathBuf>) -> io::Result<Self> {
         Self::with(&AuditPlan::new(path))
     }
 
-    /// Opens the file, to write behind what is in it, and starts the task that writes.
+    /// Opens the file, to append to it, and starts the writing task.
     pub fn with(plan: &AuditPlan) -> io::Result<Self> {
         let (queue, entries) = mpsc::unbounded_channel();
         let state = Arc::new(State { refuses: plan.refuses, ..State::default() });
@@ -148,31 +148,31 @@ impl Audit {
         Ok(Self { path: plan.path.clone(), queue, state })
     }
 
-    /// Notes a call. Never waits.
+    /// Records a call. Never waits.
     pub fn note(&self, entry: Entry) {
         self.queue(Line::Call(Box::new(entry)));
     }
 
-    /// Notes that something is held back: what was pinned, and what was seen. Never waits.
+    /// Records that a definition is held back: its pin, and what was seen. Never waits.
     pub fn note_held(&self, server: &str, held: &Held) {
         let held = Held { name: plain(&held.name, LONGEST), ..held.clone() };
         let server = Some(server.to_owned());
         self.queue(Line::Held { time: SystemTime::now(), event: "held_back", server, held });
     }
 
-    /// Notes that tools that were held back were approved. Never waits.
+    /// Records that held-back definitions were approved. Never waits.
     pub fn note_approved(&self, server: &str, tools: &[String]) {
         let tools = tools.iter().map(|it| plain(it, LONGEST)).collect();
         let server = Some(server.to_owned());
         self.queue(Line::Approved { time: SystemTime::now(), event: "approved", server, tools });
     }
 
-    /// Notes that something happened to the gateway. Never waits.
+    /// Records an event of the gateway. Never waits.
     pub fn note_event(&self, event: &'static str, about: serde_json::Value) {
         self.queue(Line::Event { time: SystemTime::now(), event, about });
     }
 
-    /// Notes that somebody wants to hear of a resource, or no longer does. Never waits.
+    /// Records that a subscription began or ended. Never waits.
     pub fn note_subscription(&self, is_on: bool, who: Option<&str>, server: &str, uri: &str) {
         let event = if is_on { "subscribed" } else { "unsubscribed" };
         let who = who.map(|it| plain(it, LONGEST));
@@ -183,8 +183,7 @@ impl Audit {
         );
     }
 
-    /// Counts somebody who was not let in. However many come, they are told of in one line for each
-    /// status and [`FLOOD`].
+    /// Counts a refused request. They are aggregated into one line per status and [`FLOOD`].
     pub fn refused(&self, status: u16) {
         let Some(at) = REFUSALS.iter().position(|it| *it == status) else { return };
         if self.state.refused[at].fetch_add(1, Ordering::Relaxed) == 0 {
@@ -192,22 +191,22 @@ impl Audit {
         }
     }
 
-    /// Where it is written to.
+    /// The path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// How many calls were not noted since the start.
+    /// How many calls were lost since the start.
     pub fn lost(&self) -> u64 {
         self.state.lost.load(Ordering::Relaxed)
     }
 
-    /// Whether the file cannot be written just now.
+    /// Whether the file cannot be written now.
     pub fn is_failing(&self) -> bool {
         self.state.is_failing()
     }
 
-    /// How it is, for whoever operates the gateway.
+    /// The status for operators.
     pub fn status(&self) -> serde_json::Value {
         let told = self.state.told.lock().unwrap_or_else(PoisonError::into_inner);
         serde_json::json!({
@@ -219,7 +218,7 @@ impl Audit {
         })
     }
 
-    /// Whether a call may go on that has to be noted.
+    /// Whether a call that has to be recorded may be made.
     pub(crate) fn admit(&self) -> Result<(), Failure> {
         let is_full = self.state.queued.load(Ordering::Relaxed) > QUEUE / 2;
         if !self.state.refuses || !(self.is_failing() || is_full) {
@@ -231,14 +230,14 @@ impl Audit {
         Err(failure.advice("Have an operator look at the gateway's `audit` file and its disk."))
     }
 
-    /// Writes what is queued and has the disk keep it. It can be noted further.
+    /// Writes what is queued and syncs it. The audit stays open.
     pub async fn flush(&self) {
         let (tell, told) = oneshot::channel();
         self.queue(Line::Flush(tell));
         let _ = timeout(PATIENCE, told).await;
     }
 
-    /// Notes that the gateway stops, and waits until that is written.
+    /// Records that the gateway stops, and waits until that is written.
     pub async fn close(&self) {
         self.note_event("stopped", serde_json::json!({}));
         self.flush().await;
@@ -247,7 +246,7 @@ impl Audit {
     fn queue(&self, line: Line) {
         let size = line.size();
         let queued = self.state.queued.fetch_add(size, Ordering::Relaxed);
-        // Lines without a size are no lines, but for the one who writes.
+        // Commands to the writing task have size 0 and always fit.
         if queued + size > QUEUE && size > 0 || self.queue.send(line).is_err() {
             self.state.queued.fetch_sub(size, Ordering::Relaxed);
             self.state.lost.fetch_add(1, Ordering::Relaxed);
@@ -260,13 +259,13 @@ impl State {
         self.is_failing.load(Ordering::Acquire)
     }
 
-    /// Whether it had not failed before.
+    /// Marks it as failing. Returns whether it was not before.
     fn failed(&self, why: &str) -> bool {
         self.told.lock().unwrap_or_else(PoisonError::into_inner).0 = Some(why.to_owned());
         !self.is_failing.swap(true, Ordering::AcqRel)
     }
 
-    /// Whether it had failed before.
+    /// Marks it as working. Returns whether it was failing before.
     fn recovered(&self) -> bool {
         let had_failed = self.is_failing.swap(false, Ordering::AcqRel);
         if had_failed {
@@ -279,7 +278,7 @@ impl State {
         self.told.lock().unwrap_or_else(PoisonError::into_inner).1 = head.clone();
     }
 
-    /// Those who were refused, to be told of now.
+    /// The refused requests to report now.
     fn take_refused(&self) -> impl Iterator<Item = Line> {
         let taken = REFUSALS.iter().zip(&self.refused);
         taken.filter_map(|(status, count)| {
@@ -308,7 +307,7 @@ impl From<What<'_>> for Called {
     }
 }
 
-/// Writes what comes, syncs it at an interval, and tries again what did not work.
+/// The writing task: writes lines, syncs at an interval, and retries what failed.
 async fn write(
     mut entries: mpsc::UnboundedReceiver<Line>,
     book: Book,
@@ -320,7 +319,7 @@ async fn write(
     let (mut is_waiting, mut has_refusals) = (false, false);
     loop {
         let mut batch = Vec::new();
-        // What does not work is not tried all the time.
+        // Failed writes are retried after a pause.
         let due = synced + interval.max(AGAIN);
         let received = match is_waiting || has_refusals {
             true => timeout_at(due, entries.recv_many(&mut batch, BATCH)).await,
@@ -364,7 +363,7 @@ async fn write(
             synced = Instant::now();
         }
         for tell in flushed {
-            // Whoever gave up waiting need not be told.
+            // The waiter may be gone.
             let _ = tell.send(());
         }
         if is_over {
@@ -402,16 +401,16 @@ enum Line {
         #[serde(flatten)]
         about: serde_json::Value,
     },
-    /// Nothing to write: somebody waits until all before is.
+    /// A command: answer when everything before it is written.
     #[serde(skip)]
     Flush(oneshot::Sender<()>),
-    /// Nothing to write: there are refusals to look at.
+    /// A command: check for refused requests.
     #[serde(skip)]
     Look,
 }
 
 impl Line {
-    /// The memory that it takes, about.
+    /// The approximate size in memory.
     fn size(&self) -> usize {
         match self {
             Self::Call(entry) => {
@@ -429,8 +428,7 @@ fn spell_time<S: Serializer>(time: &SystemTime, serializer: S) -> Result<S::Ok, 
     serializer.serialize_str(&stamp::rfc3339(*time))
 }
 
-/// Names come from callers and servers: what would turn or end a line is left out, and so is what
-/// would make it endless.
+/// Names come from callers and servers: removes what could break the line, and shortens them.
 fn text<S: Serializer>(text: &Option<String>, serializer: S) -> Result<S::Ok, S::Error> {
     text.as_deref().map(|it| plain(it, LONGEST)).serialize(serializer)
 }
@@ -439,21 +437,21 @@ fn own_text<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error>
     serializer.serialize_str(&plain(text, LONGEST))
 }
 
-/// What waits to be written, in bytes; where calls can be refused, they are from half of it on.
+/// The bytes of the queue; if calls can be refused, they are from half of it on.
 const QUEUE: usize = 8 << 20;
-/// What a line takes beside its texts.
+/// The overhead of a line in bytes.
 const LINE: usize = 512;
-/// Lines that are written at a time.
+/// Lines written at a time.
 const BATCH: usize = 512;
-/// How much of a name is written, in bytes: with four of them a line stays below 8 KiB.
+/// The bytes of a name that are written: with four of them, a line stays below 8 KiB.
 const LONGEST: usize = 1_024;
-/// The statuses of those who are not let in.
+/// The statuses of refused requests.
 const REFUSALS: [u16; 2] = [401, 403];
-/// How soon what did not work is tried again.
+/// The pause before a failed write is retried.
 const AGAIN: Duration = Duration::from_millis(100);
-/// How often those who are not let in are told of at most.
+/// The interval of lines about refused requests.
 pub const FLOOD: Duration = Duration::from_secs(10);
-/// How long whoever closes an audit should wait for it.
+/// How long to wait for an audit to close.
 pub const PATIENCE: Duration = Duration::from_secs(5);
 
 #[cfg(test)]

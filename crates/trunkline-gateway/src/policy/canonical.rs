@@ -1,29 +1,28 @@
-//! JSON → one spelling of it, and the digest of that.
+//! Canonical JSON and its digest.
 //!
-//! Members are sorted by name, white space goes, and strings are written in one way. Numbers stay
-//! as they were spelled: `1` and `1.0` are told apart, and so are integers too large for a machine
-//! word, which a parser would make equal.
+//! Members are sorted by name, white space is removed, and strings have one spelling. Numbers keep their
+//! spelling: `1` and `1.0` differ, and so do integers beyond a machine word, which a parser would make equal.
 
 use trunkline_auth::digest::sha256;
 use trunkline_wire::json::Json;
 
-/// The digest of a value: `sha256:` and 64 hexadecimal digits. The order of members and white space
-/// do not matter.
+/// The digest of a value: `sha256:` and 64 hexadecimal digits. The order of members and white space do not
+/// matter.
 pub fn digest(json: &Json) -> String {
     sha256(canonical(json).as_bytes())
 }
 
-/// The one spelling of a value.
+/// The canonical form of a value.
 pub fn canonical(json: &Json) -> String {
     Reader::read(json).0
 }
 
-/// Whether some object in it has two members of one name, of which every parser may believe another.
+/// Whether an object in it has duplicate member names, which parsers resolve differently.
 pub fn is_ambiguous(json: &Json) -> bool {
     Reader::read(json).1
 }
 
-/// Walks over a text that is known to be one JSON value, nested no deeper than `Json` allows.
+/// Reads a text that is known to be one JSON value, nested no deeper than `Json` allows.
 struct Reader<'a> {
     text: &'a str,
     at: usize,
@@ -31,7 +30,7 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// The one spelling, and whether a name came twice.
+    /// The canonical form, and whether a name occurred twice.
     fn read(json: &'a Json) -> (String, bool) {
         let mut reader = Self { text: json.get(), at: 0, is_ambiguous: false };
         let mut out = String::with_capacity(json.get().len());
@@ -57,7 +56,7 @@ impl<'a> Reader<'a> {
             self.value(&mut value);
             members.push((name, value));
         }
-        // Stable: of members with one name the order counts, for it does to parsers.
+        // A stable sort: the order of duplicate members matters to parsers.
         members.sort_by(|a, b| a.0.cmp(&b.0));
         self.is_ambiguous |= members.windows(2).any(|pair| pair[0].0 == pair[1].0);
         out.push('{');
@@ -80,7 +79,7 @@ impl<'a> Reader<'a> {
         out.push(']');
     }
 
-    /// Steps over the opening bracket or a comma; or over the closing bracket, and says no.
+    /// Skips the opening bracket or a comma; or the closing bracket, and returns `false`.
     fn has_more(&mut self, end: u8) -> bool {
         if matches!(self.peek(), b'{' | b'[' | b',') {
             self.at += 1;
@@ -107,7 +106,7 @@ impl<'a> Reader<'a> {
         &self.text[start..self.at]
     }
 
-    /// A number or one of the three words.
+    /// A number, `true`, `false` or `null`.
     fn bare(&mut self) -> &'a str {
         let rest = &self.text[self.at..];
         let end = rest.find(|it: char| matches!(it, ',' | '}' | ']') || it.is_ascii_whitespace());
@@ -121,7 +120,7 @@ impl<'a> Reader<'a> {
         self.at += 1;
     }
 
-    /// What comes next that is not white space; zero at the end.
+    /// The next byte that is not white space; zero at the end.
     fn peek(&mut self) -> u8 {
         let bytes = self.text.as_bytes();
         while bytes.get(self.at).is_some_and(u8::is_ascii_whitespace) {
@@ -131,8 +130,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A string in the one way of writing it. What no parser turns into text (half a surrogate pair)
-/// stays as it is.
+/// The canonical spelling of a string. A lone surrogate, which is no text, stays as it is.
 fn spell(string: &str) -> String {
     match serde_json::from_str::<String>(string) {
         Ok(text) => Json::string(&text).get().to_owned(),

@@ -1,22 +1,21 @@
-//! A text → the first character in it that a reader does not see, and the text with such characters
-//! escaped.
+//! Finds characters that a reader does not see in a text, and escapes them.
 //!
-//! Hidden are control characters (but tab, line feed and carriage return), what turns the direction
-//! of text, and what Unicode calls *default ignorable*: zero-width characters, tags, variation
-//! selectors, fillers. A model reads them and a person does not, so they carry instructions past
-//! whoever approves.
+//! Hidden are control characters (except tab, line feed and carriage return), marks that change the direction
+//! of text, and what Unicode calls *default ignorable*: zero-width characters, tags, variation selectors,
+//! fillers. A model reads them and a person does not, so they can carry instructions past the person who
+//! approves.
 //!
-//! Four kinds have their place in honest text, and are let pass there, one at a time:
+//! Four kinds have a legitimate use, and pass there, one at a time:
 //!
-//! - ZWJ and ZWNJ behind a letter of a script that joins letters (Arabic to Sinhala, Khmer, Mongolian,
-//!   …), and ZWJ behind an emoji, a skin tone or a variation selector;
-//! - LRM and RLM beside a letter that is written from right to left;
-//! - a variation selector behind something that is no letter and no white space; behind a digit, `#`
-//!   or `*` only the two that choose between text and emoji;
-//! - an ideographic variation selector behind an ideograph.
+//! - ZWJ and ZWNJ after a letter of a script that joins letters (Arabic to Sinhala, Khmer, Mongolian, …), and
+//!   ZWJ after an emoji, a skin tone or a variation selector;
+//! - LRM and RLM beside a right-to-left letter;
+//! - a variation selector after anything but a letter or white space; after a digit, `#` or `*` only the two
+//!   that choose between text and emoji;
+//! - an ideographic variation selector after an ideograph.
 //!
-//! Everything else is rare enough to be looked at once. The flags of England, Scotland and Wales are
-//! written with tags, and tags are the best known way to hide text: those three need an approval.
+//! Everything else is rare enough to need an approval. The flags of England, Scotland and Wales are written
+//! with tags, the best known way to hide text: so those three need one too.
 
 /// The first hidden character.
 pub fn find(text: &str) -> Option<char> {
@@ -35,7 +34,7 @@ pub fn find(text: &str) -> Option<char> {
     None
 }
 
-/// Whether a character is one that a reader does not see, wherever it stands.
+/// Whether a character is invisible, regardless of its context.
 pub fn is_hidden(it: char) -> bool {
     match it {
         '\t' | '\n' | '\r' => false,
@@ -62,7 +61,7 @@ pub fn is_hidden(it: char) -> bool {
     }
 }
 
-/// A text in which every hidden character is written as `\u{…}`, and so are line ends.
+/// Escapes every hidden character as `\u{…}`, and line ends too.
 pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for it in text.chars() {
@@ -75,7 +74,7 @@ pub fn escape(text: &str) -> String {
     out
 }
 
-/// JSON of the same meaning in which every hidden character is written as `\uXXXX`.
+/// Equivalent JSON with every hidden character as `\uXXXX`.
 pub fn escape_json(text: String) -> String {
     if !text.chars().any(|it| !it.is_ascii() && is_hidden(it)) {
         return text;
@@ -83,7 +82,7 @@ pub fn escape_json(text: String) -> String {
     let mut out = String::with_capacity(text.len() + 64);
     for it in text.chars() {
         match !it.is_ascii() && is_hidden(it) {
-            // Valid JSON has none outside its texts.
+            // Valid JSON has none outside its strings.
             true => {
                 for unit in it.encode_utf16(&mut [0; 2]) {
                     out.push_str(&format!("\\u{unit:04x}"));
@@ -124,7 +123,7 @@ fn has_its_place(it: char, before: Option<char>, after: Option<char>) -> bool {
     }
 }
 
-/// Letters and signs of scripts in which joiners change what is drawn.
+/// Letters and signs of scripts in which joiners change the rendering.
 fn joins(it: char) -> bool {
     !is_hidden(it)
         && matches!(it,
@@ -134,7 +133,7 @@ fn joins(it: char) -> bool {
             | '\u{fe70}'..='\u{fefc}' | '\u{11000}'..='\u{11fff}')
 }
 
-/// Emoji, and what stands behind one in a sequence.
+/// Emoji, and what follows one in a sequence.
 fn is_pictorial(it: char) -> bool {
     matches!(it,
         '\u{203c}' | '\u{2049}' | '\u{2122}' | '\u{2139}' | '\u{2190}'..='\u{21ff}'

@@ -1,23 +1,21 @@
-//! What servers offer → what of it is held back because it is not what was approved.
+//! Pins: decides which of a server's definitions are held back because they differ from what was approved.
 //!
-//! Pinned are tools, prompts, resources, resource templates and the server's instructions, each by
-//! the digest of what a model or a person goes by. What differs from its pin is held back: neither
-//! listed nor callable, until somebody approves that very digest or it is again what was pinned.
+//! Tools, prompts, resources, resource templates and the server's instructions are pinned, each by the digest
+//! of what a model or a person reads. What differs from its pin is held back: neither listed nor callable,
+//! until an operator approves that very digest or it matches the pin again.
 //!
-//! - [`Pinning::FirstUse`] trusts what it sees for the first time, also what a known server gets later:
-//!   it cannot pass for something that was approved, and servers show more after a login or to clients
-//!   that can do more.
-//! - [`Pinning::Strict`] trusts on first sight only a server that is itself new. What it gets later is
-//!   held back.
-//! - A definition with characters that a reader does not see ([`hidden`](super::hidden)) is held back
-//!   at first sight too.
+//! - [`Pinning::FirstUse`] trusts every definition on first use, also later additions of a known server: they
+//!   cannot pass for something that was approved, and servers show more after a login or to more capable
+//!   clients.
+//! - [`Pinning::Strict`] trusts on first use only a server that is itself new. Later additions are held back.
+//! - A definition with invisible characters ([`hidden`](super::hidden)) is held back on first use too.
 //!
-//! Pins belong to a server's name: by it a server stays pinned when it is run in another way.
+//! Pins belong to a server's name: it stays pinned when the server is run in another way.
 //!
-//! Everything here is bounded. A server has a share of bytes; where that is used up, what is new is
-//! held back and nothing is forgotten for it, else a server could make up tools until its pins are
-//! gone. What was not seen for 90 days, while its server was, is forgotten; so is a server that is in
-//! no catalog for that long.
+//! Everything here is bounded. A server has a share of bytes. Once it is used up, new definitions are held back
+//! and no pin is evicted for them: otherwise a server could invent tools until its pins are gone. A pin that
+//! was not seen for 90 days, while its server was, is forgotten; so is a server that was in no catalog for that
+//! long.
 
 mod file;
 mod offered;
@@ -35,37 +33,37 @@ use crate::failure::{Failure, Reason, Stage};
 pub use file::{PinFault, PinFile, Unapproved};
 pub use offered::{Offered, Part};
 
-/// Something that is held back.
+/// A definition that is held back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Held {
-    /// What it is.
+    /// Its kind.
     pub kind: Part,
     /// Its own name, URI or template.
     pub name: String,
-    /// Why.
+    /// The reason.
     pub why: Why,
-    /// The digest that was pinned, if one was.
+    /// The pinned digest, if there is a pin.
     pub pinned: Option<String>,
-    /// The digest of what the server says now. That is what an approval names.
+    /// The digest of the server's current definition, which an approval names.
     pub seen: String,
-    /// What the server says now, unless it is too long to be kept.
+    /// The server's current definition, unless it is too long to keep.
     #[serde(skip)]
     pub definition: Option<Arc<str>>,
 }
 
-/// Why something is held back.
+/// Why a definition is held back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Why {
     /// It differs from its pin.
     Changed,
-    /// It is new, and `pin: strict` does not trust that.
+    /// It is new, and `pin: strict` does not trust it.
     New,
-    /// It has characters that a reader does not see.
+    /// It has invisible characters.
     Hidden,
     /// The server has no room left for pins.
     Full,
-    /// What was pinned is not known any more: the file was damaged.
+    /// Its pin is lost: the file was damaged.
     Lost,
 }
 
@@ -83,7 +81,7 @@ impl Why {
 }
 
 impl Held {
-    /// What a caller is told who wants it.
+    /// The failure for a caller that wants it.
     pub fn failure(&self, server: &str) -> Failure {
         let name = escaped(&self.name, LONGEST_NAME);
         let what = match self.kind {
@@ -101,12 +99,12 @@ impl Held {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Approval {
-    /// What it is.
+    /// The kind of definition.
     pub kind: Part,
     /// Its own name, URI or template; empty for instructions.
     #[serde(default)]
     pub name: String,
-    /// The digest of what was looked at.
+    /// The digest that the operator saw.
     pub digest: String,
 }
 
@@ -117,11 +115,11 @@ impl Approval {
     }
 }
 
-/// What was seen of each server.
+/// The pins of all servers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Pins {
     servers: BTreeMap<String, ServerPins>,
-    /// Whether there were others, in a file that was damaged: no server is new then.
+    /// Whether pins were lost with a damaged file: then no server counts as new.
     #[serde(default, skip_serializing_if = "is_false")]
     lost: bool,
 }
@@ -130,7 +128,7 @@ pub struct Pins {
 struct ServerPins {
     /// The day it was last seen.
     seen: u32,
-    /// Whether its pins were lost, and not all that it offers was approved since.
+    /// Whether its pins were lost, and not all of its definitions were approved since.
     #[serde(default, skip_serializing_if = "is_false")]
     lost: bool,
     /// By part and name.
@@ -140,38 +138,38 @@ struct ServerPins {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Pin {
     digest: String,
-    /// Others that were approved beside it, of instances that say it differently.
+    /// Further approved digests, of instances whose definition differs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     also: Vec<String>,
     /// The day it was last seen.
     seen: u32,
-    /// Whether a person said so.
+    /// Whether an operator approved it.
     #[serde(default, skip_serializing_if = "is_false")]
     approved: bool,
-    /// What the digest is of, if it is short enough to be kept for the difference.
+    /// The pinned definition, if it is short enough to keep for a diff.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     definition: Option<Box<str>>,
 }
 
-/// What one look at all that a server offers found.
+/// The result of comparing a server's definitions with its pins.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Compared {
     /// What to hold back.
     pub held: Vec<Held>,
-    /// Whether there is something to note: a new server, new pins, or pins that were not seen lately.
+    /// Whether there is something to store: a new server, new pins, or pins not seen lately.
     pub is_news: bool,
     fresh: BTreeMap<String, Pin>,
     seen: Vec<String>,
 }
 
 impl Pins {
-    /// Those of whom nothing is known but that they were.
+    /// Pins of which nothing is known but that they existed.
     pub fn lost() -> Self {
         Self { servers: BTreeMap::new(), lost: true }
     }
 
-    /// Compares all that a server offers with what is pinned. Changes nothing. A name that stands for
-    /// several definitions is held back unless all of them are the pinned one.
+    /// Compares a server's definitions with its pins. Changes nothing. A name with several definitions is held
+    /// back unless all of them match the pin.
     pub fn compare(
         &self,
         server: &str,
@@ -186,7 +184,7 @@ impl Pins {
             Some(_) if pinning == Pinning::Strict => Some(Why::New),
             _ => None,
         };
-        // Nearly always there is nothing new to make room for.
+        // Computed lazily: nearly always there is nothing new to make room for.
         let mut room = None;
         let mut found = Compared { is_news: known.is_none(), ..Compared::default() };
         let mut fresh: BTreeMap<String, Pin> = BTreeMap::new();
@@ -206,7 +204,7 @@ impl Pins {
                 }
                 Some(pin) => {
                     held.add(it, Why::Changed, Some(pin));
-                    // Its pin is in use, and must not be forgotten.
+                    // Its pin is in use and must not be forgotten.
                     found.seen.push(key);
                 }
                 None if it.hidden.is_some() => held.add(it, Why::Hidden, None),
@@ -236,8 +234,8 @@ impl Pins {
         found
     }
 
-    /// Those of these parts of one instance that are pinned and are not what was pinned. What is new
-    /// is not looked at: nobody is shown it before all is compared.
+    /// The definitions of one instance that differ from their pins. New ones are ignored: nobody sees them
+    /// before the lists are compared.
     pub fn differing(&self, server: &str, offered: &[Offered]) -> Vec<Held> {
         let Some(known) = self.servers.get(server) else { return Vec::new() };
         let mut held = HeldSet::default();
@@ -251,7 +249,7 @@ impl Pins {
         held.0
     }
 
-    /// Notes what a look found.
+    /// Stores the result of a comparison.
     pub fn note(&mut self, server: &str, found: Compared, today: u32) {
         let known = self.known(server);
         known.seen = known.seen.max(today);
@@ -263,8 +261,8 @@ impl Pins {
         known.pins.extend(found.fresh);
     }
 
-    /// Pins what was held back as it was seen. `also`: another digest that is in use beside it and
-    /// stays good, if it was. What a server offers no more makes room where there is none.
+    /// Pins a held-back definition as it was seen. `also`: another digest in use beside it, which stays valid
+    /// if it was. If there is no room, pins that the server no longer offers are evicted.
     pub fn approve(
         &mut self,
         server: &str,
@@ -296,15 +294,15 @@ impl Pins {
         };
     }
 
-    /// Everything that a server offers was approved: it is as good as one that was seen first.
+    /// All definitions of a server were approved: it counts as a new one that was trusted.
     pub fn is_whole(&mut self, server: &str) {
         if let Some(known) = self.servers.get_mut(server) {
             known.lost = false;
         }
     }
 
-    /// Forgets what was not seen for long: servers that no catalog names, and parts that their servers
-    /// have not offered.
+    /// Forgets what was not seen for long: servers that no catalog names, and definitions that their servers
+    /// did not offer.
     pub fn prune(&mut self, catalog: &BTreeSet<String>, today: u32) {
         self.servers
             .retain(|name, it| catalog.contains(name) || it.seen.saturating_add(FORGOTTEN) > today);
@@ -314,25 +312,25 @@ impl Pins {
         }
     }
 
-    /// The digest and the definition that are pinned.
+    /// The pinned digest and definition.
     pub fn pinned(&self, server: &str, part: Part, name: &str) -> Option<(&str, Option<&str>)> {
         let pin = self.servers.get(server)?.pins.get(&key(part, name))?;
         Some((&pin.digest, pin.definition.as_deref()))
     }
 
-    /// The pins of a server, which begins as lost if all were.
+    /// The pins of a server, which begin as lost if all were.
     fn known(&mut self, server: &str) -> &mut ServerPins {
         let lost = self.lost;
         let none = || ServerPins { lost, ..ServerPins::default() };
         self.servers.entry(server.to_owned()).or_insert_with(none)
     }
 
-    /// How many parts of a server are pinned.
+    /// How many definitions of a server are pinned.
     pub fn count(&self, server: &str) -> usize {
         self.servers.get(server).map_or(0, |it| it.pins.len())
     }
 
-    /// Pins as they were kept before there was anything but tools: name → digest.
+    /// Converts pins of the first format, which had only tools: name → digest.
     fn of_tools(servers: BTreeMap<String, BTreeMap<String, String>>, today: u32) -> Self {
         let server = |tools: BTreeMap<String, String>| {
             let pin = |digest| Pin { digest, seen: today, ..Pin::default() };
@@ -358,7 +356,7 @@ impl Pin {
     }
 }
 
-/// What may still be pinned of a server.
+/// The room left for a server's pins.
 struct Room {
     pins: usize,
     definitions: usize,
@@ -394,7 +392,7 @@ impl Room {
     }
 }
 
-/// What is held back, with as many definitions as there is room for.
+/// Held-back definitions, with as many texts as there is room for.
 #[derive(Default)]
 struct HeldSet(Vec<Held>, usize);
 
@@ -417,7 +415,7 @@ impl HeldSet {
     }
 }
 
-/// Under what a part is pinned. A name of any length has a key of a bounded one.
+/// The key of a pin. A name of any length has a key of bounded length.
 pub(crate) fn key(part: Part, name: &str) -> String {
     match name.len() {
         0..=LONGEST_KEY => format!("{}:{name}", part.word()),
@@ -428,7 +426,7 @@ pub(crate) fn key(part: Part, name: &str) -> String {
     }
 }
 
-/// A name as it can be shown: escaped, and not without end.
+/// Escapes and shortens a name for display.
 fn escaped(name: &str, longest: usize) -> String {
     let mut shown = hidden::escape(name);
     if shown.len() > longest {
@@ -445,23 +443,23 @@ fn is_false(it: &bool) -> bool {
 
 const LONGEST_NAME: usize = 128;
 const LONGEST_KEY: usize = 256;
-/// Bytes that a pin takes beside its key.
+/// The overhead of a pin in bytes.
 const OVERHEAD: usize = 160;
-/// Bytes that the pins of one server may take, and those of all.
+/// The bytes of pins for one server, and for all.
 const SERVER: usize = 2 << 20;
 const ALL: usize = 16 << 20;
-/// The longest definition that is kept for the difference, and all of a server and of all servers.
+/// The longest definition kept for a diff, and the bytes for one server and for all.
 const DEFINITION: usize = 16 << 10;
 const KEPT: usize = 512 << 10;
 const ALL_KEPT: usize = 8 << 20;
-/// The longest definition of what is held back that is kept to be shown, and all of a server.
+/// The longest held-back definition kept for display, and the bytes for one server.
 const SHOWN: usize = 64 << 10;
 const ALL_SHOWN: usize = 2 << 20;
-/// Digests that one part may have beside its own.
+/// The bound on further digests of one definition.
 const ALSO: usize = 3;
-/// Days after which what is seen again is noted as seen.
+/// Days after which a repeated sighting is stored.
 const LAZY: u32 = 7;
-/// Days after which what was not seen is forgotten.
+/// Days after which an unseen pin is forgotten.
 const FORGOTTEN: u32 = 90;
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! A call on its way to a server, and its result on the way back → the same as plugins leave them.
+//! Runs calls and their results through the plugins.
 //!
-//! Plugins are programs of the user's that run beside the gateway; `docs/gateway-plugins.md` says
-//! what they are told and may answer. They are asked in the order of their categories, and in the
-//! order of the file within one. Those for observability are told and not waited for.
+//! Plugins are the operator's programs that run beside the gateway; `docs/gateway-plugins.md` describes their
+//! protocol. They run in the order of their categories, and within one in the order of the file. Plugins for
+//! observability are told and not awaited.
 
 mod message;
 mod process;
@@ -26,14 +26,14 @@ use process::Plugin;
 
 pub use process::State;
 
-/// All plugins, running. Dropping it tells them to end.
+/// All running plugins. Dropping it tells them to end.
 #[derive(Default)]
 pub struct Pipeline {
     plugins: Vec<Plugin>,
     watch: Option<Watch>,
 }
 
-/// Is told how long each answer of a plugin took, by its name.
+/// Called with a plugin's name and the duration of each answer.
 type Watch = Box<dyn Fn(&str, Duration) + Send + Sync>;
 
 /// What plugins are told of a call beside its arguments.
@@ -45,10 +45,10 @@ pub struct CallView {
     principal: Option<String>,
 }
 
-/// A plugin said no, or one that is needed said nothing.
+/// A plugin refused, or a required one failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rejected {
-    /// Which plugin.
+    /// The plugin.
     pub plugin: String,
     /// A word for programs.
     pub code: String,
@@ -56,7 +56,7 @@ pub struct Rejected {
     pub message: String,
 }
 
-/// How a plugin is.
+/// The status of a plugin.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PluginStatus {
@@ -69,24 +69,23 @@ pub struct PluginStatus {
     pub state: State,
     /// How often it was started.
     pub starts: u64,
-    /// How many messages it was not told because it did not keep up.
+    /// How many messages it missed because it did not keep up.
     pub missed: u64,
 }
 
 impl CallView {
-    /// A call of a tool of a server, by the name the server knows; `None` for whoever need not say
-    /// who they are.
+    /// A call of a server's tool, by the server's own name; `principal` is `None` for anonymous callers.
     pub fn new(server: &str, tool: &str, principal: Option<&str>) -> Self {
         Self::about(server, What::Tool(tool), principal)
     }
 
-    /// A call of anything.
+    /// A call of any target.
     pub fn about(server: &str, what: What<'_>, principal: Option<&str>) -> Self {
         let (server, principal) = (server.to_owned(), principal.map(str::to_owned));
         Self { trace: None, server, what: what.into(), principal }
     }
 
-    /// The same, with the name that logs and errors have for it.
+    /// Adds the id of the call in logs and errors.
     #[must_use]
     pub fn trace(mut self, trace: impl Into<String>) -> Self {
         self.trace = Some(trace.into());
@@ -95,8 +94,8 @@ impl CallView {
 }
 
 impl Pipeline {
-    /// Starts all plugins, each looked after by a task of its own, and waits for those that calls
-    /// need: if one of these does not start, none is left running. The others come when they come.
+    /// Starts all plugins, each owned by a task, and waits for the required ones: if one of these does not
+    /// start, all are stopped. The others may start later.
     pub async fn start(plans: &[PluginPlan]) -> Result<Self, Failure> {
         let pipeline = Self::begin(plans);
         for plugin in pipeline.plugins.iter().filter(|it| it.plan().required) {
@@ -112,7 +111,7 @@ impl Pipeline {
         Ok(pipeline)
     }
 
-    /// The same, telling `watch` how long each answer of a plugin took.
+    /// Adds a callback for the duration of each answer.
     #[must_use]
     pub fn watched(mut self, watch: impl Fn(&str, Duration) + Send + Sync + 'static) -> Self {
         self.watch = Some(Box::new(watch));
@@ -121,22 +120,22 @@ impl Pipeline {
 
     fn begin(plans: &[PluginPlan]) -> Self {
         let mut plans: Vec<_> = plans.iter().cloned().map(Arc::new).collect();
-        // Stable: within a category the order of the file counts.
+        // A stable sort: within a category the order of the file counts.
         plans.sort_by_key(|it| it.category);
         Self { plugins: plans.into_iter().map(Plugin::start).collect(), watch: None }
     }
 
-    /// Whether there is none, and so nothing to do.
+    /// Whether there are no plugins.
     pub fn is_empty(&self) -> bool {
         self.plugins.is_empty()
     }
 
-    /// How they are.
+    /// The status of each.
     pub fn status(&self) -> Vec<PluginStatus> {
         self.plugins.iter().map(Plugin::status).collect()
     }
 
-    /// Asks about a call that is to be made. The arguments to make it with come back.
+    /// Asks about a call before it is made. Returns the arguments to use.
     pub async fn request(&self, call: &CallView, arguments: Json) -> Result<Json, Rejected> {
         if !self.is_empty() && canonical::is_ambiguous(&arguments) {
             return Err(Rejected {
@@ -148,12 +147,12 @@ impl Pipeline {
         self.pass(Phase::Request, Kind::Result, call, arguments).await
     }
 
-    /// Asks about the result of a call that was made. The result to answer with comes back.
+    /// Asks about the result of a call. Returns the result to use.
     pub async fn response(&self, call: &CallView, result: Json) -> Result<Json, Rejected> {
         self.pass(Phase::Response, Kind::Result, call, result).await
     }
 
-    /// Asks about anything else that a server says on the way back. What to pass on comes back.
+    /// Asks about anything else that a server sends. Returns what to pass on.
     pub(crate) async fn said(
         &self,
         kind: Kind,
@@ -163,7 +162,7 @@ impl Pipeline {
         self.pass(Phase::Response, kind, call, value).await
     }
 
-    /// Asks about a question of a server: its method and its parameters.
+    /// Asks about a server's question: its method and parameters.
     pub(crate) async fn question(
         &self,
         call: &CallView,
@@ -181,14 +180,14 @@ impl Pipeline {
         })
     }
 
-    /// Asks about what a caller answers to questions of a server. The answers to pass on come back.
+    /// Asks about the caller's answers to a server's questions. Returns the answers to pass on.
     pub(crate) async fn answers(&self, call: &CallView, answers: Json) -> Result<Json, Rejected> {
         self.pass(Phase::Answer, Kind::Result, call, answers).await
     }
 
-    /// Tells all of them to end, and sees to it that they do. Calls that need one fail from now on.
+    /// Tells all plugins to end, and kills those that do not. Calls that need one fail from now on.
     pub async fn close(&self) {
-        // All are told before any is waited for.
+        // All are told before any is awaited.
         self.plugins.iter().for_each(Plugin::tell_to_end);
         for plugin in &self.plugins {
             plugin.ended().await;
@@ -230,7 +229,7 @@ impl Pipeline {
 }
 
 impl Rejected {
-    /// As the caller of a tool is told: a result that is an error, for the model to read.
+    /// The refusal of a tool call: a result with `isError`, for the model to read.
     pub fn to_result(&self) -> Json {
         let text = self.to_string();
         Json::of(&serde_json::json!({
@@ -239,7 +238,7 @@ impl Rejected {
         }))
     }
 
-    /// As the caller of something else is told.
+    /// The refusal of any other call.
     pub fn to_failure(&self, server: &str) -> Failure {
         Failure::new(Reason::Rejected, Stage::Policy, self.to_string()).of(server)
     }
@@ -259,7 +258,7 @@ impl std::fmt::Debug for Pipeline {
     }
 }
 
-/// What becomes of a call after an answer.
+/// What happens to a call after an answer.
 #[derive(Debug, PartialEq)]
 enum Verdict {
     Continue,
@@ -267,7 +266,7 @@ enum Verdict {
     Reject(Rejected),
 }
 
-/// Only those for content change anything; what others send back is not looked at.
+/// Only `content` plugins change anything; changes by others are ignored.
 fn judge(plan: &PluginPlan, phase: Phase, answer: Answer) -> Result<Verdict, String> {
     let changed = match answer {
         Answer::Reject { code, message } => {
@@ -296,7 +295,7 @@ fn judge(plan: &PluginPlan, phase: Phase, answer: Answer) -> Result<Verdict, Str
 
 fn failed(plan: &PluginPlan, phase: Phase, fault: &str) -> Rejected {
     let name = &plan.name;
-    // What it wrote may be about anybody's call.
+    // Its stderr may be about another caller's call.
     let fault = fault.split(process::LAST_WORDS).next().unwrap_or_default();
     let message = match phase {
         Phase::Request | Phase::Answer => {
@@ -309,7 +308,7 @@ fn failed(plan: &PluginPlan, phase: Phase, fault: &str) -> Rejected {
     Rejected { plugin: name.clone(), code: "plugin_failed".to_owned(), message }
 }
 
-/// How much of what a plugin says about a rejection is handed on, in bytes.
+/// The bytes of a plugin's rejection that are passed on.
 const LONGEST_CODE: usize = 64;
 const LONGEST_MESSAGE: usize = 2_000;
 

@@ -1,10 +1,10 @@
-//! Rates, a principal, a call and the time → go on, or when to come again.
+//! Rate limits: token buckets per principal. Decides whether a call may be made now, or when to retry.
 //!
-//! Each rate keeps a bucket for each principal it applies to; nobody's calls count against somebody
-//! else. A call takes one token from every bucket that it concerns, or from none.
+//! Each rate limit has a bucket for each principal: no caller's calls count against another. A call takes one
+//! token from every bucket that concerns it, or from none.
 //!
-//! A bucket is one point in time: when it will be full again. It holds `burst` tokens then, and
-//! one less for each `60 s / per_minute` that this lies ahead.
+//! A bucket is one point in time: when it will be full again. Then it holds `burst` tokens, and one less for
+//! each `60 s / per_minute` that this time lies ahead.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -13,14 +13,14 @@ use super::rules::Globs;
 use super::subject::{Patterns, Subject};
 use crate::catalog::plan::Rate;
 
-/// Buckets of all rates.
+/// The buckets of all rate limits.
 #[derive(Debug, Default)]
 pub struct Quota {
     rates: Vec<Ready>,
     buckets: HashMap<Key, Instant>,
 }
 
-/// Which rate, and whose.
+/// The index of a rate limit, and the principal.
 type Key = (usize, Box<str>);
 
 #[derive(Debug)]
@@ -28,9 +28,9 @@ struct Ready {
     rate: Rate,
     principals: Globs,
     tools: Patterns,
-    /// What one token takes to come back; `None` if none ever does.
+    /// The time in which one token returns; `None` for never.
     interval: Option<Duration>,
-    /// How far ahead the time may lie at which the bucket is full again, for a token to be in it.
+    /// How far ahead the time of a full bucket may lie while it still holds a token.
     slack: Duration,
 }
 
@@ -45,20 +45,20 @@ impl Quota {
         self.rates.is_empty()
     }
 
-    /// Other rates. What was used of those that stay as they are remains used.
+    /// Replaces the rate limits. Unchanged ones keep their buckets.
     pub fn replace(&mut self, rates: &[Rate]) {
         let old = std::mem::replace(self, Self::new(rates));
         for ((index, who), full_at) in old.buckets {
             let rate = &old.rates[index].rate;
-            // Of equal rates either will do: they say the same.
+            // Equal rate limits are interchangeable.
             if let Some(index) = rates.iter().position(|it| it == rate) {
                 self.buckets.insert((index, who), full_at);
             }
         }
     }
 
-    /// Takes a token for a call of `subject` by whoever has these names, the first being their own; else
-    /// says how long to wait for one. Those without a name share a bucket.
+    /// Takes a token for a call of `subject` by a caller with these names, its own first; otherwise returns how
+    /// long to wait. Anonymous callers share a bucket.
     pub fn take(
         &mut self,
         principal: &[impl AsRef<str>],
@@ -88,8 +88,8 @@ impl Quota {
         Ok(())
     }
 
-    /// Full buckets are worth nothing: without one it is the same. If that is not enough, those go
-    /// that will be full soonest. A tenth at a time, so that this is rare.
+    /// Evicts full buckets, which mean the same as none. If that is not enough, those that will be full
+    /// soonest, a tenth at a time so that this is rare.
     fn make_room(&mut self, now: Instant) {
         self.buckets.retain(|_, full_at| *full_at > now);
         let room = MOST - MOST / 10;
@@ -116,7 +116,7 @@ impl Ready {
         }
     }
 
-    /// When the bucket will be full after one token more is taken, or how long to wait for one.
+    /// When the bucket will be full after one more token is taken, or how long to wait for one.
     fn take(&self, full_at: Instant, now: Instant) -> Result<Instant, Duration> {
         let interval = self.interval.ok_or(NEVER)?;
         let ahead = full_at.saturating_duration_since(now);
@@ -127,23 +127,17 @@ impl Ready {
     }
 }
 
-/// Buckets that are kept at most.
+/// The bound on buckets.
 const MOST: usize = 10_000;
-/// What somebody is told to wait for whom nothing is allowed.
+/// The wait if nothing is ever allowed.
 const NEVER: Duration = Duration::from_secs(24 * 60 * 60);
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::What;
+    use crate::policy::subject::tool;
 
     const NOBODY: &[&str] = &[];
-
-    /// A tool, as `server.tool`.
-    fn tool(name: &str) -> Subject<'_> {
-        let (server, name) = name.split_once('.').unwrap();
-        Subject::new(server, What::Tool(name))
-    }
 
     fn rate(principals: &str, tools: &str, per_minute: u32, burst: u32) -> Rate {
         let texts = |words: &str| words.split_whitespace().map(str::to_owned).collect();

@@ -1,7 +1,7 @@
-//! Text that others wrote → the same without secrets.
+//! Removes secrets from text that others wrote.
 //!
-//! Two things become `***`: the values of secrets that the catalog is known to hold, and what looks
-//! like a secret. Linear in the length of the text, whatever is in it.
+//! Two things become `***`: values that the catalog holds as secrets, and what looks like a secret. The time is
+//! linear in the length of the text.
 
 mod hidden;
 mod look;
@@ -13,15 +13,15 @@ use trunkline_wire::text::percent_encode;
 
 use crate::catalog::plan::{Outward, Plan, Reach};
 
-/// Knows secrets, and leaves them out.
+/// Knows secrets and masks them.
 #[derive(Clone, Default)]
 pub struct Redactor {
     secrets: Vec<Box<str>>,
 }
 
 impl Redactor {
-    /// Knows these values, if they are long enough to be secrets. A value of several lines is known
-    /// line by line, `Bearer x` also as `x`; and all of them also as JSON and URLs spell them.
+    /// A redactor of these values, if they are long enough to be secrets. A value of several lines is known
+    /// line by line, `Bearer x` also as `x`; and all of them also in their JSON and URL spellings.
     pub fn new<'a>(values: impl IntoIterator<Item = &'a str>) -> Self {
         let mut secrets = Vec::new();
         for line in values.into_iter().flat_map(str::lines).map(str::trim) {
@@ -37,8 +37,8 @@ impl Redactor {
         Self { secrets }
     }
 
-    /// Knows whatever in the plan may be a secret: variables, also those that are inherited, headers,
-    /// tokens, and what looks like one in arguments and URLs.
+    /// A redactor of everything in a plan that may be secret: variables, also inherited ones, headers, tokens,
+    /// and what looks like one in arguments and URLs.
     pub fn of(plan: &Plan) -> Self {
         Self::within(plan, |name| std::env::var(name).ok())
     }
@@ -112,14 +112,14 @@ impl std::fmt::Debug for Redactor {
     }
 }
 
-/// As URLs spell it.
+/// The percent-encoded spelling.
 fn percent(value: &str) -> String {
     let mut out = String::with_capacity(value.len());
     percent_encode(value, &mut out);
     out
 }
 
-/// What stands for a secret.
+/// What replaces a secret.
 const MASK: &str = "***";
 /// Shorter values are words like `true` and `8080`, not secrets.
 const SHORTEST: usize = 6;

@@ -1,17 +1,17 @@
-//! Who, where and what → allow, deny or ask.
+//! Rules: decides whether a principal may use a target: allow, deny or ask.
 //!
-//! The first rule that fits decides; if none fits, the call is allowed. A rule fits if each of its
-//! three lists is empty or holds something that fits. What is called is a [`Subject`]: a tool is
-//! `server.tool`, reading a resource is `server.read:URI` and getting a prompt is
-//! `server.prompt:NAME`. So `git.*` is everything that `git` has, and `*.read:file:*` every file of
-//! every server. Names are the server's own, whatever they are shown as.
+//! The first matching rule decides; without a match the call is allowed. A rule matches if each of its three
+//! lists is empty or has a matching entry. The target is a [`Subject`]: a tool is `server.tool`, reading a
+//! resource is `server.read:URI` and getting a prompt is `server.prompt:NAME`. So `git.*` is everything at
+//! `git`, and `*.read:file:*` every file of every server. Names are the server's own, whatever they are shown
+//! as.
 //!
-//! Of all that a URI may be read as, the reading with the strictest effect counts.
+//! Of all readings of a URI, the one with the strictest effect counts.
 
 use super::subject::{Patterns, Reading, Subject};
 use crate::catalog::plan::{Effect, Rule};
 
-/// Rules, ready to decide.
+/// Compiled rules.
 #[derive(Clone, Debug, Default)]
 pub struct Rules(Vec<Ready>);
 
@@ -20,13 +20,13 @@ struct Ready {
     principals: Globs,
     tags: Vec<String>,
     tools: Patterns,
-    /// The same as they are written, for what is decided about a server as a whole.
+    /// The same as written, for decisions about a server as a whole.
     written: Globs,
     effect: Effect,
 }
 
 impl Rules {
-    /// Makes rules ready, in their order.
+    /// Compiles rules, in their order.
     pub fn new(rules: &[Rule]) -> Self {
         let ready = rules.iter().map(|rule| Ready {
             principals: Globs::new(&rule.principals),
@@ -38,13 +38,13 @@ impl Rules {
         Self(ready.collect())
     }
 
-    /// Whether everything is allowed to everybody.
+    /// Whether everything is allowed to everyone.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Decides about something on a server with these tags, for whoever has these names. Somebody who did
-    /// not say who they are has none, and the empty one stands for it: `*` is about them too, `a*` is not.
+    /// Decides about a target on a server with these tags, for a caller with these names. An anonymous caller
+    /// has none, and the empty name stands for it: `*` matches it, `a*` does not.
     pub fn decide(
         &self,
         principal: &[impl AsRef<str>],
@@ -55,7 +55,7 @@ impl Rules {
             return Effect::Deny;
         }
         let concerns = |rule: &Ready| rule.is_about(principal, tags);
-        // What only a careless server reads denies or asks, unless the rest is allowed before.
+        // Far readings can only deny or ask, unless an earlier rule allows the near ones.
         let first = |near: &Reading<'_>, far: Option<&Reading<'_>>| {
             let fits = |rule: &&Ready| {
                 let reading = far.filter(|_| rule.effect != Effect::Allow).unwrap_or(near);
@@ -71,7 +71,7 @@ impl Rules {
         effects.max_by_key(|it| strictness(*it)).unwrap_or(Effect::Allow)
     }
 
-    /// Whether anything on a server with these tags may be other than denied, whatever it has.
+    /// Whether anything on a server with these tags could be allowed, whatever it offers.
     pub(crate) fn may_allow(
         &self,
         principal: &[impl AsRef<str>],
@@ -112,7 +112,7 @@ impl Ready {
     }
 }
 
-/// Patterns of which one must fit; none at all fit everything.
+/// Patterns of which one must match; an empty list matches everything.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Globs(Vec<Glob>);
 
@@ -125,7 +125,7 @@ impl Globs {
         self.0.is_empty() || self.0.iter().any(|glob| glob.fits(text))
     }
 
-    /// Whether they fit whoever has these names.
+    /// Whether they match a caller with these names.
     pub(crate) fn fit_one_of(&self, names: &[impl AsRef<str>]) -> bool {
         match names {
             [] => self.fits(""),
@@ -133,32 +133,32 @@ impl Globs {
         }
     }
 
-    /// Whether one fits every text that begins so.
+    /// Whether one matches every text with this prefix.
     fn fit_all_behind(&self, prefix: &str) -> bool {
         self.0.is_empty() || self.0.iter().any(|glob| glob.fits_all_behind(prefix))
     }
 
-    /// Whether one fits some text that begins so.
+    /// Whether one matches some text with this prefix.
     fn fit_some_behind(&self, prefix: &str) -> bool {
         self.0.is_empty() || self.0.iter().any(|glob| glob.fits_some_behind(prefix))
     }
 }
 
-/// A pattern in which `*` stands for any text, also none. Nothing else is special.
+/// A glob: `*` stands for any text, including none. Nothing else is special.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Glob {
-    /// What stands between the stars: one piece without any star, at least two with one.
+    /// The pieces between the stars: one piece without a star, at least two with one.
     pieces: Vec<Box<str>>,
 }
 
 impl Glob {
-    /// Makes a pattern ready.
+    /// Compiles a pattern.
     pub fn new(pattern: &str) -> Self {
         Self { pieces: pattern.split('*').map(Box::from).collect() }
     }
 
-    /// Whether all of `text` fits. Each piece is searched for once, behind the one before, so that
-    /// no text takes longer than in proportion to its length.
+    /// Whether all of `text` matches. Each piece is searched for once, after the one before, so that the time
+    /// is linear in the length of the text.
     pub fn fits(&self, text: &str) -> bool {
         let (first, others) = self.pieces.split_first().expect("`split` gives at least one piece");
         let Some((last, between)) = others.split_last() else { return **first == *text };
@@ -186,15 +186,10 @@ impl Glob {
 mod tests {
     use super::*;
     use crate::policy::What;
+    use crate::policy::subject::tool;
     use Effect::{Allow, Ask, Deny};
 
     const NOBODY: &[&str] = &[];
-
-    /// A tool, as `server.tool`.
-    fn tool(name: &str) -> Subject<'_> {
-        let (server, name) = name.split_once('.').unwrap();
-        Subject::new(server, What::Tool(name))
-    }
 
     fn texts(words: &str) -> Vec<String> {
         words.split_whitespace().map(str::to_owned).collect()
@@ -247,7 +242,7 @@ mod tests {
     fn stars_that_fit_in_many_ways_are_tried_once() {
         let pattern = "*a".repeat(5_000) + "*b";
         let text = "a".repeat(1 << 20);
-        // Trying every way would take longer than there is time.
+        // Backtracking would take practically for ever.
         assert!(!Glob::new(&pattern).fits(&text));
         assert!(Glob::new(&pattern).fits(&(text + "b")));
     }
@@ -279,8 +274,8 @@ mod tests {
 
     #[test]
     fn a_server_of_which_everything_is_denied_is_known_before_its_lists_are() {
-        type UpstreamCallContext = (&'static str, &'static str, &'static str, Effect);
-        let table: &[(&[UpstreamCallContext], bool)] = &[
+        type Line = (&'static str, &'static str, &'static str, Effect);
+        let table: &[(&[Line], bool)] = &[
             (&[], true),
             (&[("", "", "", Deny)], false),
             (&[("", "", "*", Deny)], false),

@@ -1,8 +1,8 @@
-//! A point in time → its text by RFC 3339, in UTC with milliseconds.
+//! Formats a time by RFC 3339, in UTC with milliseconds.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// `2026-07-28T09:30:00.125Z`. What was before 1970 is told as 1970.
+/// `2026-07-28T09:30:00.125Z`. Times before 1970 are shown as 1970.
 pub fn rfc3339(time: SystemTime) -> String {
     trunkline_wire::text::rfc3339(time.duration_since(UNIX_EPOCH).unwrap_or_default())
 }

@@ -1,13 +1,13 @@
-//! What a call is about, and the patterns of rules and rates that it may fit.
+//! The target of a call, and the patterns of rules and rate limits that it may match.
 //!
 //! | pattern | what it is about |
 //! |---|---|
-//! | `SERVER.read:URI` | resources, by everything that their URI may be read as |
+//! | `SERVER.read:URI` | resources, by every reading of their URI |
 //! | `SERVER.prompt:NAME` | prompts |
 //! | `SERVER.tool:NAME` | tools |
 //! | anything else: `git.push`, `git.*`, `*` | tools as `SERVER.NAME`, resources and prompts as above |
 //!
-//! A tool that calls itself `read:x` is a tool all the same: what it is decides, not what it is called.
+//! A tool named `read:x` is still a tool: its kind decides, not its name.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ use super::What;
 use super::rules::Glob;
 use super::uri::Forms;
 
-/// Something at a server that somebody wants to use.
+/// A target at a server that a caller wants to use.
 #[derive(Debug)]
 pub struct Subject<'a> {
     server: &'a str,
@@ -25,16 +25,16 @@ pub struct Subject<'a> {
     is_unclear: bool,
 }
 
-/// One of the names that it may have.
+/// One of the names that the target may have.
 #[derive(Debug)]
 pub(crate) struct Reading<'a> {
     name: Cow<'a, str>,
-    /// The same as [`What::on`] says it.
+    /// The name as [`What::on`] spells it.
     text: String,
 }
 
 impl<'a> Subject<'a> {
-    /// What a call at a server is about.
+    /// The target of a call at a server.
     pub fn new(server: &'a str, what: What<'a>) -> Self {
         let one = |name: Cow<'a, str>| {
             let text = match what {
@@ -55,31 +55,31 @@ impl<'a> Subject<'a> {
         Self { server, kind: what.kind(), near, far, is_unclear }
     }
 
-    /// Whether nobody can say what it is.
+    /// Whether the URI is ambiguous.
     pub(crate) fn is_unclear(&self) -> bool {
         self.is_unclear
     }
 
-    /// The names that an allowance must fit, all of them.
+    /// The names that an `allow` must match, all of them.
     pub(crate) fn near(&self) -> &[Reading<'a>] {
         &self.near
     }
 
-    /// The names that only a careless server would give it.
+    /// The names that only a careless server would read.
     pub(crate) fn far(&self) -> &[Reading<'a>] {
         &self.far
     }
 }
 
-/// Patterns of which one must fit; none at all fit everything.
+/// Patterns of which one must match; an empty list matches everything.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Patterns(Vec<Pattern>);
 
 #[derive(Clone, Debug, PartialEq)]
 enum Pattern {
-    /// About whatever is called like this.
+    /// Matches any kind.
     Any(Glob),
-    /// About one kind.
+    /// Matches one kind.
     Of { kind: &'static str, server: Glob, names: Vec<Glob> },
 }
 
@@ -88,12 +88,12 @@ impl Patterns {
         Self(patterns.iter().map(|it| Pattern::new(it)).collect())
     }
 
-    /// Whether one fits this reading.
+    /// Whether one matches this reading.
     pub(crate) fn fits(&self, subject: &Subject<'_>, reading: &Reading<'_>) -> bool {
         self.0.is_empty() || self.0.iter().any(|it| it.fits(subject, reading))
     }
 
-    /// Whether one fits any reading at all.
+    /// Whether one matches any reading.
     pub(crate) fn fits_any(&self, subject: &Subject<'_>) -> bool {
         let mut readings = subject.near.iter().chain(&subject.far);
         self.0.is_empty() || readings.any(|it| self.fits(subject, it))
@@ -133,10 +133,17 @@ impl Pattern {
     }
 }
 
-/// The normal forms of a pattern of URIs. One that climbs with `..` over a `*` would come to more than
-/// was written, and has none.
+/// The normal forms of a URI pattern. A pattern that climbs with `..` over a `*` would match more than was
+/// written, and has none.
 fn spellings(pattern: &str) -> Vec<String> {
     if pattern.contains("..") { Vec::new() } else { Forms::of(pattern).near }
+}
+
+/// A tool, as `server.tool`.
+#[cfg(test)]
+pub(super) fn tool(name: &str) -> Subject<'_> {
+    let (server, name) = name.split_once('.').unwrap();
+    Subject::new(server, What::Tool(name))
 }
 
 #[cfg(test)]

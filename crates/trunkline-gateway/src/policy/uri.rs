@@ -1,25 +1,24 @@
-//! A URI as somebody wrote it → everything that a server may take it for.
+//! Computes every reading of a URI: everything that a server may take it for.
 //!
-//! A server may decode a URI before it takes it apart or after, once or more often, resolve dot
-//! segments, take `\` for `/`, drop the query of a file or the space around it all, or ignore the host in
-//! front of its path, and do so again with what came out. Rules go by all of these readings: a rule that
-//! denies or asks fits if any of them fits, one that allows only if each that is [`near`](Forms::near)
-//! does. The URI itself is passed on as it was written, as servers compare it with what they have listed.
+//! A server may percent-decode a URI before or after splitting it, once or repeatedly, resolve dot segments,
+//! take `\` for `/`, drop a file's query or surrounding white space, or ignore the host before its path, and do
+//! so again with the result. Rules check all of these readings: a rule that denies or asks matches if any
+//! reading matches, a rule that allows only if each [`near`](Forms::near) one does. The URI itself is passed on
+//! unchanged, since servers compare it with what they have listed.
 
 use std::borrow::Cow;
 
 /// The readings of one URI.
 #[derive(Debug, Default)]
 pub(crate) struct Forms {
-    /// The normal form, before and after decoding. Never empty unless nothing is clear.
+    /// The normal form, before and after decoding. Never empty unless the URI is ambiguous.
     pub(crate) near: Vec<String>,
-    /// What careless servers make of it besides, and the URI as written if that is another text.
+    /// What careless servers read besides, and the URI as written if that differs.
     pub(crate) far: Vec<String>,
-    /// Whether it can be read in ways that no rule can foresee: control characters, an end of text in
-    /// the midst, overlong UTF-8, escapes within escapes within escapes, a file whose host is `..`, or
-    /// more text or more readings than a name has.
+    /// Whether no rule can foresee its readings: control characters, NUL in the middle, overlong UTF-8, deeply
+    /// nested escapes, a file whose host is `..`, or more text or readings than the bounds.
     pub(crate) is_unclear: bool,
-    /// Texts that were taken apart, and how often their parts were decoded: once is enough.
+    /// Texts that were split, and how often their parts were decoded: once is enough.
     read: Vec<(String, usize)>,
 }
 
@@ -29,8 +28,8 @@ impl Forms {
         Self::closed(uri).unwrap_or_else(unclear)
     }
 
-    /// What it can be read as, what that can be read as, and so on until nothing new appears. `None` if
-    /// any of it is unclear, or if there is more than [`MOST`].
+    /// The closure: the readings of the URI, their readings, and so on until nothing new appears. `None` if any
+    /// of them is ambiguous, or if there are more than [`MOST`].
     // Invariant: what a near form is read as is a reading of the URI itself.
     fn closed(uri: &str) -> Option<Self> {
         let mut forms = Self::default();
@@ -42,7 +41,7 @@ impl Forms {
             }
             at += 1;
         }
-        // Not a URI at all, but a path to whoever takes paths.
+        // Not a URI, but a path for a server that accepts paths.
         for path in forms.near.clone().iter().filter(|it| it.starts_with('/')) {
             let file = Self::closed(&format!("file:{path}"))?;
             file.near.into_iter().chain(file.far).for_each(|it| add(&mut forms.far, it));
@@ -56,11 +55,11 @@ impl Forms {
         Some(forms)
     }
 
-    /// Reads a text in every way, decoded or not, with `\` as `/` or not, with the space around it or
-    /// without. `None` if it is unclear.
+    /// Reads a text in every way: decoded or not, with `\` as `/` or not, trimmed or not. `None` if it is
+    /// ambiguous.
     fn read_text(&mut self, text: &str) -> Option<()> {
         let stages = stages(text).filter(|_| text.len() <= LONGEST)?;
-        // Also what is one only after it was decoded.
+        // Also control characters that appear only after decoding.
         if stages.iter().any(|it| it.contains(char::is_control)) {
             return None;
         }
@@ -76,7 +75,7 @@ impl Forms {
         (!self.is_unclear && self.near.len() + self.far.len() <= MOST).then_some(())
     }
 
-    /// Takes a text apart, and then decodes the parts up to `rounds - 1` times.
+    /// Splits a text, and then decodes its parts up to `rounds - 1` times.
     fn read(&mut self, text: &str, rounds: usize) {
         match self.read.iter_mut().find(|(it, _)| it == text) {
             Some((_, done)) if *done >= rounds => return,
@@ -107,7 +106,7 @@ impl Forms {
             let [authority_now, path, tail] = &parts;
             let authority = authority.is_some().then(|| kept_apart(authority_now));
             if let Some(it) = authority.as_deref().filter(|it| it.contains('/')) {
-                // What was escaped in it ends it.
+                // An escaped delimiter in the host ends it.
                 self.read(&format!("{scheme}://{it}{path}{tail}"), 1);
                 continue;
             }
@@ -120,7 +119,7 @@ impl Forms {
     fn put(&mut self, scheme: &str, authority: Option<&str>, path: &str, tail: &str) {
         let Some(authority) = authority.or((scheme == "file").then_some("")) else {
             let (normal, written) = (shortened(path), format!("{scheme}:{path}"));
-            // Only what begins with a `/` is a path for certain.
+            // Only a text that begins with `/` is certainly a path.
             let is_path = path.starts_with('/');
             let (near, far) = if is_path { (&normal, path) } else { (&path.to_owned(), &*normal) };
             self.add(&format!("{scheme}:{near}"), tail, false);
@@ -141,13 +140,13 @@ impl Forms {
             return;
         }
         let path = if path.starts_with('/') { path } else { format!("/{path}") };
-        // Such a host is a folder to somebody, and nobody knows in which (RFC 8089 §2 has no such host).
+        // A server may take such a host for a folder, and nobody knows where (RFC 8089 §2 has no such host).
         self.is_unclear |= [".", ".."].contains(&authority);
         let is_here = authority.is_empty() || authority == "localhost";
         let host = if is_here { "" } else { authority };
         self.add(&format!("file://{host}{path}"), tail, true);
         if !is_here {
-            // Who ignores the host opens the path; who cuts off `file://` opens both as one.
+            // A server that ignores the host opens the path; one that cuts off `file://` opens both as one.
             for path in [path.clone(), shortened(&format!("/{authority}{path}"))] {
                 add(&mut self.far, format!("file://{path}{tail}"));
                 add(&mut self.far, format!("file://{path}"));
@@ -155,7 +154,7 @@ impl Forms {
         }
     }
 
-    /// Adds a reading, and what is left of it without what a server may cut off.
+    /// Adds a reading, and what is left of it after a server's possible cuts.
     fn add(&mut self, body: &str, tail: &str, is_file: bool) {
         add(&mut self.near, format!("{body}{tail}"));
         let (query, fragment) = tail.split_at(tail.find('#').unwrap_or(tail.len()));
@@ -177,8 +176,8 @@ fn add(to: &mut Vec<String>, form: String) {
     }
 }
 
-/// The text as it is, with its escapes in capitals, and after each decoding. `None` if that does not
-/// end soon, or does not come to text.
+/// The text with upper-case escapes, and after each round of decoding. `None` if that does not end soon, or
+/// does not yield text.
 fn stages(uri: &str) -> Option<Vec<String>> {
     let mut stages = vec![capitals(uri)];
     while let Some(last) = stages.last().filter(|it| it.contains('%')) {
@@ -194,8 +193,8 @@ fn stages(uri: &str) -> Option<Vec<String>> {
     Some(stages)
 }
 
-/// Without escapes. Bytes that are no UTF-8 stay escaped; `None` if they are what an overlong
-/// character begins with, or the end of a text of C.
+/// Percent-decodes. Bytes that are no UTF-8 stay escaped; `None` for the start of an overlong character, or for
+/// NUL.
 fn decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -212,11 +211,11 @@ fn decoded(text: &str) -> Option<String> {
         out.push_str(chunk.valid());
         chunk.invalid().iter().for_each(|byte| out.push_str(&format!("%{byte:02X}")));
     }
-    // What was escaped twice is an escape now.
+    // A doubly escaped character is an escape now.
     Some(capitals(&out))
 }
 
-/// The same with escapes in capital letters.
+/// Upper-cases the escapes.
 fn capitals(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut parts = text.split('%');
@@ -234,7 +233,7 @@ fn capitals(text: &str) -> String {
     out
 }
 
-/// The byte that a text begins with an escape of.
+/// The byte of an escape at the start of a text.
 fn escape(text: &[u8]) -> Option<u8> {
     let digit = |at: usize| text.get(at).and_then(|it| char::from(*it).to_digit(16));
     match text {
@@ -243,7 +242,7 @@ fn escape(text: &[u8]) -> Option<u8> {
     }
 }
 
-/// What was decoded in front of a query and is no query: `?` and `#` are escaped again.
+/// Escapes `?` and `#` again that were decoded before a query and are no delimiters.
 fn kept_apart(part: &str) -> Cow<'_, str> {
     match part.contains(['?', '#']) {
         true => part.replace('?', "%3F").replace('#', "%23").into(),
@@ -257,7 +256,7 @@ fn slashes(text: &str) -> impl Iterator<Item = String> {
     [Some(text.to_owned()), other].into_iter().flatten()
 }
 
-/// What some server takes away around a URI.
+/// White space that some servers trim around a URI.
 fn is_space(it: char) -> bool {
     it.is_whitespace() || it == '\u{feff}'
 }
@@ -271,7 +270,7 @@ fn split_scheme(text: &str) -> Option<(&str, &str)> {
     is_scheme.then_some((scheme, rest))
 }
 
-/// Without dot segments (RFC 3986 §5.2.4) and without empty ones.
+/// Removes dot segments (RFC 3986 §5.2.4) and empty ones.
 fn shortened(path: &str) -> String {
     let mut kept: Vec<&str> = Vec::new();
     for part in path.split('/').filter(|it| !it.is_empty() && *it != ".") {
@@ -297,11 +296,11 @@ fn without_port<'a>(scheme: &str, authority: &'a str) -> &'a str {
     authority.strip_suffix(port).unwrap_or(authority)
 }
 
-/// Readings that one URI may have: each costs a match with every rule.
+/// The bound on readings of one URI: each costs a match with every rule.
 const MOST: usize = 64;
-/// How often escapes may stand for escapes.
+/// The bound on nested escapes.
 const ROUNDS: usize = 4;
-/// The bytes of the longest URI that rules look at.
+/// The longest URI that rules check, in bytes.
 const LONGEST: usize = 16 << 10;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! What the state wants done → tasks. A lock around the state, held for lines.
+//! Executes what the pool's state decides, as tasks. One lock around the state, held for lines.
 //!
-//! Nothing of the backend's is called and nobody is woken while the lock is held. Starts, stops and
-//! probes are tasks of their own: a caller who goes away takes nothing with them.
+//! No backend code runs and no waiter is woken while the lock is held. Starts, stops and probes are tasks of
+//! their own: a caller that disconnects cancels none of them.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -21,22 +21,22 @@ use super::{Backend, Event, PoolStatus, Profile, Want, Work};
 use crate::catalog::plan::ServerPlan;
 use crate::failure::{Failure, Reason, Stage};
 
-/// The instances of one server. Dropping it stops them all at once; `close` does so gently.
+/// The instances of one server. Dropping the pool kills them; `close` drains first.
 pub struct Pool<B: Backend> {
     inner: Arc<Inner<B>>,
 }
 
-/// The right to one call at a time in an instance, given back when dropped.
+/// The right to one call in an instance; dropping it gives the place back.
 pub struct Lease<B: Backend> {
     inner: Arc<Inner<B>>,
     instance: Arc<B::Instance>,
     id: u64,
-    /// Whose share it comes out of; `None` if it is not a use.
+    /// The principal whose share it counts against; `None` if it does not count as a use.
     by: Option<Arc<str>>,
 }
 
 impl<B: Backend> Pool<B> {
-    /// A pool for a server. What must always run is started at once.
+    /// A pool for a server. Instances that must always run start at once.
     ///
     /// # Panics
     ///
@@ -61,12 +61,11 @@ impl<B: Backend> Pool<B> {
         Arc::new(Self { inner })
     }
 
-    /// An instance, as soon as there is one with room for this want.
+    /// Leases an instance, waiting until one has room.
     ///
     /// # Errors
     ///
-    /// When the server does not start, when all is taken for as long as the caller has patience, or
-    /// when the pool was closed.
+    /// When the server does not start, when every instance is busy for `patience`, or when the pool is closed.
     pub async fn lease(self: &Arc<Self>, want: Want) -> Result<Lease<B>, Failure> {
         let (mut answer, by) = (None, Arc::clone(&want.by));
         let asked = self.inner.with(|state, now| {
@@ -86,65 +85,64 @@ impl<B: Backend> Pool<B> {
         }
     }
 
-    /// A lease on any instance that is ready and has room. It starts nothing, and does not count as
-    /// a use: the instance is no less idle for it.
+    /// A lease on any ready instance with room. It starts nothing and does not count as a use, so the instance
+    /// still becomes idle.
     pub fn running(&self) -> Option<Lease<B>> {
         let (id, instance) = self.inner.with(|state, _| state.running())?;
         Some(self.inner.lease(id, instance, None))
     }
 
-    /// The same of one that was opened for callers who can do at least as much as this. `owner` says whose
-    /// will do beside those that are nobody's; `None` if anybody's.
+    /// The same among instances opened with at least this profile. `owner` names whose instances qualify beside
+    /// shared ones; `None` for any.
     pub fn running_as(&self, profile: Profile, owner: Option<&str>) -> Option<Lease<B>> {
         let (id, instance) = self.inner.with(|state, _| state.running_as(profile, owner))?;
         Some(self.inner.lease(id, instance, None))
     }
 
-    /// Whether an instance is one of those.
+    /// Whether an instance qualifies for [`Self::running_as`].
     pub fn is_as(&self, id: u64, profile: Profile, owner: Option<&str>) -> bool {
         self.inner.with(|state, _| state.is_as(id, profile, owner))
     }
 
-    /// An instance turned out to serve whoever wants this, though it was opened for something else.
+    /// The instance turned out to serve this want, though it was opened with another profile.
     pub fn turned_out(&self, id: u64, want: &Want) {
         self.inner.with(|state, _| state.turned_out(id, want));
     }
 
-    /// Whose an instance is; `None` if anybody's.
+    /// The owner of an instance; `None` if it is shared.
     pub fn owner(&self, id: u64) -> Option<Arc<str>> {
         self.inner.lock().state.owner(id)
     }
 
-    /// A lease on one instance, whatever else is in flight in it; `None` if it is gone.
+    /// A lease on one instance, regardless of its load; `None` if it is gone.
     pub fn lease_on(&self, id: u64) -> Option<Lease<B>> {
         let instance = self.inner.with(|state, _| state.ready(id))?;
         Some(self.inner.lease(id, instance, None))
     }
 
-    /// A client that may call has come.
+    /// A client that may call has connected.
     pub fn client_joined(&self) {
         self.inner.with(|state, now| state.client_joined(now));
     }
 
-    /// It has gone. With the last one goes what was started on demand, once it is idle.
+    /// A client has disconnected. After the last one, on-demand instances stop as soon as they are idle.
     pub fn client_left(&self) {
         self.inner.with(|state, now| state.client_left(now));
     }
 
-    /// A session is over: its instance holds its state and goes with it.
+    /// A session has ended: the instance that holds its state stops.
     pub fn forget(&self, key: &str) {
         self.inner.with(|state, now| state.forget(key, now));
     }
 
-    /// Another plan from now on. Instances go on under its limits; if the server is now started,
-    /// reached or shared in another way they finish their calls and are replaced. The backend has
-    /// to know the new plan before.
+    /// Puts a new plan in force. Instances continue under its limits; if the server is now started, reached or
+    /// shared in another way, they drain and are replaced. The backend must have the new plan before.
     pub fn reconfigure(&self, plan: Arc<ServerPlan>) {
         self.inner.with(|state, now| state.reconfigure(plan, now));
     }
 
-    /// Refuses new leases, lets calls finish for as long as `drain`, stops everything; ready when
-    /// the last process is gone.
+    /// Graceful shutdown: refuses new leases, drains calls for at most `drain`, stops everything; completes
+    /// when the last process is gone.
     pub async fn close(&self, drain: Duration) {
         self.inner.with(|state, now| state.close(drain, now));
         loop {
@@ -157,40 +155,40 @@ impl<B: Backend> Pool<B> {
         }
     }
 
-    /// Forgets that starts have failed.
+    /// Clears backoff and suspension.
     pub fn retry(&self) {
         self.inner.with(|state, now| state.retry(now));
     }
 
-    /// Has all instances finish their calls and go. The next lease starts anew.
+    /// Drains and stops all instances. The next lease is a cold start.
     pub fn stop_all(&self) {
         self.inner.with(|state, now| state.stop_all(now));
     }
 
-    /// Stops the instances of one principal, once their calls are done: its login is another one now.
+    /// Drains and stops the instances of one principal, whose login has changed.
     pub fn stop_owned(&self, owner: &str) {
         self.inner.with(|state, now| state.stop_owned(owner, now));
     }
 
-    /// Stops an instance that misbehaved, whatever is in flight in it.
+    /// Stops an instance that misbehaved, even with calls in flight.
     pub fn kill(&self, id: u64) {
         self.inner.with(|state, now| state.kill(id, now));
     }
 
-    /// Whoever started this instance is done with it. If nobody else has used it and it is not one
-    /// of those that are kept ready, it goes now.
+    /// The caller that started this instance is done with it. It stops now, unless another caller has used it
+    /// or it is one that is kept ready.
     pub fn retire(&self, id: u64) {
         self.inner.with(|state, now| state.done_with(id, now));
     }
 
-    /// How it is.
+    /// The current status.
     pub fn status(&self) -> PoolStatus {
         let now = self.inner.epoch.elapsed();
         self.inner.lock().state.status(now)
     }
 
-    /// Has this called with everything that happens from now on, never under a lock; it must not
-    /// block. Only the first to ask is heard: `false` for all others.
+    /// Calls `listener` with every later event, never under a lock; it must not block. Only the first listener
+    /// is registered: `false` for all others.
     pub fn on_event(&self, listener: impl Fn(&Event) + Send + Sync + 'static) -> bool {
         self.inner.listener.set(Box::new(listener)).is_ok()
     }
@@ -198,7 +196,7 @@ impl<B: Backend> Pool<B> {
 
 #[cfg(test)]
 impl<B: Backend> Pool<B> {
-    /// Whether there is a task that waits for an alarm, and how many look after instances.
+    /// Whether the alarm task runs, and how many tasks watch instances.
     pub(super) fn tasks(&self) -> (bool, usize) {
         let locked = self.inner.lock();
         (locked.ticking, locked.tasks.len())
@@ -219,29 +217,29 @@ impl<B: Backend> fmt::Debug for Pool<B> {
 }
 
 impl<B: Backend> Lease<B> {
-    /// What it is a lease on.
+    /// The leased instance.
     pub fn instance(&self) -> &Arc<B::Instance> {
         &self.instance
     }
 
-    /// Its number.
+    /// The instance's id.
     pub fn id(&self) -> u64 {
         self.id
     }
 
-    /// Keeps the instance without taking a place in it: it does not go idle, and others call it.
-    /// Work goes on in it: when it has to go, it goes after that, like after a call.
+    /// Keeps the instance alive without taking a place in it: it does not become idle, and other callers can
+    /// use it. Work continues in it, so a drain waits for the hold as for a call.
     pub fn hold(self) -> Hold<B> {
         self.held(true)
     }
 
-    /// The same for somebody who only listens, and can do so elsewhere.
+    /// A hold for a listener, which can listen at another instance: a drain does not wait for it.
     pub fn stay(self) -> Hold<B> {
         self.held(false)
     }
 
-    /// Says that its call waits for a person. Until what is returned is dropped, the lease may be asked
-    /// to make way for others, who have less.
+    /// Marks the call as waiting for the user. Until the guard is dropped, the pool may ask the call to make
+    /// way for a principal with fewer leases.
     pub fn park(&self) -> Parking<B> {
         let told = Arc::new(Notify::new());
         let ticket = self.by.as_ref().map(|by| {
@@ -261,7 +259,7 @@ impl<B: Backend> Lease<B> {
     }
 }
 
-/// A lease whose call waits for a person, until it is dropped.
+/// Guard of a lease whose call waits for the user.
 pub struct Parking<B: Backend> {
     inner: Arc<Inner<B>>,
     ticket: Option<u64>,
@@ -269,7 +267,7 @@ pub struct Parking<B: Backend> {
 }
 
 impl<B: Backend> Parking<B> {
-    /// Notified when the lease is wanted back.
+    /// Notified when the call has to make way.
     pub fn told(&self) -> Arc<Notify> {
         Arc::clone(&self.told)
     }
@@ -284,7 +282,7 @@ impl<B: Backend> Drop for Parking<B> {
     }
 }
 
-/// What keeps an instance from going idle, until it is dropped.
+/// Keeps an instance from becoming idle until it is dropped.
 pub struct Hold<B: Backend> {
     inner: Arc<Inner<B>>,
     id: u64,
@@ -318,7 +316,7 @@ struct Inner<B: Backend> {
     runtime: Handle,
     epoch: Instant,
     locked: Mutex<Locked<B>>,
-    /// Wakes the ticking task when the alarm is earlier than it was.
+    /// Wakes the alarm task when the alarm moves to an earlier time.
     alarm: Arc<Notify>,
     gone: Notify,
     listener: OnceLock<Listener>,
@@ -326,16 +324,16 @@ struct Inner<B: Backend> {
 
 struct Locked<B: Backend> {
     state: State<Arc<B::Instance>, oneshot::Sender<Answer<B>>>,
-    /// What starts an instance, later what watches over it.
+    /// The task that starts an instance, later the task that watches it.
     tasks: HashMap<u64, AbortHandle>,
-    /// How leases whose calls wait for a person are told that others want them, by number.
+    /// Notifies parked leases that they have to make way, by ticket.
     parked: HashMap<u64, Arc<Notify>>,
-    /// Whether there is a ticking task.
+    /// Whether the alarm task runs.
     ticking: bool,
 }
 
 impl<B: Backend> Inner<B> {
-    /// Tells the state something, and does what it wants done.
+    /// Passes an input to the state and executes its actions.
     fn with<T>(
         self: &Arc<Self>,
         tell: impl FnOnce(&mut State<Arc<B::Instance>, oneshot::Sender<Answer<B>>>, Duration) -> T,
@@ -366,7 +364,7 @@ impl<B: Backend> Inner<B> {
             Action::Watch { id, handle } => self.watch(id, handle),
             Action::Stop { id, handle } => self.stop(id, handle),
             Action::Probe { id, handle, timeout } => self.probe(id, handle, timeout),
-            // Whoever has gone away meanwhile gives it back by not taking it.
+            // If the caller is gone, the send fails and the dropped lease is given back.
             Action::Give { to, id, handle, by } => {
                 drop(to.send(Ok(self.lease(id, handle, Some(by)))));
             }
@@ -444,7 +442,7 @@ impl<B: Backend> Inner<B> {
         });
     }
 
-    /// Remembers what is to be ended with the instance, unless the instance has gone before it.
+    /// Stores the task that ends with the instance, unless the instance has ended already.
     fn keep_task(
         &self,
         id: u64,
@@ -479,7 +477,7 @@ impl<B: Backend> Inner<B> {
     }
 }
 
-/// Calls `tick` when the alarm goes off, and ends when there is none.
+/// Calls `tick` when the alarm goes off; ends when no alarm is set.
 async fn ticking<B: Backend>(weak: Weak<Inner<B>>, alarm: Arc<Notify>) {
     loop {
         let at = {
@@ -501,8 +499,8 @@ async fn ticking<B: Backend>(weak: Weak<Inner<B>>, alarm: Arc<Notify>) {
     }
 }
 
-/// One who waits. Dropped before the answer came, it waits no more; an answer that was on its way is
-/// dropped with the channel, and a lease in it is given back.
+/// A waiting caller. Dropping it leaves the queue; an answer already sent is dropped with the channel, and its
+/// lease is given back.
 struct Waiting<'a, B: Backend> {
     inner: &'a Arc<Inner<B>>,
     ticket: Option<u64>,
@@ -527,7 +525,7 @@ impl<B: Backend> Drop for Waiting<'_, B> {
     }
 }
 
-/// What the work came to, or what it said when it panicked.
+/// The result of the work, or the text of its panic.
 async fn caught<T>(work: impl FnOnce() -> Work<T>) -> Result<T, String> {
     let said = |panic: Box<dyn std::any::Any + Send>| match panic.downcast::<String>() {
         Ok(said) => *said,
@@ -543,8 +541,8 @@ async fn caught<T>(work: impl FnOnce() -> Work<T>) -> Result<T, String> {
     .await
 }
 
-/// Ids of instances, in all pools of the process.
+/// Instance ids, unique across all pools of the process.
 static NUMBERS: AtomicU64 = AtomicU64::new(1);
 
-/// Whatever takes longer to stop than that is not waited for.
+/// A stop that takes longer is no longer waited for.
 const STOP_LIMIT: Duration = Duration::from_secs(30);

@@ -1,7 +1,7 @@
-//! Wants, news of instances and the time → what to do. No clock, no lock, no task.
+//! The scheduler of a pool: wants, events of instances and the time in, actions out. No clock, lock or task.
 //!
-//! Every input is a method that takes `now`, the time since the pool was made. What is to be done is
-//! then in [`State::actions`], and [`State::alarm`] says when [`State::tick`] wants to be called.
+//! Every input is a method that takes `now`, the time since the pool was made. The actions are then in
+//! [`State::actions`], and [`State::alarm`] says when to call [`State::tick`].
 
 mod fair;
 mod place;
@@ -23,30 +23,30 @@ use place::Place;
 pub(crate) use slot::{Action, Asked, Phase, Planned, Slot, Waiter};
 pub(crate) use trouble::{Trouble, draining};
 
-/// Everything a pool knows. `H` is what an instance is held by, `W` how one who waits is told.
+/// The state of a pool. `H` is the handle of an instance, `W` the channel to a waiter.
 pub(crate) struct State<H, W> {
     pub(crate) plan: Arc<ServerPlan>,
-    /// Where the ids of instances come from.
+    /// The source of instance ids.
     numbers: &'static AtomicU64,
-    /// Every process there is, by id.
+    /// Every process by id.
     pub(crate) slots: BTreeMap<u64, Slot<H>>,
     planned: Vec<Planned>,
     bindings: HashMap<Arc<str>, u64>,
-    /// In the order they came; their tickets ascend.
+    /// In order of arrival; tickets ascend.
     pub(crate) waiters: VecDeque<Waiter<W>>,
-    /// How much each principal has of all this.
+    /// What each principal has and waits for.
     pub(crate) shares: Shares,
-    /// Leases whose calls wait for a person, by number.
+    /// Leases whose calls wait for the user, by ticket.
     pub(crate) parked: BTreeMap<u64, Parked>,
     tickets: u64,
     turn: u64,
-    /// What the last caller could be asked: the next will be alike.
+    /// The profile of the last caller: warm instances are opened with it.
     recent: Profile,
     pub(crate) clients: usize,
     pub(crate) closing: bool,
     pub(crate) trouble: Trouble,
     alarm: Option<Duration>,
-    /// Whether the alarm is earlier than it was when last looked at.
+    /// Whether the alarm moved to an earlier time since it was last read.
     pub(crate) rearmed: bool,
     pub(crate) actions: Vec<Action<H, W>>,
     pub(crate) starts: BTreeMap<Cause, u64>,
@@ -82,7 +82,7 @@ impl<H: Clone, W> State<H, W> {
         state
     }
 
-    /// Somebody wants an instance. `to` is made only if they have to wait.
+    /// A caller wants an instance. `to` is called only if the caller has to wait.
     pub(crate) fn want(&mut self, want: Want, now: Duration, to: impl FnOnce() -> W) -> Asked<H> {
         if self.closing {
             return self.turn_away(draining(&self.plan.name));
@@ -119,7 +119,7 @@ impl<H: Clone, W> State<H, W> {
         Asked::Waits(ticket)
     }
 
-    /// Somebody does not wait any more.
+    /// A caller stops waiting.
     pub(crate) fn leave(&mut self, ticket: u64, now: Duration) {
         let Ok(at) = self.waiters.binary_search_by_key(&ticket, |it| it.ticket) else { return };
         let waiter = self.waiters.remove(at).expect("it was found there");
@@ -131,8 +131,7 @@ impl<H: Clone, W> State<H, W> {
         }
     }
 
-    /// A lease is over. One that was nobody's was not a use: it does not keep the instance from being
-    /// idle.
+    /// A lease ends. One without a principal was not a use: it does not reset the idle time.
     pub(crate) fn release(&mut self, id: u64, by: Option<&Arc<str>>, now: Duration) {
         by.into_iter().for_each(|by| self.shares.give_back(by));
         let Some(slot) = self.slots.get_mut(&id) else { return };
@@ -159,7 +158,7 @@ impl<H: Clone, W> State<H, W> {
         }
     }
 
-    /// A lease becomes a hold: it keeps the instance, and takes no place in it.
+    /// A lease becomes a hold: it keeps the instance alive and takes no place in it.
     pub(crate) fn hold(&mut self, id: u64, at_work: bool) {
         if let Some(slot) = self.slots.get_mut(&id) {
             slot.held += 1;
@@ -167,7 +166,7 @@ impl<H: Clone, W> State<H, W> {
         }
     }
 
-    /// A hold is over.
+    /// A hold ends.
     pub(crate) fn let_go(&mut self, id: u64, at_work: bool, now: Duration) {
         let Some(slot) = self.slots.get_mut(&id) else { return };
         slot.held = slot.held.saturating_sub(1);
@@ -187,12 +186,12 @@ impl<H: Clone, W> State<H, W> {
         }
     }
 
-    /// A start has come to its end.
+    /// A start has succeeded or failed.
     pub(crate) fn started(&mut self, id: u64, result: Result<H, Failure>, now: Duration) {
         match (result, self.slots.get(&id).is_some_and(Slot::is_starting)) {
             (Ok(handle), true) => self.came_up(id, handle, now),
             (Err(failure), true) => self.did_not_start(id, failure, now),
-            // It was aborted a moment too late.
+            // The abort arrived a moment too late.
             (Ok(handle), false) => {
                 let slot = Slot::new(self.recent, Cause::Retry, self.trouble.round, now);
                 let phase = Phase::Stopping { why: Why::Closed, since: now };
@@ -208,9 +207,9 @@ impl<H: Clone, W> State<H, W> {
         self.fall(id, Why::Ended, Some(failure.to_string()), now);
     }
 
-    /// A probe has come to its end.
+    /// A probe has finished.
     pub(crate) fn probed(&mut self, id: u64, result: Result<(), String>, now: Duration) {
-        // A call that came meanwhile may be why there was no answer.
+        // A call that arrived meanwhile may be why the probe failed.
         let is_at_work = self.slots.get(&id).is_some_and(|it| it.in_flight > 0);
         match result {
             Err(said) if !is_at_work => self.fall(id, Why::Unwell, Some(said), now),
@@ -231,7 +230,8 @@ impl<H: Clone, W> State<H, W> {
         self.fall(id, Why::Killed, None, now);
     }
 
-    /// Whoever an instance was started for is done with it. If nobody else has used it, it goes now.
+    /// The caller that an instance was started for is done with it. If no other caller has used it, it stops
+    /// now.
     pub(crate) fn done_with(&mut self, id: u64, now: Duration) {
         let unused = |slot: &Slot<H>| slot.is_idle() && slot.uses <= 1;
         if self.slots.get(&id).is_some_and(unused) && self.will_have_surplus() {
@@ -240,7 +240,7 @@ impl<H: Clone, W> State<H, W> {
         }
     }
 
-    /// The process of an instance that was being stopped is gone.
+    /// A stopping instance's process is gone.
     pub(crate) fn stopped(&mut self, id: u64, now: Duration) {
         let Some(Slot { phase: Phase::Stopping { why, since }, .. }) = self.slots.get(&id) else {
             return;
@@ -273,22 +273,22 @@ impl<H: Clone, W> State<H, W> {
         self.settle(now);
     }
 
-    /// A session is over. What it leaves behind is nobody else's business.
+    /// A session has ended. Nobody else may see the state it leaves behind.
     pub(crate) fn forget(&mut self, key: &str, now: Duration) {
         let waited_for = self.is_waited_for(key);
         let Some(&id) = self.bindings.get(key) else { return };
         let starting = self.slots.get(&id).is_some_and(Slot::is_starting);
         match (starting, waited_for) {
             (true, true) => return,
-            // Nobody has used it: it can be anybody's.
+            // Unused: any session may have it.
             (true, false) => self.unbind(id),
             (false, _) => self.retire(id, Why::SessionOver, self.plan.drain, now),
         }
         self.settle(now);
     }
 
-    /// The plan has changed. What was started by the old one stays, unless it is now started,
-    /// reached or shared in another way: then it finishes its calls and goes.
+    /// The plan has changed. Running instances stay, unless they are now started, reached or shared in another
+    /// way: then they drain.
     pub(crate) fn reconfigure(&mut self, plan: Arc<ServerPlan>, now: Duration) {
         let old = std::mem::replace(&mut self.plan, plan);
         self.trouble.forgive();
@@ -316,7 +316,7 @@ impl<H: Clone, W> State<H, W> {
         self.settle(now);
     }
 
-    /// Somebody wants all instances gone, once they have finished their calls.
+    /// Drains and stops all instances.
     pub(crate) fn stop_all(&mut self, now: Duration) {
         for id in self.ids() {
             self.retire(id, Why::Killed, self.plan.drain, now);
@@ -324,13 +324,13 @@ impl<H: Clone, W> State<H, W> {
         self.settle(now);
     }
 
-    /// Back-off and suspension are over.
+    /// Clears backoff and suspension.
     pub(crate) fn retry(&mut self, now: Duration) {
         self.trouble.forgive();
         self.settle(now);
     }
 
-    /// Nobody new gets in, calls may go on for `drain`, then everything is stopped.
+    /// Refuses new callers, drains for `drain`, then stops everything.
     pub(crate) fn close(&mut self, drain: Duration, now: Duration) {
         self.closing = true;
         self.planned.clear();
@@ -353,7 +353,7 @@ impl<H: Clone, W> State<H, W> {
         self.slots.get(&id).is_some_and(Slot::is_starting)
     }
 
-    /// Whether this instance is still to be looked after.
+    /// Whether this instance still has to be watched.
     pub(crate) fn is_watched(&self, id: u64) -> bool {
         self.slots
             .get(&id)
@@ -369,7 +369,7 @@ impl<H: Clone, W> State<H, W> {
         slot.phase =
             Phase::Ready { handle: handle.clone(), since: now, last: now, probe, probing: false };
         let key = slot.bound.clone();
-        // Whoever it was ordered for may have gone away, and nobody has used it.
+        // The caller it was started for may be gone without having used it.
         if slot.owner.as_ref().is_some_and(|it| !place::waits_as(&self.waiters, it)) {
             slot.leave_to_others();
         }
@@ -378,7 +378,7 @@ impl<H: Clone, W> State<H, W> {
         self.tell(Event::Started { id, cause, took });
         self.actions.push(Action::Watch { id, handle });
         if key.is_some_and(|key| !self.is_waited_for(&key)) {
-            // Whoever it was started for went away without having used it.
+            // The session it was started for is gone without having used it.
             self.unbind(id);
         }
         self.settle(now);
@@ -396,7 +396,7 @@ impl<H: Clone, W> State<H, W> {
         self.tell(Event::StartFailed { id, cause, took, failure: failure.clone() });
         let alone = !self.slots.values().any(Slot::is_ready);
         let before = (self.trouble.attempt, self.trouble.suspended);
-        // That one principal has to log in says nothing about the server, nor about the others.
+        // One principal's missing login says nothing about the server or about other principals.
         if failure.reason != Reason::LoginRequired {
             self.trouble.failed(failure.clone(), slot.round, alone, &self.plan.retry, now);
         }
@@ -411,7 +411,7 @@ impl<H: Clone, W> State<H, W> {
         }
         failure.retry_after = self.trouble.until.map(|until| until.saturating_sub(now));
         for waiter in std::mem::take(&mut self.waiters) {
-            // A server that cannot run twice still serves, one call after the other.
+            // A server that cannot run twice still serves one call after the other.
             if waiter.on == Some(id) && !self.may_hope(&waiter.want, Slot::is_ready) {
                 self.refuse(waiter, failure.clone(), now);
             } else {
@@ -422,7 +422,7 @@ impl<H: Clone, W> State<H, W> {
         self.check_gone();
     }
 
-    /// An instance that came to grief goes at once.
+    /// An instance that crashed or misbehaved stops at once.
     fn fall(&mut self, id: u64, why: Why, detail: Option<String>, now: Duration) {
         let lived = match self.slots.get(&id) {
             Some(Slot { phase: Phase::Ready { since, .. }, .. }) => now.saturating_sub(*since),
@@ -438,7 +438,7 @@ impl<H: Clone, W> State<H, W> {
         self.check_gone();
     }
 
-    /// Nobody uses it just now: it goes, or the alarm is set for when it does.
+    /// The instance is unused: stops it, or sets the alarm for its idle time.
     fn rests(&mut self, id: u64, now: Duration) {
         let over = self.live() > self.max_instances();
         let Some(slot) = self.slots.get(&id) else { return };
@@ -448,7 +448,7 @@ impl<H: Clone, W> State<H, W> {
             return self.settle(now);
         }
         if !self.waiters.is_empty() && slot.is_idle() {
-            // Somebody may want its place for one with another profile.
+            // A waiter may need its place for an instance with another profile.
             return self.settle(now);
         }
         let at = if slot.bound.is_none() {
@@ -459,7 +459,7 @@ impl<H: Clone, W> State<H, W> {
         at.into_iter().for_each(|at| self.arm(at));
     }
 
-    /// Stops it when its calls are done, or when `drain` is over; at once if there are none.
+    /// Stops it when its calls are done or `drain` is over; at once if there are none.
     fn retire(&mut self, id: u64, why: Why, drain: Duration, now: Duration) {
         let Some(slot) = self.slots.get_mut(&id) else { return };
         let until = now.saturating_add(drain);
@@ -506,7 +506,7 @@ impl<H: Clone, W> State<H, W> {
         self.tell(Event::Stopping { id, why, detail });
     }
 
-    /// Failures to start one more while others ran say nothing about starting the first.
+    /// Failed attempts to scale out say nothing about starting the first instance.
     fn lost_one(&mut self) {
         if !self.trouble.suspended && !self.slots.values().any(Slot::is_ready) {
             self.trouble.is_over();
@@ -592,5 +592,5 @@ impl<H: Clone, W> State<H, W> {
     }
 }
 
-/// More callers than that do not wait in one pool.
+/// The bound of the queue of one pool.
 pub(crate) const MAX_WAITERS: usize = 1024;

@@ -1,4 +1,4 @@
-//! A pool's state → what is told about it.
+//! The state of a pool as `status` reports it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,53 +8,53 @@ use serde::Serialize;
 use super::state::{Phase, State};
 use super::{Cause, Why};
 
-/// How a pool is.
+/// The status of a pool.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PoolStatus {
     /// `idle`, `starting`, `ready`, `backoff`, `suspended` or `draining`.
     pub state: &'static str,
-    /// Every process there is.
+    /// Every process.
     pub instances: Vec<InstanceStatus>,
     /// Starts that failed in a row.
     pub attempt: u32,
     /// When a start may be tried again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_retry_ms: Option<u64>,
-    /// What the last start that failed said, unless one has succeeded since.
+    /// The error of the last failed start, unless one has succeeded since.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
-    /// Starts, by what for.
+    /// Starts by cause.
     pub starts: BTreeMap<Cause, u64>,
-    /// Stops, by why.
+    /// Stops by reason.
     pub stops: BTreeMap<Why, u64>,
     /// Callers that wait.
     pub waiters: usize,
-    /// Clients that have joined.
+    /// Connected clients.
     pub clients: usize,
-    /// Callers that were told no, by reason.
+    /// Refused callers by reason.
     pub acquire_failures: BTreeMap<&'static str, u64>,
 }
 
-/// How an instance is.
+/// The status of an instance.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct InstanceStatus {
-    /// Which.
+    /// The instance's id.
     pub id: u64,
     /// `starting`, `ready`, `busy`, `draining` or `stopping`.
     pub state: &'static str,
     /// Calls in flight.
     pub in_flight: usize,
-    /// Whether it belongs to a session. Whose is not told: a session's name can be a secret.
+    /// Whether it is bound to a session. Which one stays hidden: a session id can be a secret.
     pub bound: bool,
     /// What it can ask its callers, as bits.
     pub profile: u8,
-    /// What it was started for.
+    /// Why it was started.
     pub cause: Cause,
     /// How long ago its start was ordered.
     pub age_ms: u64,
-    /// How long nobody has used it; none while somebody does.
+    /// How long it has been unused; `None` while it is in use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_ms: Option<u64>,
 }

@@ -1,4 +1,4 @@
-//! The pool as transcripts, as a property, and as tasks.
+//! The pool as transcripts, as a property test, and with tasks.
 
 mod fake;
 mod property;

@@ -1,13 +1,13 @@
-//! Roots that a server asks for by itself: as it starts, or when it is told that they changed. It keeps
-//! them, so they have to be those of whoever it serves.
+//! `roots/list` that a server sends outside a call: as it starts, or after `roots/list_changed`. The server
+//! keeps the roots, so they must be those of the caller it serves.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{Notify, oneshot};
 use tokio::time::timeout;
+use trunkline_transport::conversation_handle::Request;
 use trunkline_transport::handler::Answer;
-use trunkline_transport::voice::Request;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Object;
 use trunkline_wire::method::Method;
@@ -15,46 +15,46 @@ use trunkline_wire::method::Method;
 use super::{Lines, QuestionRouter, Served};
 use crate::upstream_call::{UpstreamCallContext, no_roots};
 
-/// What is known of the roots that a server asks for.
+/// What is known of a server's requests for roots.
 #[derive(Default)]
 pub(super) struct Roots {
-    /// Who waits to hear whose they are: the first caller's.
+    /// Requests that wait for the first caller.
     waiting: Vec<oneshot::Sender<Arc<UpstreamCallContext>>>,
-    /// Whether it was told that there are none, for want of a caller.
+    /// Whether the server was told that there are none, for lack of a caller.
     was_told_none: bool,
-    /// How many were asked for and not told yet.
+    /// How many requests are unanswered.
     open: usize,
-    /// Whether any were asked for before the first call.
+    /// Whether the server asked before the first call.
     was_asked: bool,
     /// Whether the first call was made.
     is_settled: bool,
-    /// The last caller's, who is asked when no call is open.
+    /// The last caller with a session, asked when no call is open.
     last: Option<Arc<UpstreamCallContext>>,
     told: Arc<Notify>,
 }
 
 /// Whose roots are meant.
 enum Whose {
-    /// Those of the call that is open.
+    /// Those of the open call's caller.
     Open(Arc<UpstreamCallContext>),
     /// Those of the session that called last.
     Last(Arc<UpstreamCallContext>),
-    /// Those of whoever calls first.
+    /// Those of the first caller.
     First(oneshot::Receiver<Arc<UpstreamCallContext>>),
 }
 
-/// What came of asking.
+/// The result of asking.
 enum Next {
     Found(Json),
-    /// These are to be asked.
+    /// Ask these next.
     Again(Whose),
 }
 
 impl Roots {
-    /// Somebody calls.
+    /// A call begins.
     pub(super) fn opened(&mut self, line: &Arc<UpstreamCallContext>) {
         if line.caller.able().roots.is_some() {
-            // Whoever gave up waiting does not hear it.
+            // A request that timed out ignores the send.
             self.waiting.drain(..).for_each(|it| drop(it.send(Arc::clone(line))));
             self.last = line.caller.has_session.then(|| Arc::clone(line));
         }
@@ -79,7 +79,7 @@ impl Lines {
 }
 
 impl QuestionRouter {
-    /// Answers a server that asks for roots and does not say in which call.
+    /// Answers a `roots/list` that names no call.
     pub(super) fn roots(&self) -> Answer {
         let mut lines = self.lock();
         let (whose, is_by_itself) = (lines.whose(), !lines.roots.is_settled);
@@ -96,7 +96,7 @@ impl QuestionRouter {
         Answer::later(async move {
             let this = &answered.0;
             let mut found = this.roots_of(whose).await;
-            // A question goes with its call, and this one is not about it.
+            // A question is cancelled with its call, but this one does not belong to it: ask the next.
             while let Some(Next::Again(whose)) = found {
                 found = this.roots_of(whose).await;
             }
@@ -134,12 +134,12 @@ impl QuestionRouter {
         found.map(Next::Found)
     }
 
-    /// Whether the server was told that there are no roots, because nobody had called yet. Says so once.
+    /// Whether the server was told that there are no roots because nobody had called. Returns `true` once.
     pub(crate) fn was_told_none(&self) -> bool {
         std::mem::take(&mut self.lock().roots.was_told_none)
     }
 
-    /// Ready when the server was told the roots that it has asked for. Says whether it did ask.
+    /// Completes when the server's requests for roots are answered. Returns whether it asked.
     pub(crate) async fn has_roots(&self) -> bool {
         loop {
             let told = {
@@ -155,7 +155,7 @@ impl QuestionRouter {
         }
     }
 
-    /// From now on calls are made, and what is asked for may be about them.
+    /// From now on calls are made, and requests for roots may belong to them.
     pub(crate) fn settled(&self) {
         self.lock().roots.is_settled = true;
     }
@@ -168,7 +168,7 @@ impl QuestionRouter {
     }
 }
 
-/// A question that is over when this is dropped.
+/// Guard of an unanswered request.
 struct Answered(Arc<QuestionRouter>);
 
 impl Drop for Answered {
@@ -180,7 +180,7 @@ impl Drop for Answered {
 }
 
 const METHOD: Method = Method::RootsList;
-/// How long a server that asks as it starts waits for somebody to call: what starts it calls at once.
+/// How long a request at the start waits for a caller: the caller that caused the start calls at once.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How many such questions wait at once.
+/// How many requests may wait.
 const MOST: usize = 8;

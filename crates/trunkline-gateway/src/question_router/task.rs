@@ -1,4 +1,4 @@
-//! A question that belongs to a task → whoever answers for that task.
+//! Routes the questions of a task to the caller that answers for it.
 
 use std::sync::{Arc, Weak};
 
@@ -11,7 +11,7 @@ use crate::question::unrelated;
 use crate::upstream_call::{OnTask, nobody};
 use crate::watcher::Watcher;
 
-/// Answers a question that is a task's. Gives any other back.
+/// Answers a question that belongs to a task. Returns any other.
 pub(super) fn route(
     mut call: Call,
     instance: u64,

@@ -1,4 +1,4 @@
-//! The two tools that stand for all others: one finds, one calls.
+//! The two tools of automatic mode: one finds tools, one calls them.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -12,23 +12,23 @@ use trunkline_wire::model::{CallToolParams, CallToolResult, Tool, ToolAnnotation
 use super::Seen;
 use crate::merge::Index;
 
-/// The name of the tool that finds tools.
+/// The tool that finds tools.
 pub(crate) const FIND_TOOLS: &str = "trunkline.find_tools";
-/// The name of the tool that calls them.
+/// The tool that calls them.
 pub(crate) const CALL_TOOL: &str = "trunkline.call_tool";
 
-/// What [`FIND_TOOLS`] was asked.
+/// The arguments of [`FIND_TOOLS`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Asked {
     /// What the tools should do.
     pub(crate) query: String,
     /// How many are wanted, at least one.
     pub(crate) limit: usize,
-    /// Whether schemas are wanted that were sent before.
+    /// Whether to send schemas again that were sent before.
     pub(crate) again: bool,
 }
 
-/// The tool that finds tools at these servers.
+/// The definition of the tool that finds tools at these servers.
 pub(crate) fn find_tools<'a>(servers: impl Iterator<Item = &'a str>, limit: usize) -> Tool {
     let mut names: Vec<String> =
         servers.take(MAX_SERVERS + 1).map(|it| format!("`{it}`")).collect();
@@ -97,7 +97,7 @@ pub(crate) fn find_tools<'a>(servers: impl Iterator<Item = &'a str>, limit: usiz
         )
 }
 
-/// The tool that calls the others.
+/// The definition of the tool that calls the others.
 pub(crate) fn call_tool() -> Tool {
     let input = json!({
         "type": "object",
@@ -129,13 +129,13 @@ pub(crate) fn read_find(arguments: Option<&Json>, limit: usize) -> Result<Asked,
         again: Option<bool>,
     }
     let arguments: Arguments = read(FIND_TOOLS, arguments)?;
-    // Models write `5.0` and `-1`, too.
+    // Models also write `5.0` and `-1`.
     let wanted = arguments.limit.map_or(limit, |it| it as usize);
     let limit = wanted.clamp(1, limit.max(1));
     Ok(Asked { query: arguments.query, limit, again: arguments.again.unwrap_or(false) })
 }
 
-/// Reads the arguments of [`CALL_TOOL`]: the call that is meant. The error is for the model.
+/// Reads the arguments of [`CALL_TOOL`] as a call. The error is for the model.
 pub(crate) fn read_call(arguments: Option<&Json>) -> Result<CallToolParams, String> {
     #[derive(Deserialize)]
     struct Arguments {
@@ -155,8 +155,8 @@ pub(crate) fn read_call(arguments: Option<&Json>) -> Result<CallToolParams, Stri
     Ok(params)
 }
 
-/// The answer of [`FIND_TOOLS`]: these tools, without the schemas that the session has been sent.
-/// Without a session nobody knows what was sent, and everything is.
+/// The answer of [`FIND_TOOLS`]: these tools, without schemas that the session has received. Without a session,
+/// every schema is sent.
 pub(crate) fn found(
     index: &Index,
     hits: &[(f32, Arc<str>)],
@@ -184,7 +184,7 @@ pub(crate) fn found(
     }
     let tools = hits.iter().filter_map(|(_, shown)| {
         let tool = index.tool(shown)?.tool()?;
-        // A tool whose definition changed is another one.
+        // A changed definition counts as a new tool.
         let is_sent = match session {
             Some(session) => {
                 let digest = sha256(format!("{shown}\n{}", Json::of(&**tool)).as_bytes());
@@ -213,7 +213,7 @@ pub(crate) fn found(
 fn read<T: serde::de::DeserializeOwned>(tool: &str, arguments: Option<&Json>) -> Result<T, String> {
     let empty = Json::empty_object();
     let arguments = arguments.unwrap_or(&empty);
-    // Derived readers take arrays for objects.
+    // Derived deserializers accept arrays for objects.
     if !arguments.is_object() {
         return Err(format!("The arguments of `{tool}` must be an object."));
     }

@@ -1,15 +1,15 @@
-//! Which definitions a session has been sent → whether to send one again. Pure.
+//! Remembers which definitions a session has received. Pure.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
-/// What was sent to whom, as far as it matters: the last 10,000 of the last 30 minutes.
+/// What was sent to which session: an LRU of 10,000 entries with a TTL of 30 minutes.
 #[derive(Debug)]
 pub(crate) struct Seen {
     most: usize,
     ttl: Duration,
     sent: HashMap<Key, Sent>,
-    /// From the one that was asked for longest ago.
+    /// Least recently used first.
     order: BTreeMap<u64, Key>,
     turn: u64,
 }
@@ -29,12 +29,12 @@ impl Default for Seen {
 }
 
 impl Seen {
-    /// Remembers at most so many for so long.
+    /// A memory with this bound and TTL.
     pub(crate) fn new(most: usize, ttl: Duration) -> Self {
         Self { most: most.max(1), ttl, sent: HashMap::new(), order: BTreeMap::new(), turn: 0 }
     }
 
-    /// Whether this is new to the session; from then on it is not.
+    /// Whether this is new to the session; remembers it.
     pub(crate) fn is_new(&mut self, session: &str, digest: &str, now: Instant) -> bool {
         let key: Key = (session.into(), digest.into());
         self.turn += 1;

@@ -1,7 +1,7 @@
-//! A text → the words that it is found by.
+//! Splits a text into the words that it is found by.
 
-/// Lower case, without endings, in order. `getHTTPStatus_2` has `get`, `http`, `status` and `2`;
-/// scripts without spaces count by the character.
+/// Lower case, stemmed, in order. `getHTTPStatus_2` gives `get`, `http`, `status` and `2`; scripts without
+/// spaces are split into characters.
 pub(super) fn of(text: &str) -> Vec<Box<str>> {
     let mut words = Vec::new();
     let mut word = String::new();
@@ -13,7 +13,7 @@ pub(super) fn of(text: &str) -> Vec<Box<str>> {
         let begins = match (last, class) {
             (_, Class::Other | Class::Sign) | (Class::Sign, _) => true,
             (Class::Lower | Class::Digit, Class::Upper) => true,
-            // The last capital of several begins the next word.
+            // The last of several capitals begins the next word.
             (Class::Upper, Class::Upper) => next == Class::Lower,
             (Class::Digit, Class::Lower) | (Class::Lower | Class::Upper, Class::Digit) => true,
             _ => false,
@@ -35,7 +35,7 @@ enum Class {
     Lower,
     Upper,
     Digit,
-    /// Of a script that does not put spaces between words.
+    /// Of a script without spaces between words.
     Sign,
     Other,
 }
@@ -63,8 +63,7 @@ fn finish(word: &mut String, words: &mut Vec<Box<str>>) {
     word.clear();
 }
 
-/// Takes the ending of a plural away: `files`, `queries` and `searches` are found by `file`, `query`
-/// and `search`.
+/// Removes plural endings: `files`, `queries` and `searches` become `file`, `query` and `search`.
 fn stem(word: &str) -> String {
     let cut = |end: &str| word.strip_suffix(end).filter(|rest| rest.len() >= 2);
     if let Some(rest) = cut("ies") {
@@ -81,7 +80,7 @@ fn stem(word: &str) -> String {
     }
 }
 
-/// Words that stand everywhere and mean nothing.
+/// Stop words.
 const COMMON: [&str; 42] = [
     "a", "an", "and", "any", "are", "as", "at", "be", "by", "can", "do", "does", "for", "from",
     "have", "how", "i", "if", "in", "is", "it", "its", "me", "my", "of", "on", "or", "please",

@@ -1,4 +1,4 @@
-//! A principal logged in to a server, or out of it → everybody who has to know.
+//! A principal logged in to a server or out of it: tells everything that depends on it.
 
 use std::sync::{Arc, Weak};
 
@@ -8,7 +8,7 @@ use crate::catalog::plan::Plan;
 use crate::failure::{Failure, Reason, Stage};
 
 impl GatewayState {
-    /// Reads who is logged in, where a plan has logins of principals.
+    /// Loads who is logged in, if a plan has `auth.perUser`.
     pub(crate) async fn load_accounts(&self, plan: &Plan) -> Result<(), Failure> {
         if !plan.servers.values().any(|it| it.per_user().is_some()) {
             return Ok(());
@@ -17,7 +17,7 @@ impl GatewayState {
         loaded.map_err(|error| Failure::new(Reason::BadAccounts, Stage::Policy, error.to_string()))
     }
 
-    /// Notes it, and has the next call of that principal go by what it has now.
+    /// Records the change, and makes the principal's next call use the new login.
     pub(crate) fn account_changed(&self, changed: &Changed) {
         let (name, server) = (&*changed.owner.name, &*changed.owner.server);
         let event = if changed.is_logged_in { "login" } else { "logout" };
@@ -41,5 +41,5 @@ impl GatewayState {
     }
 }
 
-/// How much of a name is noted, in bytes.
+/// The bytes of a name that are logged.
 const LONGEST: usize = 256;

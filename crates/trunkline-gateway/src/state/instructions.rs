@@ -1,5 +1,5 @@
-//! What servers want a model to know → what one caller is told: of servers it can see, and no more
-//! than a model should have to read.
+//! Merges the `instructions` of servers into those that one caller gets: only of servers it can see, and
+//! bounded in length.
 
 use std::sync::{Arc, Weak};
 
@@ -11,18 +11,18 @@ use crate::merge::cut;
 use crate::selector::Selector;
 
 impl GatewayState {
-    /// What the gateway is to the clients of a view.
+    /// The configuration of the server side that clients of a view meet.
     pub(crate) fn core_of(&self, view: &Arc<View>) -> Config {
         let mut core = Config::clone(&self.core);
         let (this, view) = (Weak::clone(&self.this), Arc::clone(view));
-        // Lists, rules and the catalog change: it is worked out whenever somebody asks.
+        // Computed on every request: lists, rules and the catalog change.
         core.instruct = Some(Instruct::new(move |attached| {
             this.upgrade()?.instructions(&view.selector, &Caller::opening(attached))
         }));
         core
     }
 
-    /// How the servers want to be used that a caller chose and sees something of.
+    /// The instructions of the servers that the caller chose and may see.
     pub(crate) fn instructions(&self, selector: &Selector, caller: &Caller) -> Option<String> {
         let world = self.world();
         let sight = Visibility::new(&world, caller);
@@ -48,6 +48,6 @@ impl GatewayState {
     }
 }
 
-/// The most bytes of instructions that one client is sent, and of one server among others.
+/// The bytes of instructions that one client gets, and of one server among several.
 const LONGEST: usize = 64 << 10;
 const LONGEST_OF_MANY: usize = 16 << 10;

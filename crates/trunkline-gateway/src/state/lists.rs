@@ -1,4 +1,4 @@
-//! What servers offer: fetched when it is not known or out of date, kept, and told of when it changes.
+//! The lists of servers: fetched when unknown or stale, stored, and announced when they change.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -18,12 +18,12 @@ use crate::policy::pins::Offered;
 use crate::server::{Fetched, Server, now};
 
 impl GatewayState {
-    /// Whether every server that a view shows has said what it offers, or will not soon.
+    /// Whether the lists of every server in a view are known, or will not be soon.
     pub(crate) fn is_complete(&self, world: &ActivePlan, view: &View) -> bool {
         world.servers.values().all(|it| !it.is_unknown() || !view.selector.chooses(&it.plan()))
     }
 
-    /// The servers of a view that have not said what they offer, as far as the caller may know of them.
+    /// The servers of a view whose lists are unknown, as far as the caller may know of them.
     pub(crate) fn missing(&self, world: &ActivePlan, view: &View, caller: &Caller) -> Missing {
         let sight = Visibility::new(world, caller);
         let unknown = world.servers.values().filter(|it| it.lists().is_none());
@@ -32,7 +32,7 @@ impl GatewayState {
         Missing(unknown.map(|it| (Arc::clone(&it.name), it.why_unknown())).collect())
     }
 
-    /// Asks servers that did not say in time what they offer once more, while nobody waits.
+    /// Retries servers that did not list in time, in the background.
     pub(crate) fn try_again(&self, world: &ActivePlan) {
         for server in world.servers.values().filter(|it| it.gave_up() && it.is_due()) {
             if server.lists().is_some() && !server.news().start(now()) {
@@ -43,7 +43,7 @@ impl GatewayState {
         }
     }
 
-    /// Has servers that have not said what they offer asked, for a while.
+    /// Asks servers whose lists are unknown, and waits a limited time.
     pub(crate) async fn complete(&self, world: &Arc<ActivePlan>, view: &View) {
         if self.is_complete(world, view) {
             return;
@@ -61,14 +61,15 @@ impl GatewayState {
         }
         let all = async { while asking.join_next().await.is_some() {} };
         if tokio::time::timeout(COMPLETE, all).await.is_err() {
-            // Those that take longer go on, and whoever listens is told; nobody else waits for them.
+            // Slower servers continue in the background, and listeners are notified. Nobody else waits for
+            // them.
             asking.detach_all();
             let late = world.servers.values().filter(|it| it.lists().is_none());
             late.for_each(|it| it.give_up());
         }
     }
 
-    /// Fetches a server's lists and takes them over. Says which instance they are of.
+    /// Fetches a server's lists and takes them over. Returns the instance that listed them.
     pub(crate) async fn refresh(&self, server: &Arc<Server>, may_start: bool) -> Option<u64> {
         match server.fetch(may_start).await {
             Ok(Some(Fetched { lists, from, since, was_started, .. })) => {
@@ -83,7 +84,7 @@ impl GatewayState {
             Err(failure) => {
                 server.give_up();
                 if failure.reason == Reason::LoginRequired {
-                    // Lists say so to whoever asks for them.
+                    // A caller that lists is told that a login is missing.
                     tracing::debug!(server = &*server.name, "nobody is logged in");
                     return None;
                 }
@@ -94,7 +95,7 @@ impl GatewayState {
         }
     }
 
-    /// Sees to what instances of a server announce, as long as they do.
+    /// Handles `list_changed` notifications of a server's instances until none are left.
     pub(crate) fn see_to_news(&self, server: &Arc<Server>) {
         let (this, server) = (Weak::clone(&self.this), Arc::downgrade(server));
         tokio::spawn(async move {
@@ -119,11 +120,11 @@ impl GatewayState {
         });
     }
 
-    /// Looks at the lists of an instance that announced a change. Says whether there was one.
+    /// Refreshes the lists of an instance that announced a change. Returns whether there was one.
     async fn look_again(&self, server: &Arc<Server>, instance: u64) -> bool {
         let Fetched { lists, from, since, is_for_all, .. } = match server.fetch_at(instance).await {
             Ok(Some(fetched)) => fetched,
-            // It is gone, and with it what it had to say.
+            // The instance is gone, and its announcement with it.
             Ok(None) => return false,
             Err(failure) => {
                 self.logs.add(Logged::gateway(&server.name, &failure.to_string()));
@@ -146,11 +147,11 @@ impl GatewayState {
         if changes.is_empty() {
             return false;
         }
-        // Should nobody else be shown it, the next instance that has it brings no news.
+        // If this variant is shown to nobody else, the next instance that has it announces nothing new.
         unlisted.into_iter().for_each(|it| server.knows_variants(it));
         server.went_stale();
         if self.refresh(server, false).await.is_none() {
-            // None runs that lists the same to everybody. One is started once somebody lists.
+            // No running instance lists the same to every caller. The next list request starts one.
             let plan = server.plan();
             for kind in changes {
                 self.listeners.tell(&kind.change(), |seat| seat.selector.chooses(&plan));
@@ -165,7 +166,7 @@ impl GatewayState {
         let touched = self.apply_pins(&plan, &lists).await;
         let is_same = before.as_ref().is_some_and(|it| it.etag() == lists.etag());
         let lists = Arc::new(lists);
-        // Whoever finds the server complete must not be shown an index of the time before.
+        // A reader that finds the server complete must not get an index from before.
         server.set_lists(Arc::clone(&lists), || {
             self.generation.fetch_add(1, Ordering::AcqRel);
         });
@@ -176,7 +177,7 @@ impl GatewayState {
         for warning in &lists.warnings {
             self.logs.add(Logged::gateway(&server.name, warning));
         }
-        // What somebody subscribed to may be among it.
+        // The new lists may contain a resource with subscribers.
         self.subscriptions.follow(self);
         self.cache.save(&plan.fingerprint(), &lists).await;
         for kind in Kind::ALL {
@@ -187,7 +188,7 @@ impl GatewayState {
         }
     }
 
-    /// These lists of a server are shown differently from now on.
+    /// Announces that these lists of a server are shown differently from now on.
     pub(crate) fn lists_changed(&self, plan: &ServerPlan, kinds: &[Kind]) {
         if !kinds.is_empty() {
             self.generation.fetch_add(1, Ordering::AcqRel);
@@ -197,7 +198,7 @@ impl GatewayState {
         }
     }
 
-    /// Asks servers of which nothing is known for their lists, a few at a time.
+    /// Asks servers whose lists are unknown for them, a few at a time.
     pub(crate) fn bootstrap(&self, world: &Arc<ActivePlan>) {
         let room = Arc::new(Semaphore::new(world.plan.gateway.bootstrap.max(1)));
         for server in world.servers.values().filter(|it| it.lists().is_none()) {
@@ -214,7 +215,7 @@ impl GatewayState {
         }
     }
 
-    /// Looks at the lists of running servers from time to time.
+    /// Refreshes the lists of running servers periodically.
     pub(crate) fn spawn_maintenance(&self) {
         let this = Weak::clone(&self.this);
         tokio::spawn(async move {
@@ -232,6 +233,6 @@ impl GatewayState {
     }
 }
 
-/// How long a client waits for servers that have not said what they offer.
+/// How long a client waits for servers whose lists are unknown.
 const COMPLETE: Duration = Duration::from_secs(10);
 const IDLE: Duration = Duration::from_secs(60);

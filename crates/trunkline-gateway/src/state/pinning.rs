@@ -1,8 +1,8 @@
-//! Pins put to work: lists are compared before anybody sees them, instances before their first call.
+//! Enforces pins: compares lists before any client sees them, and instances before their first call.
 //!
-//! An instance that comes up may be of another program than the one that said what is known. So the
-//! first call of a tool or a prompt at it waits until that list of this instance was read and compared,
-//! and so does the first one after it said that the list changed. Later calls pay for one load.
+//! A new instance may run another program than the one that was pinned. So the first call of a tool or prompt
+//! at an instance waits until that list of this instance was read and compared, and again after each
+//! `list_changed`. Later calls cost one atomic load.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -22,12 +22,12 @@ use crate::server::{Server, now};
 use crate::upstream::Instance;
 
 impl GatewayState {
-    /// The pins, for a server that has some.
+    /// The pins, if this server is pinned.
     pub(crate) fn pins_of(&self, plan: &ServerPlan) -> Option<&PinFile> {
         self.pins.as_ref().filter(|_| plan.pin.is_on())
     }
 
-    /// Compares what lists say with what is pinned. Says which lists are shown differently for it.
+    /// Compares lists with the pins. Returns the kinds that are shown differently as a result.
     pub(crate) async fn apply_pins(&self, plan: &ServerPlan, lists: &Lists) -> Vec<Kind> {
         let Some(pins) = self.pins_of(plan) else { return Vec::new() };
         let before = pins.held(&plan.name);
@@ -41,8 +41,8 @@ impl GatewayState {
         touched(&before, &now)
     }
 
-    /// Compares a list of an instance with the pins, unless that was done since it came up or last said
-    /// that the list changed. What differs is held back before this returns.
+    /// Compares a list of an instance with the pins, unless that was done since the instance started or last
+    /// announced a change. What differs is held back before this returns.
     pub(crate) async fn compare(
         &self,
         server: &Arc<Server>,
@@ -58,7 +58,7 @@ impl GatewayState {
             }
             let since = instance.compared.epoch();
             let lists = server.list_of(instance, kind).await?;
-            // What the lists say was compared when they were taken over.
+            // Known lists were compared when they were taken over.
             let is_known = server.lists().is_some_and(|it| it.etag_of(kind) == lists.etag_of(kind));
             let offered = if is_known { Vec::new() } else { Offered::of(&lists, kind) };
             self.hold_differing(pins, plan, instance, part, &offered);
@@ -68,7 +68,7 @@ impl GatewayState {
         };
         let why = match tokio::time::timeout(plan.timeouts.start, compare).await {
             Ok(Ok(())) => return Ok(()),
-            // Nothing was called there: another instance may serve as well.
+            // No call was made there: another instance can serve it.
             Ok(Err(CallError::Closed | CallError::Lost(_))) => {
                 return Err(Box::pin(instance.gone()).await);
             }
@@ -87,10 +87,10 @@ impl GatewayState {
         )))
     }
 
-    /// Has an instance that has come up compared, whether anybody calls or not.
+    /// Compares a new instance in the background, whether or not a call comes.
     pub(crate) fn look_at(&self, server: Arc<Server>, instance: u64) {
         let Some(this) = self.this.upgrade() else { return };
-        // Without its lease: what is looked at is not in use.
+        // Drops the lease: an instance that is only compared is not in use.
         let lease = server.lists().and_then(|_| server.pool.lease_on(instance));
         let Some(instance) = lease.map(|it| Arc::clone(it.instance())) else { return };
         tokio::spawn(async move {
@@ -100,12 +100,12 @@ impl GatewayState {
                 let said: Vec<_> = said.map(Offered::instructions).into_iter().collect();
                 this.hold_differing(pins, &plan, &instance, Part::Instructions, &said);
             }
-            // What cannot be compared now is compared before the first call.
+            // If the comparison fails now, the first call repeats it.
             let _ = this.compare(&server, &plan, &instance, Part::Tool).await;
         });
     }
 
-    /// An instance is gone, and with it what it said.
+    /// Forgets what an ended instance offered.
     pub(crate) fn looked_at_is_gone(&self, server: &Server, instance: u64) {
         let plan = server.plan();
         if let Some(pins) = self.pins_of(&plan).filter(|it| it.holds(&plan.name)) {
@@ -115,7 +115,7 @@ impl GatewayState {
         }
     }
 
-    /// An instance says that a list of it changed: it is compared before the next call.
+    /// An instance announced a changed list: the next call compares it first.
     pub(crate) fn list_changed_in(&self, server: &Arc<Server>, instance: u64, method: Method) {
         let Some(lease) = server.pool.lease_on(instance) else { return };
         let compared = &lease.instance().compared;
@@ -127,13 +127,13 @@ impl GatewayState {
                 compared.changed(Kind::Templates);
             }
         }
-        // It may be what was pinned again; nobody calls what is held back to find out.
+        // The list may match its pin again. Nobody can call what is held back, so compare now.
         if self.pins_of(&server.plan()).is_some_and(|it| it.holds(&server.name)) {
             self.look_at(Arc::clone(server), instance);
         }
     }
 
-    /// Holds back what an instance says differently.
+    /// Holds back definitions of an instance that differ from their pins.
     fn hold_differing(
         &self,
         pins: &PinFile,
@@ -151,7 +151,7 @@ impl GatewayState {
         self.lists_changed(plan, &touched(&before, &pins.held(&plan.name)));
     }
 
-    /// Has all lists fetched if an instance offers something that they do not say.
+    /// Fetches all lists if an instance offers a definition that they lack.
     fn catch_up(
         &self,
         server: &Arc<Server>,
@@ -166,7 +166,7 @@ impl GatewayState {
         let Some(this) = self.this.upgrade() else { return };
         let (server, id) = (Arc::clone(server), instance.id);
         tokio::spawn(async move {
-            // One that is older may be of the program that was there before.
+            // An older instance may run the previous program.
             if this.refresh(&server, true).await.is_some_and(|from| from > id) {
                 let known =
                     server.lists().iter().flat_map(|it| Offered::of(it, kind)).collect::<Vec<_>>();
@@ -200,7 +200,7 @@ impl GatewayState {
         }
     }
 
-    /// A server's lists as clients see them: without what waits for approval.
+    /// A server's lists as clients see them: without definitions that wait for approval.
     pub(crate) fn shown(&self, server: &Server, lists: Arc<Lists>) -> Arc<Lists> {
         let plan = server.plan();
         let Some(pins) = self.pins_of(&plan).filter(|it| it.holds(&plan.name)) else {
@@ -218,7 +218,7 @@ impl GatewayState {
         Arc::new(shown)
     }
 
-    /// How a server wants to be used, unless that waits for approval.
+    /// A server's instructions, unless they wait for approval.
     pub(crate) fn shown_instructions(&self, server: &Server) -> Option<String> {
         let plan = server.plan();
         let said = server.lists()?.instructions.clone()?;
@@ -227,7 +227,7 @@ impl GatewayState {
         (!is_held).then_some(said)
     }
 
-    /// What is held back under a name that clients would see it by, and of which server.
+    /// What is held back under a name that clients use, and at which server.
     pub(crate) fn held_back(
         &self,
         world: &ActivePlan,
@@ -254,7 +254,7 @@ impl GatewayState {
     }
 }
 
-/// The lists in which something is held back that was not, or is not any more.
+/// The kinds in which the set of held-back definitions changed.
 fn touched(before: &[Held], now: &[Held]) -> Vec<Kind> {
     let names = |all: &[Held], kind| -> BTreeSet<String> {
         let of = all.iter().filter(|it| it.kind.kind() == Some(kind));
@@ -263,15 +263,15 @@ fn touched(before: &[Held], now: &[Held]) -> Vec<Kind> {
     Kind::ALL.into_iter().filter(|it| names(before, *it) != names(now, *it)).collect()
 }
 
-/// How much was told lately of what is held back: a server that makes up tools for ever has no right
-/// to fill the log and the audit.
+/// Rate-limits reports of held-back definitions, so that a server that invents tools without end cannot flood
+/// the log and the audit.
 #[derive(Default)]
 pub(super) struct ToldHeld(Mutex<BTreeMap<String, (Instant, usize)>>);
 
 #[derive(Debug, PartialEq)]
 enum Told {
     Yes,
-    /// That there is more.
+    /// The last report of this minute, which says that there is more.
     Last,
     No,
 }
@@ -293,7 +293,7 @@ impl ToldHeld {
 }
 
 const MINUTE: Duration = Duration::from_secs(60);
-/// How many are told in a minute, of one server.
+/// Reports per minute and server.
 const MOST_TOLD: usize = 50;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What subscriptions see of the gateway.
+//! The parts of the gateway that subscriptions use.
 
 use std::collections::HashSet;
 use std::pin::Pin;
@@ -44,7 +44,7 @@ impl Host for GatewayState {
             }
         };
         found.retain(|it| sight.effect(it) != Effect::Deny);
-        // What several have belongs to none of them.
+        // A URI that several servers list belongs to none of them.
         let target = found.pop().filter(|_| found.is_empty())?;
         Some(Place { server: target.server, uri: target.name })
     }

@@ -1,4 +1,4 @@
-//! What the clients with one selector see: the merged lists of the servers they chose, kept until a list changes.
+//! The merged lists that clients with one selector see, cached until a list changes.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,13 +8,13 @@ use crate::merge::Index;
 use crate::search::Search;
 use crate::selector::Selector;
 
-/// All clients with one selector.
+/// What all clients with one selector see.
 pub(crate) struct View {
     pub(crate) selector: Selector,
     built: Mutex<Option<(u64, Arc<Index>)>>,
-    /// How many bytes of lists it is known to keep.
+    /// The bytes of lists that this view was last counted with.
     kept: AtomicUsize,
-    /// The words of the tools of an index, once somebody searched.
+    /// The search index over an index's tools, built on the first search.
     words: Mutex<Option<(Arc<Index>, Arc<Search>)>>,
 }
 
@@ -24,7 +24,7 @@ impl View {
         Arc::new(Self { selector, built, kept, words })
     }
 
-    /// What there is to see now.
+    /// The current merged lists.
     pub(crate) fn index(&self, shared: &GatewayState) -> Arc<Index> {
         let generation = shared.generation.load(Ordering::Acquire);
         let mut built = self.built.lock().unwrap_or_else(PoisonError::into_inner);
@@ -49,7 +49,7 @@ impl View {
         index
     }
 
-    /// Lists were put together or written: what is kept of them counts.
+    /// Counts the bytes again after lists were merged or encoded.
     pub(crate) fn count(&self, shared: &GatewayState, index: &Index) {
         if self.selector == Selector::All {
             return;
@@ -68,14 +68,14 @@ impl View {
         built.as_ref().map_or(0, |(_, it)| it.bytes())
     }
 
-    /// Keeps nothing of any list, until somebody asks again.
+    /// Evicts the copies of all lists; the next request rebuilds them.
     pub(crate) fn forget(&self) {
         self.kept.store(0, Ordering::Relaxed);
         self.built.lock().unwrap_or_else(PoisonError::into_inner).take();
         self.words.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 
-    /// The words of an index.
+    /// The search index over an index.
     pub(crate) fn search(&self, index: &Arc<Index>) -> Arc<Search> {
         let mut words = self.words.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((of, search)) = &*words

@@ -13,7 +13,7 @@ use crate::policy::subject::Subject;
 pub(crate) struct Visibility<'a> {
     pub(crate) world: &'a ActivePlan,
     pub(crate) caller: &'a Caller,
-    /// The tags that the caller's token is for.
+    /// The tags that the caller's token is limited to.
     tags: Option<Vec<String>>,
 }
 
@@ -23,12 +23,12 @@ impl<'a> Visibility<'a> {
         Self { world, caller, tags }
     }
 
-    /// Whether everybody sees the same.
+    /// Whether every caller sees the same.
     pub(crate) fn is_open(&self) -> bool {
         self.tags.is_none() && self.world.rules.is_empty()
     }
 
-    /// Whether some part of a server is there for the caller.
+    /// Whether the caller may see anything of a server.
     pub(crate) fn sees_server(&self, name: &str) -> bool {
         let Some(server) = self.world.servers.get(name) else { return false };
         self.is_open() || self.sees(&server.plan(), server.lists().as_deref())
@@ -50,7 +50,7 @@ impl<'a> Visibility<'a> {
         is_seen || !is_any
     }
 
-    /// What the rules say of something, under its name for them.
+    /// The effect of the rules on a target.
     pub(crate) fn effect(&self, target: &Target) -> Effect {
         if self.is_open() {
             return Effect::Allow;
@@ -64,7 +64,7 @@ impl<'a> Visibility<'a> {
         self.world.rules.decide(self.caller.bearer.names(), &plan.tags, &subject)
     }
 
-    /// Whether a server has no tags, or one of those that the caller sees.
+    /// Whether a server has no tags, or one that the caller's token allows.
     fn is_tagged_for(&self, plan: &ServerPlan) -> bool {
         let tags = self.tags.as_ref();
         plan.tags.is_empty() || tags.is_none_or(|tags| plan.tags.iter().any(|it| tags.contains(it)))

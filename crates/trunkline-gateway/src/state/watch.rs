@@ -1,4 +1,4 @@
-//! What happens at servers beside their answers → whoever it concerns.
+//! Routes what servers send beside their answers: notifications, questions, logs, stderr.
 
 use std::sync::Arc;
 

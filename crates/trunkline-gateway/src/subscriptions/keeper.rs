@@ -1,5 +1,5 @@
-//! Keeps the subscriptions at one server: an instance is held while there are any, and what is
-//! subscribed to follows what is wanted.
+//! Keeps the subscriptions at one server: holds an instance while there are any, and makes its subscriptions
+//! follow what clients want.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
 use trunkline_proto::PeerNotification;
-use trunkline_transport::voice::Request;
+use trunkline_transport::conversation_handle::Request;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Object;
 use trunkline_wire::method::Method;
@@ -25,14 +25,14 @@ use crate::upstream::Instance;
 /// Where subscriptions are held, and for whom.
 pub(crate) struct Post {
     pub(crate) server: Weak<Server>,
-    /// Somebody who wants them. They are held in the instance that serves the calls of those.
+    /// A subscriber. The subscriptions are held in the instance that serves its calls.
     pub(crate) subscriber: Subscriber,
     pub(crate) spot: Spot,
-    /// The instance it is now; 0 for none.
+    /// The current instance; 0 for none.
     pub(crate) instance: Arc<AtomicU64>,
 }
 
-/// Somebody who wants to hear of something.
+/// A client that subscribes.
 #[derive(Clone)]
 pub(crate) struct Subscriber {
     pub(crate) caller: Arc<Caller>,
@@ -40,7 +40,7 @@ pub(crate) struct Subscriber {
 }
 
 impl Subscriber {
-    /// What a server is asked for on their behalf: the instance that it serves their calls from.
+    /// The want for the instance that serves the subscriber's calls.
     pub(crate) fn want(&self, server: &Server) -> Want {
         let key = key_of(&server.plan(), &self.caller, None);
         let able = ClientProfile::of(&self.caller.peer, self.era);
@@ -48,11 +48,11 @@ impl Subscriber {
     }
 }
 
-/// By what the instances of a server are told apart that serve the calls of whoever subscribes.
+/// Identifies the instances of a server that serve a subscriber's calls.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Spot {
     pub(crate) server: Arc<str>,
-    /// The principal whose they are; `None` if anybody's.
+    /// The principal that owns them; `None` if they are shared.
     pub(crate) owner: Option<Arc<str>>,
     profile: Profile,
     pub(crate) key: Option<Box<str>>,
@@ -66,12 +66,12 @@ impl Spot {
     }
 }
 
-/// What is wanted, and what is told of where it is.
+/// The URIs that are wanted.
 type Wanted = watch::Receiver<HashSet<Arc<str>>>;
 type InPlace = watch::Sender<HashSet<Arc<str>>>;
 
-/// Holds subscriptions at a server until nobody is left who wants them. `is_back` if it takes the place
-/// of one that was subscribed to.
+/// Holds subscriptions at a server until nobody wants them. `is_back` if it replaces an instance that was
+/// subscribed to.
 pub(crate) async fn hold(
     host: Weak<dyn Host>,
     post: Post,
@@ -87,7 +87,7 @@ pub(crate) async fn hold(
         let is_elsewhere = Spot::of(&server, &post.subscriber) != post.spot;
         drop(server);
         if is_elsewhere && let Some(host) = host.upgrade() {
-            // Somebody else sees to it from now on, where the calls go.
+            // Another task holds them from now on, where the calls go.
             host.subscriptions().follow(&*host);
             return;
         }
@@ -95,9 +95,9 @@ pub(crate) async fn hold(
             let began = tokio::time::Instant::now();
             let instance = Arc::clone(lease.instance());
             post.instance.store(instance.id, Ordering::Relaxed);
-            // It is kept for as long as it is held, and others may call it meanwhile.
+            // It stays alive while it is held, and serves calls meanwhile.
             let _held = lease.stay();
-            // What has changed while nobody listened is told once somebody does again.
+            // Changes missed while no subscription was in place are reported once there is one again.
             let settled = |now: HashSet<Arc<str>>| {
                 in_place.send_replace(now);
                 if std::mem::replace(&mut is_missing, false)
@@ -113,7 +113,7 @@ pub(crate) async fn hold(
             if ended.is_none() {
                 return;
             }
-            // One that ends as soon as it has begun is not to be asked for ever.
+            // An instance that ends right after its start must not be retried without a pause.
             if began.elapsed() >= LIFE {
                 pause = FIRST;
             }
@@ -123,8 +123,8 @@ pub(crate) async fn hold(
     }
 }
 
-/// Keeps the same subscriptions at one more instance that serves the same callers, for as long as that
-/// runs: what a call changes there, the instance that is held does not know.
+/// Keeps the same subscriptions at one more instance that serves the same callers, while it runs: the instance
+/// that is held does not notice changes made in this one.
 pub(crate) async fn also(
     host: Weak<dyn Host>,
     instance: Arc<Instance>,
@@ -135,7 +135,7 @@ pub(crate) async fn also(
     keep(&host, &instance, &mut wanted, settled).await;
 }
 
-/// Keeps at an instance what is wanted there. `None`: nobody wants anything any more.
+/// Keeps the wanted subscriptions at an instance. `None`: nobody wants any more.
 async fn keep(
     host: &Weak<dyn Host>,
     instance: &Arc<Instance>,
@@ -149,12 +149,12 @@ async fn keep(
     }
 }
 
-/// Whether a server of the new era says that it tells of resources. FastMCP does not.
+/// Whether a server of the stateless era declares resource subscriptions. FastMCP does not.
 fn can_tell(instance: &Instance) -> bool {
     instance.opened.capabilities.resources.is_some_and(|it| it.subscribe)
 }
 
-/// There is nothing to subscribe to: nobody waits for it. `None`: nobody wants anything any more.
+/// The server has no subscriptions: nobody waits for one. `None`: nobody wants any more.
 async fn nothing(
     instance: &Instance,
     wanted: &mut Wanted,
@@ -169,7 +169,7 @@ async fn nothing(
     }
 }
 
-/// Subscribes one by one. `None`: nobody wants anything any more.
+/// Subscribes to each URI (`resources/subscribe`). `None`: nobody wants any more.
 async fn subscribe(
     instance: &Arc<Instance>,
     wanted: &mut Wanted,
@@ -201,8 +201,8 @@ async fn tell(instance: &Instance, method: Method, uri: &str) {
     }
 }
 
-/// Listens to all at once. There is no way to change what is listened to, so a new listener takes
-/// the place of the old one once it is acknowledged.
+/// Listens to all URIs at once (`subscriptions/listen`). A listener cannot be changed, so a new one replaces
+/// the old one once it is acknowledged.
 async fn listen(
     host: &Weak<dyn Host>,
     instance: &Arc<Instance>,
@@ -238,14 +238,14 @@ async fn listen(
     }
 }
 
-/// Waits for the acknowledgement, the first that is heard of a listener; false when it is over.
+/// Waits for the acknowledgement, the first notification of a listener; `false` if the listener ended.
 async fn is_acknowledged(
     call: &mut Listening,
     heard: &mut mpsc::Receiver<PeerNotification>,
 ) -> bool {
     tokio::select! {
         () = call => false,
-        // It hears nothing more when it was refused.
+        // A refused listener's channel closes.
         told = heard.recv() => told.is_some(),
         () = tokio::time::sleep(ACKNOWLEDGED) => true,
     }
@@ -270,6 +270,6 @@ fn open(
 
 const FIRST: Duration = Duration::from_millis(200);
 const LONGEST: Duration = Duration::from_secs(30);
-/// How long one that is well lives at least.
+/// A listener that lived this long was healthy: the backoff is reset.
 const LIFE: Duration = Duration::from_secs(10);
 const ACKNOWLEDGED: Duration = Duration::from_secs(5);

@@ -1,11 +1,11 @@
-//! Who waits for whom, who hears what, and what a reload leaves in place.
+//! Which calls wait for subscriptions, who is notified, and what a reload keeps.
 
 use super::*;
-use crate::catalog::{Process, load};
+use crate::Gateway;
+use crate::fixture::{plan, settings};
 use crate::merge::Kind;
 use crate::merge::fixture::lists;
 use crate::state::GatewayState;
-use crate::{Gateway, Settings};
 use trunkline_wire::revision::Revision;
 
 /// Two servers that nobody reaches, each with a resource; `ann` may not read the second.
@@ -18,24 +18,11 @@ mcpServers:
 ";
 
 async fn gateway() -> Gateway {
-    let settings = Settings {
-        store: Arc::new(trunkline_store::Memory::default()),
-        pins: None,
-        accounts: Arc::new(trunkline_transport::auth::MemoryVault::new()),
-        logins: None,
-        limits: trunkline_transport::Limits::default(),
-        otel: None,
-        lasting: None,
-    };
-    let gateway = Gateway::open(plan(CATALOG), settings).await.unwrap();
+    let gateway = Gateway::open(plan(CATALOG), settings()).await.unwrap();
     for (name, server) in &gateway.0.world().servers {
         give(&gateway.0, server, &format!("x://{name}"));
     }
     gateway
-}
-
-fn plan(text: &str) -> crate::catalog::plan::Plan {
-    load(text, "/etc/trunkline.yaml".as_ref(), &Process).unwrap().plan
 }
 
 fn give(shared: &GatewayState, server: &Server, uri: &str) {
@@ -64,7 +51,7 @@ async fn a_call_waits_only_for_what_its_caller_has_just_wanted() {
     let (bob, eve) = (join(shared, "bob", 1), join(shared, "eve", 2));
     let subscriptions = &shared.subscriptions;
     subscriptions.want(shared, 1, vec!["x://a".to_owned()], false);
-    // The server is not there, so that it is never in place.
+    // The server cannot be reached, so the subscription is never in place.
     for (caller, server, waits) in
         [(&eve, "a", false), (&bob, "b", false), (&bob, "a", true), (&bob, "a", false)]
     {
@@ -84,7 +71,7 @@ async fn whoever_may_not_read_does_not_hear() {
     join(shared, "bob", 2);
     shared.subscriptions.want(shared, 2, vec!["x://b".to_owned()], false);
     assert_eq!(held(shared), ["b"]);
-    // The rules are asked again when they are others.
+    // Changed rules are applied to existing subscriptions.
     gateway.apply(plan(&CATALOG.replace("[ann]", "[bob]"))).await.unwrap();
     let place = |it: u64| shared.subscriptions.lock().clients[&it].wanted["x://b"].place.is_some();
     assert_eq!((place(1), place(2)), (true, false));

@@ -1,4 +1,4 @@
-//! A task at a server → its end: asked after in the server's generation, its questions passed on.
+//! Follows a task at a server to its end: polls in the server's generation and passes its questions on.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 use trunkline_proto::{Attached, CallError, Timing};
-use trunkline_transport::voice::Request;
+use trunkline_transport::conversation_handle::Request;
 use trunkline_wire::era::Tasks;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Object, Outcome};
@@ -29,32 +29,32 @@ use crate::server::{Server, Who};
 use crate::upstream::{Instance, Upstream, timing};
 use crate::upstream_call::OnTask;
 
-/// A task that is followed. Dropped before its end it is cancelled.
+/// A task that is being followed. Dropping it before the end cancels the task.
 pub(crate) struct Drive {
     server: Arc<Server>,
     instance: Arc<Instance>,
     registry: Arc<Registry>,
-    /// What keeps the instance, where nobody else does.
+    /// Keeps the instance alive where no lease does.
     pub(crate) hold: Option<Hold<Upstream>>,
     task: Task,
     asker: Asker,
-    /// The task that a client was given for it.
+    /// The task that a client got for it.
     pub(crate) entry: Option<Weak<Entry>>,
     nudge: Arc<Notify>,
     followed: Followed,
     is_over: bool,
     trace: String,
-    /// On whose behalf.
+    /// The principal it runs for.
     pub(crate) owner: Arc<str>,
 }
 
-/// How it ended.
+/// How a task ended.
 pub(crate) enum Ended {
     /// With a result.
     Result(Json),
     /// With an error.
     Error(ErrorObject),
-    /// It was given up.
+    /// It was cancelled.
     Cancelled,
 }
 
@@ -86,7 +86,7 @@ impl Drive {
         }
     }
 
-    /// The end of a task that a client was given.
+    /// Follows a task that a client holds to its end.
     pub(crate) async fn end(&mut self, within: Duration) -> End {
         if let Some(entry) = self.entry() {
             self.trace.clone_from(&entry.known().trace);
@@ -111,7 +111,7 @@ impl Drive {
         }
     }
 
-    /// Follows it to its end.
+    /// Follows the task to its end.
     pub(crate) async fn run(&mut self) -> Result<Ended, CallError> {
         let ended = match self.instance.opened.revision.profile().tasks {
             Tasks::Core => self.core().await,
@@ -121,8 +121,7 @@ impl Drive {
         ended
     }
 
-    /// In 2025-11-25 the end is fetched with `tasks/result`, and questions are requests that name
-    /// the task.
+    /// In 2025-11-25 `tasks/result` returns the end, and questions are requests that name the task.
     async fn core(&mut self) -> Result<Ended, CallError> {
         let mut now = self.task.clone();
         while now.status == TaskStatus::Working {
@@ -135,7 +134,7 @@ impl Drive {
         if now.status == TaskStatus::Cancelled {
             return Ok(Ended::Cancelled);
         }
-        // Questions may come on its stream alone; it lasts until the task is over.
+        // Questions may arrive only on this stream, which lasts until the task ends.
         if let Some(entry) = self.entry() {
             entry.is_awaited();
         }
@@ -166,7 +165,7 @@ impl Drive {
         }
     }
 
-    /// In 2026-07-28 everything stands in `tasks/get`, and answers go into `tasks/update`.
+    /// In 2026-07-28 `tasks/get` returns everything, and answers go into `tasks/update`.
     async fn extension(&mut self) -> Result<Ended, CallError> {
         let mut now = self.task.clone();
         let mut asking: JoinSet<(String, bool, Outcome)> = JoinSet::new();
@@ -182,7 +181,7 @@ impl Drive {
             if let Some((key, is_elicitation, answer)) = answered {
                 let answer = match answer {
                     Ok(answer) => answer,
-                    // There is no way to say that it went wrong; a form can be put away.
+                    // The extension has no error answers; an elicitation can be cancelled.
                     Err(_) if is_elicitation => put_away(),
                     Err(error) => {
                         self.cancel();
@@ -198,7 +197,7 @@ impl Drive {
                     let open = detail.input_requests;
                     asked.retain(|key, asking| {
                         let is_open = open.iter().any(|(it, _)| it == key);
-                        // It is not asked any more, or was answered.
+                        // The question was withdrawn or answered.
                         if !is_open {
                             asking.abort();
                         }
@@ -233,13 +232,13 @@ impl Drive {
         let mut params = self.params();
         params.set("inputResponses", answers.to_json());
         match self.call(Method::TasksUpdate, params).await {
-            // The task may be over meanwhile: it says so itself.
+            // The task may have ended meanwhile: the next poll says so.
             Ok(_) | Err(CallError::Peer(_)) => Ok(()),
             Err(error) => Err(error),
         }
     }
 
-    /// How it stands.
+    /// Polls the task.
     async fn get(&mut self) -> Result<DetailedTask, CallError> {
         let said = self.call(Method::TasksGet, self.params()).await?;
         let detail: DetailedTask =
@@ -250,8 +249,7 @@ impl Drive {
         Ok(detail)
     }
 
-    /// Asks the server something that may be asked twice. One that keeps nothing between two
-    /// requests is asked elsewhere if this instance is gone.
+    /// Makes an idempotent request. If the instance of a stateless server is gone, another instance is asked.
     async fn call(&mut self, method: Method, params: Object) -> Result<Json, CallError> {
         let mut tries = 0;
         loop {
@@ -271,7 +269,7 @@ impl Drive {
         }
     }
 
-    /// Goes on at another instance, if any of them will do.
+    /// Continues at another instance, if any instance will do.
     async fn move_on(&mut self) -> Result<(), ()> {
         let plan = self.server.plan();
         let is_remote = matches!(plan.reach, Reach::Http { .. });
@@ -295,7 +293,7 @@ impl Drive {
         Ok(())
     }
 
-    /// Waits until it makes sense to look again.
+    /// Waits until the next poll is due.
     async fn pause(&self, task: &Task) {
         let wished = task.poll_interval_ms.map_or(POLL, Duration::from_millis);
         tokio::select! {
@@ -308,7 +306,7 @@ impl Drive {
         self.entry.as_ref().and_then(Weak::upgrade)
     }
 
-    /// Whether the client's task is over or forgotten: it knows what it came to already.
+    /// Whether the client's task has ended or was forgotten: its outcome is settled.
     fn was_given_up(&self) -> bool {
         self.entry.is_some() && self.entry().is_none_or(|it| it.is_over())
     }
@@ -323,7 +321,7 @@ impl Drive {
         request
     }
 
-    /// Has the server give it up, without waiting for what it says.
+    /// Cancels the task at the server without waiting for the answer.
     fn cancel(&self) {
         if let Ok(runtime) = Handle::try_current() {
             let call = self.instance.call(Request::new(Method::TasksCancel, self.params()));
@@ -363,7 +361,7 @@ async fn ask(
     (key, method == Method::ElicitationCreate, answer)
 }
 
-/// A result as `tools/call` would have been answered with it.
+/// A result in the form of an answer to `tools/call`.
 fn finished(result: Option<Json>) -> Result<Ended, CallError> {
     let missing = || CallError::Invalid("a completed task without a result".to_owned());
     let result = result.ok_or_else(missing)?;
@@ -379,7 +377,7 @@ fn finished(result: Option<Json>) -> Result<Ended, CallError> {
     Ok(Ended::Result(stamped.to_json()))
 }
 
-/// The answer of whoever closes a form.
+/// The answer of a user who closes the form.
 fn put_away() -> Json {
     Json::parse(r#"{"action":"cancel"}"#).expect("this is JSON")
 }

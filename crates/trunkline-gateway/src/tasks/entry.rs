@@ -1,4 +1,4 @@
-//! A task as a client was given it: how it stands, what it asks, what it came to.
+//! A task as its client sees it: its status, questions and outcome.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,16 +27,16 @@ use crate::upstream_call::Guard;
 
 /// What is known of a task from the beginning.
 pub(crate) struct Known {
-    /// Its sealed name.
+    /// Its sealed id.
     pub(crate) id: String,
-    /// What the call that became it is called in logs.
+    /// The trace id of the call that became the task.
     pub(crate) trace: String,
     pub(crate) server: Arc<str>,
     pub(crate) tool: Arc<Tool>,
     pub(crate) caller: Arc<Caller>,
-    /// Where it is kept.
+    /// The registry that holds it.
     pub(crate) registry: Weak<Registry>,
-    /// Who looks at the result.
+    /// The plugins that inspect the result.
     pub(crate) plugins: Option<(Arc<Pipeline>, CallView)>,
 }
 
@@ -45,43 +45,43 @@ pub(crate) struct Entry {
     known: Known,
     order: AtomicU64,
     state: Mutex<State>,
-    /// Rung whenever it changes.
+    /// Notified on every change.
     changed: Notify,
-    /// Has it looked at.
+    /// Triggers a poll.
     nudge: Arc<Notify>,
-    /// What ends with it.
+    /// The task that follows it; aborted with the entry.
     driver: Mutex<Option<AbortHandle>>,
 }
 
 struct State {
-    /// As 2026-07-28 sees it, without its questions.
+    /// As 2026-07-28 represents it, without its questions.
     task: Task,
     end: Option<End>,
     questions: BTreeMap<String, Question>,
     asked: u64,
-    /// Where it is worked on, until it is over.
+    /// The instance that works on it, until it ends.
     instance: Option<Arc<Instance>>,
-    /// How often it was looked at.
+    /// The number of polls.
     looks: u64,
-    /// Whether its end is waited for at the server.
+    /// Whether a `tasks/result` waits for its end at the server.
     is_awaited: bool,
 }
 
 struct Question {
     request: InputRequest,
     tell: oneshot::Sender<Outcome>,
-    /// Whether a request with it is on its way to a client.
+    /// Whether a request with it is in flight to a client.
     is_taken: bool,
 }
 
-/// What a task came to.
+/// The outcome of a task.
 #[derive(Clone)]
 pub(crate) enum End {
-    /// A result, in the revision of its server.
+    /// A result, in the server's revision.
     Result(Json, Revision),
-    /// An error, in the revision of its server or as it stands.
+    /// An error, in the server's revision or unchanged.
     Error(ErrorObject, Option<Revision>),
-    /// It was given up.
+    /// It was cancelled.
     Cancelled,
 }
 
@@ -107,12 +107,12 @@ impl Entry {
     ) -> Arc<Self> {
         let mut shown = task.clone();
         shown.task_id = known.id.clone();
-        // What it came to is not known yet, whatever it says.
+        // Its outcome was not fetched yet, whatever its status.
         shown.status = TaskStatus::Working;
         Self::new(known, shown, Some(instance), nudge)
     }
 
-    /// A task of our own.
+    /// A task of the gateway's own.
     pub(crate) fn local(known: Known, ttl_ms: Option<u64>) -> Arc<Self> {
         let mut task = Task::new(known.id.clone(), rfc3339(SystemTime::now()));
         task.ttl_ms =
@@ -145,7 +145,7 @@ impl Entry {
         })
     }
 
-    /// Follows it to its end and, when it has been kept long enough, forgets it.
+    /// Follows it to its end, and removes it when its TTL is over.
     pub(crate) fn follow(self: &Arc<Self>, mut drive: Drive) {
         let (entry, registry) = (Arc::downgrade(self), Weak::clone(&self.known.registry));
         let id = self.known.id.clone();
@@ -161,7 +161,7 @@ impl Entry {
         self.ends_with(task.abort_handle());
     }
 
-    /// Forgets it when it has been kept long enough.
+    /// Removes it when its TTL is over.
     pub(crate) fn expire_later(self: &Arc<Self>) {
         let (registry, id) = (Weak::clone(&self.known.registry), self.known.id.clone());
         let kept = self.kept();
@@ -205,7 +205,7 @@ impl Entry {
         &self.changed
     }
 
-    /// Where it is worked on, until it is over.
+    /// The instance that works on it, until it ends.
     pub(crate) fn place(&self) -> Option<Arc<Instance>> {
         self.lock().instance.clone()
     }
@@ -222,7 +222,7 @@ impl Entry {
         self.lock().end.clone()
     }
 
-    /// The server said how it stands.
+    /// A poll returned this status.
     pub(crate) fn looked(&self, now: &Task) {
         let is_news = {
             let mut state = self.lock();
@@ -238,7 +238,7 @@ impl Entry {
         self.tell(is_news);
     }
 
-    /// Has it looked at once more, and waits for what is found.
+    /// Triggers a poll and waits for its result.
     pub(crate) async fn look(&self) {
         let before = {
             let state = self.lock();
@@ -261,11 +261,11 @@ impl Entry {
                 changed.await;
             }
         };
-        // Else what is known is told.
+        // After the time-out, the known status is used.
         let _ = tokio::time::timeout(LOOK, found).await;
     }
 
-    /// It is over. Plugins see what it came to before anybody else does.
+    /// Ends the task. Plugins see the outcome before any client does.
     pub(crate) async fn finish(&self, end: End) {
         let end = match (end, &self.known.plugins) {
             (End::Result(said, from), Some((plugins, view))) => {
@@ -291,23 +291,23 @@ impl Entry {
         self.settle(end);
     }
 
-    /// What looks at its questions.
+    /// The plugins that inspect its questions.
     pub(crate) fn guard(&self) -> Option<Guard> {
         let (plugins, view) = self.known.plugins.clone()?;
         Some(Guard { plugins, view: Arc::new(view) })
     }
 
-    /// What it keeps, in bytes.
+    /// The bytes it holds.
     pub(crate) fn weight(&self) -> usize {
         self.lock().end.as_ref().map_or(0, End::weight)
     }
 
-    /// It is over, unless it was before.
+    /// Ends the task, unless it has ended.
     pub(crate) fn settle(&self, end: End) -> bool {
         if self.is_over() {
             return false;
         }
-        // Not under our lock: it looks at all tasks.
+        // Outside our own lock: this locks all tasks.
         if let Some(registry) = self.known.registry.upgrade() {
             registry.grows(self, end.weight());
         }
@@ -338,7 +338,7 @@ impl Entry {
         true
     }
 
-    /// Asks whoever asks how the task is. Dropping what is returned takes the question back.
+    /// Asks the client that polls the task. Dropping the future withdraws the question.
     pub(crate) fn ask(
         self: &Arc<Self>,
         method: Method,
@@ -374,7 +374,7 @@ impl Entry {
         })
     }
 
-    /// Passes answers on; what was not asked is not heard.
+    /// Passes answers on; answers to unknown questions are ignored.
     pub(crate) fn answer(&self, answers: &Object) {
         for (key, answer) in answers.iter() {
             self.told(key, Ok(answer.clone()));
@@ -390,7 +390,7 @@ impl Entry {
         }
     }
 
-    /// The questions that nobody is asked yet. Each is the taker's to ask, until it is dropped.
+    /// The questions that no client is being asked. The taker asks each, until it drops it.
     pub(crate) fn take_questions(self: &Arc<Self>) -> Vec<Taken> {
         let mut state = self.lock();
         let open = state.questions.iter_mut().filter(|(_, it)| !it.is_taken);
@@ -401,12 +401,12 @@ impl Entry {
         .collect()
     }
 
-    /// The task as one generation sees it: in the older one a tool that reports an error has failed.
+    /// The task as one generation sees it: in 2025-11-25 a tool error is a failed task.
     pub(crate) fn task(&self, is_core: bool) -> Task {
         self.lock().shown(is_core)
     }
 
-    /// The task with everything the newest revision tells about it.
+    /// The task with all details of the newest revision.
     pub(crate) fn detail(&self) -> DetailedTask {
         let state = self.lock();
         let mut detail = DetailedTask::new(state.shown(false));
@@ -433,7 +433,7 @@ impl Entry {
         detail
     }
 
-    /// What it came to, as the call itself would have been answered.
+    /// The outcome, as the call itself would have been answered.
     pub(crate) fn outcome(&self, end: End, revision: Revision) -> Outcome {
         match end {
             End::Result(said, from) => {
@@ -457,7 +457,7 @@ impl Entry {
         })
     }
 
-    /// Wakes those who wait, and has listeners hear of it if there is something to hear.
+    /// Wakes waiters, and notifies listeners if the status changed.
     fn tell(&self, is_news: bool) {
         self.changed.notify_waiters();
         let Some(registry) = self.known.registry.upgrade().filter(|_| is_news) else { return };
@@ -494,7 +494,7 @@ impl Drop for Entry {
     }
 }
 
-/// A question while the server waits for its answer.
+/// Guard of a question whose answer the server waits for.
 struct Asked {
     entry: Weak<Entry>,
     key: String,
@@ -510,7 +510,7 @@ impl Drop for Asked {
     }
 }
 
-/// A question that is on its way to a client.
+/// A question in flight to a client.
 pub(crate) struct Taken {
     entry: Arc<Entry>,
     pub(crate) key: String,
@@ -518,7 +518,7 @@ pub(crate) struct Taken {
 }
 
 impl Taken {
-    /// The parameters for a client of a revision: they name the task.
+    /// The parameters for a client of a revision; they name the task.
     pub(crate) fn params(&self, revision: Revision) -> Result<Object, ErrorObject> {
         let question = carry::question(self.request.clone(), revision).map_err(|unfit| {
             ErrorObject::invalid_params(format!("The caller cannot be asked this. {unfit}"))
@@ -563,7 +563,7 @@ fn carried_error(error: ErrorObject, from: Option<Revision>, to: Revision) -> Er
     }
 }
 
-/// The `_meta` that names a task, besides what it says already.
+/// Adds the related task to a `_meta`.
 fn related_to(task: &str, meta: Option<Json>) -> Option<Json> {
     let rest = meta.and_then(|it| Object::parse(it.get()).ok()).unwrap_or_default();
     let meta = stateful::RequestMeta {
@@ -574,13 +574,13 @@ fn related_to(task: &str, meta: Option<Json>) -> Option<Json> {
     meta.to_json()
 }
 
-/// How long a task is kept after its end when nobody says.
+/// The default TTL of a finished task.
 const TTL: Duration = Duration::from_secs(300);
-/// The longest it is kept.
+/// The longest TTL.
 const LONGEST: Duration = Duration::from_secs(3600);
-/// The longest it may work.
+/// The longest a task may run.
 const LIFE: Duration = Duration::from_secs(24 * 3600);
-/// How long a fresh look at a task is waited for.
+/// How long to wait for a triggered poll.
 const LOOK: Duration = Duration::from_secs(2);
 const QUESTIONS: usize = 64;
 

@@ -1,4 +1,4 @@
-//! The tasks that clients were given, and those that are followed at the servers.
+//! All tasks: those that clients hold, and those that are followed at servers.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -16,20 +16,20 @@ use crate::failure::{Failure, Reason, Stage};
 use crate::selector::ListenerInfo;
 use crate::upstream_call::{Answering, Answers, Guard, UpstreamCallContext};
 
-/// All of them.
+/// The registry of tasks.
 pub(crate) struct Registry {
     inner: Mutex<Inner>,
-    /// Who hears of changes.
+    /// Clients that are notified of changes.
     pub(crate) listeners: Arc<Listeners<ListenerInfo>>,
-    /// Rung when a task at a server is known.
+    /// Notified when a task at a server becomes known.
     came: Notify,
 }
 
 #[derive(Default)]
 struct Inner {
-    /// What clients were given, by its sealed name.
+    /// Tasks that clients hold, by sealed id.
     shown: HashMap<String, Arc<Entry>>,
-    /// What is followed, by the instance and its name there.
+    /// Tasks that are followed, by instance and the server's id.
     live: HashMap<(u64, String), Live>,
     order: u64,
 }
@@ -39,16 +39,16 @@ struct Live {
     nudge: Arc<Notify>,
 }
 
-/// Whom a question of a task goes to.
+/// The addressee of a task's questions.
 #[derive(Clone)]
 pub(crate) enum Asker {
-    /// The caller who waits for it.
+    /// The caller that waits for it.
     Line(Arc<UpstreamCallContext>),
-    /// Whoever asks how the task is.
+    /// The client that polls it.
     Entry(Weak<Entry>),
 }
 
-/// A task at a server while it is followed.
+/// Guard of a task that is followed.
 pub(crate) struct Followed {
     registry: Arc<Registry>,
     key: (u64, String),
@@ -82,7 +82,7 @@ impl Asker {
     }
 }
 
-/// The parameters of a question as plugins leave them.
+/// The parameters of a question as the plugins leave them.
 async fn checked(guard: &Guard, method: Method, params: Object) -> Result<Object, ErrorObject> {
     let Ok(asked) = InputRequest::read(method.name(), Some(&params.to_json())) else {
         return Ok(params);
@@ -96,12 +96,12 @@ impl Registry {
         Arc::new(Self { inner: Mutex::default(), listeners, came: Notify::new() })
     }
 
-    /// Whether there is room for one more task of a caller.
+    /// Whether the caller may have one more task.
     pub(crate) fn room(&self, caller: &Caller) -> Result<(), Failure> {
         self.lock().room(caller)
     }
 
-    /// Takes a task in.
+    /// Adds a task.
     pub(crate) fn add(&self, entry: &Arc<Entry>) -> Result<(), Failure> {
         let mut inner = self.lock();
         inner.room(entry.caller())?;
@@ -118,26 +118,26 @@ impl Registry {
         self.lock().shown.get(id).cloned()
     }
 
-    /// Forgets a task. What is worked on is cancelled.
+    /// Removes a task. If it still runs, it is cancelled.
     pub(crate) fn remove(&self, id: &str) {
-        // Outside the lock: what follows it goes with it.
+        // Dropped outside the lock, because that drops the follower too.
         let entry = self.lock().shown.remove(id);
         drop(entry);
     }
 
-    /// Forgets them all.
+    /// Removes all tasks.
     pub(crate) fn clear(&self) {
         let shown = std::mem::take(&mut self.lock().shown);
         drop(shown);
     }
 
-    /// A task is about to come to something of this size: older ones make room for it.
+    /// Makes room for a task's outcome of this size by evicting older ones.
     pub(crate) fn grows(&self, entry: &Entry, bytes: usize) {
         let forgotten = self.lock().make_room(entry.caller(), bytes);
         drop(forgotten);
     }
 
-    /// The tasks of a caller from one on, in the order in which they came.
+    /// The tasks of a caller after `after`, in order of creation.
     pub(crate) fn of(&self, caller: &Caller, after: u64) -> Vec<Arc<Entry>> {
         let inner = self.lock();
         let own = inner.shown.values().filter(|it| it.caller().is(caller) && it.order() > after);
@@ -147,7 +147,7 @@ impl Registry {
         own
     }
 
-    /// Follows a task of an instance.
+    /// Registers a task as followed.
     pub(crate) fn follow(
         self: &Arc<Self>,
         instance: u64,
@@ -161,14 +161,14 @@ impl Registry {
         Followed { registry: Arc::clone(self), key }
     }
 
-    /// A task may have changed.
+    /// Triggers a poll of a task.
     pub(crate) fn nudge(&self, instance: u64, task: &str) {
         if let Some(live) = self.lock().live.get(&(instance, task.to_owned())) {
             live.nudge.notify_one();
         }
     }
 
-    /// Whom questions of a task go to, once it is followed.
+    /// The addressee of a task's questions, once the task is followed.
     pub(crate) async fn asker(&self, instance: u64, task: &str) -> Option<Asker> {
         let key = (instance, task.to_owned());
         let found = async {
@@ -195,7 +195,7 @@ impl Inner {
         let (mut all, mut own) = (0, 0);
         for entry in open {
             all += 1;
-            // Not by conversation: over 2026-07-28 each request is one of its own.
+            // By principal, not by conversation: in 2026-07-28 each request is a conversation of its own.
             own += usize::from(entry.caller().id == caller.id);
         }
         if all < ALL && own < share(caller) {
@@ -206,8 +206,8 @@ impl Inner {
         Err(failure.advice("Cancel some, or wait until they are over."))
     }
 
-    /// Forgets the oldest tasks that are over, if there are too many to keep one more, or if they keep
-    /// too much: those of this caller if it is their share that is used up, those of all else.
+    /// Evicts the oldest finished tasks if there are too many or they hold too many bytes: this caller's if its
+    /// share is used up, otherwise any.
     fn make_room(&mut self, caller: &Caller, bytes: usize) -> Vec<Arc<Entry>> {
         let is_own = |it: &Entry| it.caller().id == caller.id;
         let (mut own, mut all) = ((0, bytes), (self.shown.len(), bytes));
@@ -249,16 +249,16 @@ impl Drop for Followed {
     }
 }
 
-/// How many tasks may be at work for one caller. Those without a name are one, and leave room for the others.
+/// How many tasks may run for one caller. Anonymous callers share one bound, and leave room for others.
 fn share(caller: &Caller) -> usize {
     if caller.id.is_empty() { ALL / 2 } else { OWN }
 }
 
-/// How many tasks may be at work for one caller with a name, and for all; as many are kept for all, and
-/// half of them for one caller.
+/// How many tasks may run for one named caller, and for all; as many finished ones are kept for all, and half
+/// as many for one caller.
 const OWN: usize = 64;
 const ALL: usize = 1024;
-/// What those that are kept may have come to, in bytes; those of one caller may be half of it.
+/// The bytes that the outcomes of all kept tasks may have; half of it for one caller.
 const BYTES: usize = 16 << 20;
-/// How long a question waits for its task to be known.
+/// How long a question waits for its task to become known.
 const UNKNOWN: Duration = Duration::from_secs(5);

@@ -1,4 +1,4 @@
-//! A start: the process or the session of an instance, in the era that carries its callers.
+//! Starts an instance: its process or session, in the era that suits its callers.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, Weak};
@@ -12,9 +12,9 @@ use trunkline_proto::client::{Config, OpenError};
 use trunkline_transport::auth::{HttpFetch, MemoryVault};
 use trunkline_transport::child::{Child, Command};
 use trunkline_transport::connection::Connection;
+use trunkline_transport::conversation_handle::Request;
 use trunkline_transport::http::client::HttpTarget;
 use trunkline_transport::limits::Limits;
-use trunkline_transport::voice::Request;
 use trunkline_wire::frame::Framing;
 use trunkline_wire::jsonrpc::Object;
 use trunkline_wire::method::Method;
@@ -34,7 +34,7 @@ use crate::question;
 use crate::question_router::QuestionRouter;
 use crate::watcher::Watcher;
 
-/// A start under way.
+/// A start in progress.
 pub(super) struct Opening {
     pub(super) id: u64,
     pub(super) profile: Profile,
@@ -65,7 +65,7 @@ impl Opening {
                 }
             }
         }
-        // What it spoke last time is tried first: a probe may cost seconds, or a process.
+        // Tries the era of the last start first: a probe can cost seconds, or a process.
         let first = match known {
             Some(Era::Stateful) if !old.is_empty() => old,
             _ => self.plan.revisions,
@@ -74,7 +74,7 @@ impl Opening {
             Err((_, Some(OpenError::Closed { probing: true }))) if !old.is_empty() => {
                 self.attempt(old, Era::Stateless).await.map_err(|(failure, _)| failure)
             }
-            // It may have been replaced by a newer one meanwhile.
+            // The server may have been upgraded meanwhile.
             Err((_, Some(_))) if first != self.plan.revisions && !new.is_empty() => {
                 let outcome = self.attempt(self.plan.revisions, Era::Stateless).await;
                 outcome.map_err(|(failure, _)| failure)
@@ -83,7 +83,7 @@ impl Opening {
         }
     }
 
-    /// Notes that it does not speak the old era, if that is so.
+    /// Remembers whether the server lacks the stateful era.
     fn lacks_old(&self, it_does: bool) {
         self.lacks_old.fetch_or(it_does, Ordering::Relaxed);
     }
@@ -169,7 +169,7 @@ impl Opening {
             }
             Err(error) => {
                 if matches!(error, OpenError::Closed { .. }) {
-                    // It is about to end, and how it does says most.
+                    // The process is about to exit, and its exit status explains most.
                     let _ = timeout(LAST_WORDS, child.exited()).await;
                 }
                 let message = format!("`{}` did not shake hands. {error}", self.server);
@@ -233,7 +233,7 @@ impl Opening {
     async fn credentials(&self, url: &str, auth: &Outward) -> Option<Arc<dyn Credentials>> {
         match auth {
             Outward::Headers => None,
-            // What it offers is asked for by the operator's login, if there is one.
+            // The operator's login, if any, is used to list what the server offers.
             Outward::PerUser(_) if self.owner.as_deref() != Some(LISTER) => None,
             Outward::Login | Outward::PerUser(_) => {
                 let found = self.watcher.upgrade()?.login(url)?;
@@ -253,7 +253,7 @@ impl Opening {
         }
     }
 
-    /// The login of the principal that it is opened for.
+    /// The login of the principal that the instance is opened for.
     fn account(&self) -> Option<Arc<Account>> {
         let owner = self.owner.as_deref()?;
         let owner = Some(owner).filter(|it| *it != LISTER);
@@ -291,7 +291,7 @@ impl Opening {
         }
     }
 
-    /// Hears of changed lists. A server of the new era tells only whoever listens.
+    /// Subscribes to list changes. A server of the new era notifies only subscribers (`subscriptions/listen`).
     fn listen(&self, connection: &Connection) {
         let opened = connection.opened();
         let filter = announced_by(&opened.capabilities);
@@ -309,7 +309,7 @@ impl Opening {
             let mut call = std::pin::pin!(call);
             loop {
                 tokio::select! {
-                    // The end of the connection ends this too.
+                    // The end of the connection ends the subscription too.
                     _ = &mut call => return,
                     Some(heard) = heard.recv() => {
                         if let Some(watcher) = watcher.upgrade() {

@@ -1,17 +1,17 @@
-//! What a client is and how it begins; what the handshake finds out.
+//! What a client is, how it begins, and what the handshake finds.
 
 use trunkline_wire::model::{ClientCapabilities, Implementation, LogLevel, ServerCapabilities};
 use trunkline_wire::revision::{Era, Revision, Revisions};
 
 use crate::Bounds;
 
-/// What a client is, as far as the conversation needs to know.
+/// The facts about a client that the conversation needs.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The revisions it is willing to speak.
     pub revisions: Revisions,
-    /// The era that it begins with. The old one where the server speaks both and may want to ask in the
-    /// middle of a call; a server that does not speak it is asked for the new one.
+    /// The era to try first. Prefer the stateful era where the server speaks both and may ask in the
+    /// middle of a call; the client then falls back to the stateless one.
     pub prefers: Era,
     /// How it names itself.
     pub info: Implementation,
@@ -19,9 +19,9 @@ pub struct Config {
     pub capabilities: ClientCapabilities,
     /// The least severe log message it wants from a stateless server; `None` for no log.
     pub log_level: Option<LogLevel>,
-    /// Whether what a server says without naming a call is taken to be about the only call there is.
-    /// Right for one host. Whoever calls on behalf of several must not guess: the server may be
-    /// talking about a call that it has answered.
+    /// Whether notifications that name no call are attributed to the only open call. That is right for
+    /// a single host. A client that calls on behalf of several must not guess: the server may mean a
+    /// call that it has already answered.
     pub assumes_only_call: bool,
     /// The bounds of the conversation.
     pub bounds: Bounds,
@@ -42,25 +42,25 @@ impl Config {
     }
 }
 
-/// What the handshake found out.
+/// What the handshake found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Opened {
-    /// The revision spoken from now on.
+    /// The negotiated revision.
     pub revision: Revision,
     /// How the server names itself.
     pub info: Option<Implementation>,
     /// What it offers.
     pub capabilities: ServerCapabilities,
-    /// What a model should know about it.
+    /// Instructions for the model.
     pub instructions: Option<String>,
 }
 
 /// Where a handshake over HTTP begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Start {
-    /// With the question which era the server speaks.
+    /// With the probe for the era.
     #[default]
     Probe,
-    /// With `initialize`: the server is known to be an old one.
+    /// With `initialize`: the server is known to be stateful.
     Initialize,
 }

@@ -1,24 +1,24 @@
-//! A call that failed → what is known of its work, and whether it may be made again.
+//! A failed call → whether it was carried out, and whether it may be retried.
 //!
-//! The one place that decides this. `docs/gateway.md` has it as a table for people.
+//! The one place that decides this. `docs/gateway.md` has the table.
 
 use serde::Serialize;
 
 use super::HttpError;
 use crate::CallError;
 
-/// What is known of the work of a call that has no answer.
+/// Whether a call without an answer was carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Done {
-    /// It was not begun: nothing of the call was written, or HTTP says that it was not acted upon.
+    /// It was not: nothing of the call was sent, or the HTTP status says that it was not acted upon.
     No,
-    /// Nobody knows. It must not be repeated without looking.
+    /// Unknown. Do not retry it blindly.
     Unknown,
 }
 
 impl CallError {
-    /// What is known of the work; `None` if the peer answered, for then it says so itself.
+    /// Whether the call was carried out; `None` if the peer answered, because its answer says so.
     pub fn done(&self) -> Option<Done> {
         match self {
             Self::Peer(_) => None,
@@ -33,8 +33,8 @@ impl CallError {
         }
     }
 
-    /// Whether whoever made the call may make it once more: if it provably was not made, or if its
-    /// answer was lost and repeating it does no harm. A refusal stays one.
+    /// Whether the caller may retry the call: if it provably was not carried out, or if its answer was
+    /// lost and it is idempotent. A refusal stands.
     pub fn may_go_again(&self, is_repeatable: bool) -> bool {
         match self {
             Self::Unreachable(_) => true,
@@ -43,8 +43,8 @@ impl CallError {
         }
     }
 
-    /// The same failure of a call that was made before and got no answer: that this time nothing was
-    /// done does not undo the first.
+    /// The same failure for a retry of a call that got no answer: the retry proves nothing about the
+    /// first attempt.
     #[must_use]
     pub fn after_unknown(self) -> Self {
         match self.done() {
@@ -55,18 +55,18 @@ impl CallError {
 }
 
 impl HttpError {
-    /// Whether the status says, by its definition, that the request was not acted upon. A status
-    /// that some server or proxy gives after the work was done (400, 403, 404, 409, every 5xx …) says
+    /// Whether the status says, by its definition, that the request was not acted upon. Statuses that
+    /// some servers or proxies send after the work was done (400, 403, 404, 409, every 5xx …) prove
     /// nothing.
     pub fn is_refusal(&self) -> bool {
         match self.status {
-            // RFC 9110 §15.4.8 and §15.4.9: it is to be made elsewhere, and was not made here. 301, 302
-            // and 303 are also what a form is answered with after it was processed.
+            // RFC 9110 §15.4.8 and §15.4.9: the client must send it elsewhere, and it was not processed
+            // here. 301, 302 and 303 may also follow a processed form.
             307 | 308 => true,
-            // RFC 9110 §15.5.2: "has not been applied"; §15.5.8 is the same of a proxy.
+            // RFC 9110 §15.5.2: "has not been applied"; §15.5.8 says the same of a proxy.
             401 | 407 => true,
-            // A scope is missing (RFC 6750 §3.1). Without a challenge it may be a filter that looked
-            // at the answer.
+            // A missing scope (RFC 6750 §3.1). Without a challenge, a filter may have blocked the
+            // answer instead.
             403 => self.challenge.is_some(),
             // RFC 9110 §15.5: method, length, size, URI, type, expectation, wrong server, upgrade.
             405 | 411 | 413 | 414 | 415 | 417 | 421 | 426 => true,
@@ -80,20 +80,20 @@ impl HttpError {
 /// What to do about a message that was refused because the server does not know its session.
 #[derive(Clone, Debug, PartialEq)]
 pub enum OnSessionGone {
-    /// Ask in the same session whether it is there, with something that changes nothing (`ping`).
+    /// Send a `ping`, which changes nothing, in the same session to check for it.
     AskForSession,
-    /// Begin another session, and send the message there, once.
+    /// Open a new session and retry the message there, once.
     SendAgain,
-    /// Give it up so, and never send it again.
+    /// Fail the message with this error, and do not retry.
     GiveUp(CallError),
 }
 
-/// Decides about a message that was answered with a 404 that holds no answer. `was_sent_again` says
-/// whether that was the second 404 in a row; `is_gone` what asking for the session has shown.
+/// Decides about a message that was answered with a 404 without an answer. `was_sent_again` says
+/// whether that was the second 404 in a row; `is_gone` is the result of the `ping`.
 ///
-/// A 404 in a session means that the session is gone and nothing was done (2025-11-25, Transports,
-/// Session Management). But servers and proxies give it for other reasons too, also after the work was
-/// done; only a session that is gone for a `ping` as well is proof.
+/// A 404 in a session means that the session is gone and nothing was done (2025-11-25 §Transports,
+/// Session Management). But servers and proxies send it for other reasons too, even after the work was
+/// done. Only a `ping` that also gets 404 is proof.
 ///
 /// ```
 /// # use trunkline_proto::client::*;
@@ -124,7 +124,7 @@ mod tests {
         let text = || "x".to_owned();
         let http = |status| CallError::Http(HttpError::new(status, ""));
         let (no, unknown) = (Some(Done::No), Some(Done::Unknown));
-        // The failure, what is known, whether it is made again, whether it is if that does no harm.
+        // The failure, whether it was carried out, whether it is retried, whether it is if idempotent.
         for (error, done, again, harmless) in [
             (CallError::Peer(ErrorObject::new(1, "x")), None, false, false),
             (CallError::Refused(ErrorObject::new(1, "x")), no, false, false),

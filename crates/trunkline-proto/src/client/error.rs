@@ -15,9 +15,9 @@ pub enum OpenError {
     Refused(ErrorObject),
     /// The server speaks none of our revisions.
     NoCommonRevision {
-        /// What we were willing to speak.
+        /// The revisions we offered.
         ours: Revisions,
-        /// What it said it speaks, if it said so.
+        /// The revisions it named, if any.
         theirs: Vec<String>,
     },
     /// It did not answer in time.
@@ -26,19 +26,19 @@ pub enum OpenError {
     Invalid(String),
     /// The server refused it with an HTTP status.
     Http(HttpError),
-    /// Nothing was found that lets us in; in words.
+    /// No credentials were accepted; a sentence.
     Credentials(String),
-    /// The server could not be reached, or was lost on the way; in words.
+    /// The server could not be reached, or the connection was lost; a sentence.
     Unreachable(String),
     /// The connection ended.
     Closed {
-        /// Whether that was in answer to `server/discover`, which some old servers do not survive.
+        /// Whether that followed `server/discover`, which some old servers do not survive.
         probing: bool,
     },
 }
 
 impl OpenError {
-    /// Whether nobody knows what the server would have said.
+    /// Whether the failure says nothing about the server itself.
     pub fn is_outage(&self) -> bool {
         matches!(self, Self::TimedOut | Self::Unreachable(_) | Self::Closed { .. })
     }
@@ -68,7 +68,7 @@ impl std::fmt::Display for OpenError {
 
 impl std::error::Error for OpenError {}
 
-/// What a call came to is what the handshake comes to.
+/// A failed call fails the handshake in the same way.
 impl From<CallError> for OpenError {
     fn from(error: CallError) -> Self {
         match error {
@@ -83,20 +83,20 @@ impl From<CallError> for OpenError {
     }
 }
 
-/// An HTTP status that is no answer.
+/// An HTTP status without an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HttpError {
     /// The status.
     pub status: u16,
-    /// What the server says about it, if anything; one line, safe to show.
+    /// The server's message, if any; one line, safe to show.
     pub message: String,
-    /// `WWW-Authenticate`: what the server wants to see first.
+    /// `WWW-Authenticate`: the challenge.
     pub challenge: Option<String>,
 }
 
 impl HttpError {
-    /// A status and what is said about it.
+    /// A status and the message with it.
     pub fn new(status: u16, message: impl Into<String>) -> Self {
         Self { status, message: message.into(), challenge: None }
     }
@@ -114,13 +114,13 @@ impl std::fmt::Display for HttpError {
 
 impl std::error::Error for HttpError {}
 
-/// How a client refuses what it cannot be asked. Servers hand the words to their callers, who know them from
-/// other clients.
+/// The error for a request that the client does not support. Servers pass the text on to their callers,
+/// who know it from other clients.
 pub(super) fn unknown_method() -> ErrorObject {
     ErrorObject::new(trunkline_wire::code::METHOD_NOT_FOUND, "Method not found")
 }
 
-/// The same of a kind of question that it did not declare.
+/// The same for a kind of question that the client did not declare.
 pub(super) fn unable(
     method: &str,
     params: &Object,

@@ -1,4 +1,4 @@
-//! The server's notifications, each handed to the call it belongs to.
+//! The server's notifications, each delivered to the call it belongs to.
 
 use std::time::Instant;
 
@@ -32,7 +32,7 @@ impl Client {
             }
             Method::Progress => match self.on_progress(&params, now) {
                 Some(ticket) => Some(ticket),
-                // A token nobody knows: late, or invented.
+                // An unknown token: late, or invented.
                 None => return self.noise += 1,
             },
             Method::Message => self.owner(via, &params, now),
@@ -55,7 +55,7 @@ impl Client {
         sent.with.wants_progress.then_some(sent.ticket)
     }
 
-    /// The call of ours that opened the subscription a notification is tagged with.
+    /// The call that opened the subscription a notification is tagged with.
     fn subscription(&mut self, params: &Object) -> Option<Ticket> {
         let meta = Object::parse(params.get("_meta")?.get()).ok()?;
         let id = Id::from_json(meta.get(meta::SUBSCRIPTION_ID)?.get())?;
@@ -69,7 +69,7 @@ impl Client {
             return;
         };
         match era {
-            // The server withdraws a question of its own.
+            // The server cancels a question of its own.
             Era::Stateful => {
                 let asked = self
                     .calls
@@ -80,7 +80,7 @@ impl Client {
                     self.resume_calls(now);
                 }
             }
-            // The server ends a subscription; nothing else may be cancelled from that side.
+            // The server ends a subscription, the only thing it may cancel here.
             Era::Stateless => {
                 let listens = self
                     .asked

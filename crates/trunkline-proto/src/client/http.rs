@@ -1,8 +1,8 @@
-//! The answer to a POST → what it means for the message that was sent.
+//! The response to a POST → what it means for the message.
 //!
-//! [`Head::reading`] says how to read the body, [`verdict`] what body and head come to. No status
-//! decides about the era by itself: only a body that a server of the new era writes keeps the
-//! conversation in it, and only a 4xx that says nothing is taken for an old server.
+//! [`Head::reading`] says how to read the body, [`verdict`] interprets head and body. No status decides
+//! the era alone: only a body that a stateless server writes keeps the conversation in that era, and
+//! only a 4xx without information means an older server.
 
 use trunkline_wire::code;
 use trunkline_wire::jsonrpc::{Id, Incoming, Malformed, MalformedKind, Message};
@@ -10,60 +10,60 @@ use trunkline_wire::jsonrpc::{Id, Incoming, Malformed, MalformedKind, Message};
 use super::HttpError;
 use crate::CallError;
 
-/// The head of an answer, as far as it matters here.
+/// The relevant parts of a response head.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Head<'a> {
     /// The status.
     pub status: u16,
-    /// `Content-Type`, or nothing.
+    /// `Content-Type`, or empty.
     pub content_type: &'a str,
-    /// `Content-Encoding`, or nothing.
+    /// `Content-Encoding`, or empty.
     pub content_encoding: &'a str,
     /// `WWW-Authenticate`.
     pub challenge: Option<&'a str>,
 }
 
-/// What was sent.
+/// The message that was sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
-    /// The request whose answer is waited for; `None` if nothing but a nod is.
+    /// The id of the request; `None` for a message that gets only 202.
     pub id: Option<i64>,
-    /// Whether the answer comes another way, as in HTTP+SSE. A refusal comes back the same way.
+    /// Whether the answer comes on another stream, as in HTTP+SSE. A refusal comes in the response.
     pub answers_elsewhere: bool,
     /// Whether it named a session.
     pub in_session: bool,
     /// Whether it is part of the handshake.
     pub is_opening: bool,
-    /// Whether it only asks whether the session is there.
+    /// Whether it is the `ping` that checks for the session.
     pub is_ping: bool,
 }
 
 /// How to read a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reading {
-    /// Event by event, until the answer is among them.
+    /// Event by event, until the answer arrives.
     Events,
     /// To its end, then ask for the [`verdict`].
     Text,
 }
 
-/// What an answer means.
+/// What a response means.
 #[derive(Debug, PartialEq)]
 pub enum Verdict {
-    /// It holds the answer to the request.
+    /// It contains the answer to the request.
     Answer(Incoming),
-    /// The server took the message, and more is not to be expected.
+    /// The server accepted the message, and no answer will follow.
     Accepted,
-    /// The server says that it does not know the session; see [`super::on_session_gone`].
+    /// The server does not know the session; see [`super::on_session_gone`].
     SessionGone,
-    /// Nothing that a server of the new era says.
+    /// Nothing that a stateless server sends.
     Unrecognised(HttpError),
-    /// No answer, and no evidence of anything else.
+    /// No answer, and no evidence about the server.
     Failed(CallError),
 }
 
 impl Head<'_> {
-    /// How to read the body, if at all.
+    /// How to read the body, or why not to.
     pub fn reading(&self, sent: Sent) -> Result<Reading, CallError> {
         let encoding = self.content_encoding.trim();
         if !encoding.is_empty() && !encoding.eq_ignore_ascii_case("identity") {
@@ -78,7 +78,7 @@ impl Head<'_> {
         }
     }
 
-    /// Whether the content is of this type, whatever its parameters.
+    /// Whether the content has this media type, ignoring parameters.
     pub fn is(&self, media: &str) -> bool {
         let essence = self.content_type.split(';').next().unwrap_or_default();
         essence.trim().eq_ignore_ascii_case(media)
@@ -89,7 +89,7 @@ impl Head<'_> {
     }
 }
 
-/// What a head and its whole body come to.
+/// Interprets a head and its whole body.
 ///
 /// ```
 /// # use trunkline_proto::client::http::*;
@@ -110,7 +110,7 @@ pub fn verdict(head: &Head<'_>, body: &[u8], sent: Sent) -> Verdict {
     match head.status {
         200..300 if sent.answers_elsewhere => return Verdict::Accepted,
         200..300 => return on_success(head, body, id),
-        // Whatever else it says: nothing can have been done.
+        // A `ping` does nothing, so any 404 means that the session is gone.
         404 if sent.in_session && sent.is_ping => return Verdict::SessionGone,
         _ => {}
     }
@@ -120,7 +120,7 @@ pub fn verdict(head: &Head<'_>, body: &[u8], sent: Sent) -> Verdict {
     }
     match head.status {
         404 if sent.in_session => Verdict::SessionGone,
-        // About who asks, or about the server's health: nothing about its era.
+        // About the caller or the server's health, not about its era.
         401 | 403 | 407 | 408 | 425 | 429 | 511 => failed(head, body),
         500..600 if sent.is_opening => failed(head, body),
         400..600 => match refusal(incoming, id, sent.is_opening) {
@@ -144,7 +144,7 @@ pub fn answers(incoming: &Incoming, id: i64) -> bool {
     }
 }
 
-/// Whether this is an error that only a server of the new era sends.
+/// Whether this is an error that only a stateless server sends.
 pub fn is_of_the_new_era(incoming: &Incoming) -> bool {
     let Incoming::One(Message::Response { outcome: Err(error), .. }) = incoming else {
         return false;
@@ -155,11 +155,11 @@ pub fn is_of_the_new_era(incoming: &Incoming) -> bool {
     )
 }
 
-/// What was too long to be read, where only the answer to `id` can stand.
+/// An error for an answer to `id` that was too long to read.
 ///
 /// ```
 /// # use trunkline_proto::client::http::*;
-/// // Whoever waits for that answer learns why there is none.
+/// // The caller learns why there is no answer.
 /// assert!(answers(&too_long(7), 7));
 /// ```
 pub fn too_long(id: i64) -> Incoming {
@@ -188,8 +188,8 @@ fn on_success(head: &Head<'_>, body: &[u8], id: i64) -> Verdict {
     }
 }
 
-/// What came as the answer to `id`, as an answer to `id`: an error may lack the id, and what cannot
-/// be read is broken for this request alone.
+/// Turns a response body into the answer to `id`: an error may lack the id, and a malformed text fails
+/// only this request.
 fn claim(incoming: Incoming, id: i64) -> Option<Incoming> {
     match incoming {
         Incoming::One(Message::Response { id: None, outcome }) => {
@@ -202,8 +202,8 @@ fn claim(incoming: Incoming, id: i64) -> Option<Incoming> {
     }
 }
 
-/// Whether a status stands for itself, so that an error in its body adds nothing: it is about who
-/// asks, or, while nothing is known of the server, about its health.
+/// Whether the status stands for itself, so that an error in the body adds nothing: it is about the
+/// caller or, before the handshake, about the server's health.
 fn says_nothing(head: &Head<'_>, sent: Sent) -> bool {
     match head.status {
         401 | 407 => true,
@@ -217,9 +217,9 @@ fn is_result(incoming: &Incoming) -> bool {
     matches!(incoming, Incoming::One(Message::Response { outcome: Ok(_), .. }))
 }
 
-/// A body that is a JSON-RPC error without our id, whatever its type is said to be. Servers that could
-/// not read the id put null or a word in its place; the exchange says whose it is. A number is an id of
-/// somebody else, unless there is nobody else yet.
+/// A body that is a JSON-RPC error without our id, whatever its media type. Servers that could not read
+/// the id put null or a word in its place; the exchange tells which request is meant. A number is the
+/// id of another request, unless there is none yet.
 fn refusal(incoming: Incoming, id: i64, is_opening: bool) -> Option<Incoming> {
     match incoming {
         Incoming::One(Message::Response { id: Some(Id::Number(_)), .. }) if !is_opening => None,
@@ -243,7 +243,7 @@ fn http_error(head: &Head<'_>, body: &[u8]) -> HttpError {
     HttpError { challenge: head.challenge.map(line), ..HttpError::new(head.status, message) }
 }
 
-/// One line, clipped, with nothing in it that a terminal would obey.
+/// One clipped line without control characters.
 fn line(text: &str) -> String {
     let clean = text.trim().chars().map(|it| if it.is_control() { ' ' } else { it });
     let mut out: String = clean.take(LINE).collect();
@@ -253,7 +253,7 @@ fn line(text: &str) -> String {
     out
 }
 
-/// How much of a server's words is shown.
+/// How much of a server's message is shown.
 const LINE: usize = 300;
 
 #[cfg(test)]
@@ -270,7 +270,7 @@ mod tests {
     const ERROR: &str = r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32000,"message":"no"}}"#;
     const RESULT: &str = r#"{"jsonrpc":"2.0","id":7,"result":{}}"#;
 
-    /// What an answer comes to, in a word.
+    /// The verdict on a response, in a word.
     fn judged(status: u16, content_type: &str, body: &str, sent: Sent) -> String {
         let head = Head { status, content_type, ..Head::default() };
         match verdict(&head, body.as_bytes(), sent) {
@@ -355,10 +355,10 @@ mod tests {
         for body in ["", "<h1>Not Found</h1>", "{}", &without_id, &ERROR.replace("7", "8")] {
             assert_eq!(judged(404, "application/json", body, within), "session gone", "{body}");
         }
-        // What answers the request is its answer, and no reason to make it again.
+        // An answer to the request is final and is not retried.
         assert_eq!(judged(404, "application/json", ERROR, within), "error");
         assert_eq!(judged(404, "application/json", RESULT, within), "result");
-        // Unless the request did nothing but ask whether the session is there.
+        // Unless the request was the `ping` that checks for the session.
         let ping = Sent { is_ping: true, ..within };
         assert_eq!(judged(404, "application/json", ERROR, ping), "session gone");
         assert_eq!(judged(200, "application/json", ERROR, ping), "error");

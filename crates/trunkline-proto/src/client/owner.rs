@@ -1,5 +1,4 @@
-//! What the server says without a name → the call of ours that it is about, where that is beyond
-//! doubt.
+//! A message of the server that names no call → the call it belongs to, if that is certain.
 
 use std::time::{Duration, Instant};
 
@@ -11,8 +10,8 @@ use super::Client;
 use crate::{RequestStream, Ticket};
 
 impl Client {
-    /// The call during which something was said: the one on whose stream it came, the one that
-    /// waits for the task it names, or the only one there is if that may be assumed.
+    /// The call that a message belongs to: the one on whose stream it came, the one that waits for the
+    /// task it names, or the only open one if that may be assumed.
     pub(super) fn owner(
         &self,
         via: RequestStream,
@@ -32,7 +31,7 @@ impl Client {
         if !self.config.assumes_only_call || self.aftermath.is_some_and(|it| now < it) {
             return None;
         }
-        // Of a subscription only tagged messages speak, and a round has no request on the wire.
+        // Notifications of a subscription are tagged, and a round has no request in flight.
         let mut open = self
             .asked
             .iter()
@@ -41,7 +40,7 @@ impl Client {
         open.next().is_none().then_some(only.ticket)
     }
 
-    /// A call that the server has not answered is over on this side.
+    /// We gave up a call that the server has not answered.
     pub(super) fn gave_up(&mut self, now: Instant) {
         self.aftermath = Some(now + AFTERMATH);
     }

@@ -1,7 +1,7 @@
-//! Which era does this server speak? `server/discover` first, `initialize` when the answer says so.
+//! Finds the era of a server: `server/discover` first, `initialize` if the answer says so.
 //!
-//! No single error code decides: old servers answer an unknown method in many ways, and only a
-//! recognised answer of the new era keeps us in it.
+//! No single error code decides: older servers answer an unknown method in many ways, and only a
+//! recognised stateless answer keeps us in that era.
 
 use std::time::Instant;
 
@@ -63,8 +63,8 @@ impl Client {
             Verdict::ProbeAgain(_) => {
                 self.fail(OpenError::Invalid("the list of its revisions changes.".to_owned()));
             }
-            // With no older revision to fall back to, an unknown method means an older server; of
-            // anything else the server's own words say most.
+            // With no older revision to fall back to, an unknown method means an older server; any
+            // other error is reported as it is.
             Verdict::Initialize(theirs)
                 if self.config.revisions.of_era(Era::Stateful).is_empty() =>
             {
@@ -86,8 +86,8 @@ impl Client {
         let stateless = self.config.revisions.of_era(Era::Stateless).newest();
         let result = match (outcome, stateless) {
             (Ok(result), _) => result,
-            // A slow starter of the new era: its probe answer came too late, so ask once more. Or it was
-            // not asked, and has refused the era that we would rather speak.
+            // A stateless server that started slowly answered the probe too late, so probe again. Or it
+            // was never probed, and refused the era that we prefer.
             (Err(error), Some(revision))
                 if may_probe
                     && (error.code == code::UNSUPPORTED_REVISION
@@ -120,7 +120,7 @@ impl Client {
     pub(super) fn on_handshake_tick(&mut self, now: Instant) {
         match self.phase {
             Phase::Probing { silence, deadline, again, .. } if silence.min(deadline) <= now => {
-                // Over a pipe, silence means an old server that drops what it does not know.
+                // Over a pipe, silence means an old server that drops unknown methods.
                 if deadline <= now || self.config.revisions.of_era(Era::Stateful).is_empty() {
                     self.fail(OpenError::TimedOut);
                 } else {
@@ -135,12 +135,12 @@ impl Client {
     }
 }
 
-/// What an answer to the probe means.
+/// What the answer to the probe means.
 #[derive(Debug, PartialEq)]
 enum Verdict {
     Stateless(Box<Opened>),
     ProbeAgain(Revision),
-    /// An older server; with the revisions it named, if it did.
+    /// An older server, with the revisions it named, if any.
     Initialize(Vec<String>),
     Fail(OpenError),
 }
@@ -156,11 +156,11 @@ fn classify(outcome: &Outcome, ours: Revisions, probed: Revision, is_http: bool)
             let stateless = of_era(&theirs, Era::Stateless);
             match stateless.common(ours).newest() {
                 Some(revision) if revision != probed => Verdict::ProbeAgain(revision),
-                // What stands between may have lost a header, once.
+                // A proxy may have dropped a header, once.
                 Some(revision) if is_http => Verdict::ProbeAgain(revision),
                 Some(_) => Verdict::Fail(OpenError::Refused(error.clone())),
-                // It speaks the new era, or one newer still, and none of ours: `initialize` is
-                // for servers that speak an old one.
+                // It speaks only stateless or newer revisions, none of ours; `initialize` would not
+                // help.
                 None if !theirs.is_empty() && of_era(&theirs, Era::Stateful).is_empty() => {
                     Verdict::Fail(OpenError::NoCommonRevision { ours, theirs })
                 }
@@ -180,7 +180,7 @@ fn on_discovered(found: DiscoverResult, result: &Json, ours: Revisions) -> Verdi
     let Some(revision) = common.newest() else {
         let theirs = found.supported_versions;
         return match of_era(&theirs, Era::Stateful).is_empty() && !theirs.is_empty() {
-            // It speaks revisions newer than ours, and `initialize` is for older ones.
+            // It speaks only newer revisions; `initialize` would not help.
             true => Verdict::Fail(OpenError::NoCommonRevision { ours, theirs }),
             false => Verdict::Initialize(theirs),
         };
@@ -193,7 +193,7 @@ fn on_discovered(found: DiscoverResult, result: &Json, ours: Revisions) -> Verdi
     }))
 }
 
-/// An error that only a server of the new era sends: its cause lies with us, not with the era.
+/// An error that only a stateless server sends: the fault is ours, not the era's.
 fn is_of_the_new_era(error: &ErrorObject) -> bool {
     let names_capabilities = || {
         let data = error.data.as_ref()?;

@@ -1,5 +1,5 @@
-//! The client's half of `input_required`: have the questions answered, then send the call again
-//! with the answers, under a new id, until it is complete.
+//! The client's half of `input_required`: has the questions answered, then sends the call again with
+//! the answers under a new id, until it is complete.
 
 use std::time::{Duration, Instant};
 
@@ -19,12 +19,12 @@ impl Client {
         let ticket = sent.ticket;
         let raw = result.clone();
         let outcome = match stateless::decode_result(result) {
-            // What came of questions depends on their answers: it must not be kept.
+            // The result depends on the answers, so it must not be cached.
             Ok(Decoded::Complete(result)) if sent.with.rounds > 0 => {
                 Ok(stateless::never_kept(result))
             }
             Ok(Decoded::Complete(result)) => Ok(result),
-            // The task's life is the business of whoever made the call.
+            // The caller follows the task itself.
             Ok(Decoded::Task(_)) if sent.method == Method::ToolsCall => Ok(raw),
             Ok(Decoded::InputRequired(_)) if sent.with.may_ask && sent.with.relays => Ok(raw),
             Ok(Decoded::InputRequired(required)) if sent.with.may_ask => {
@@ -48,7 +48,7 @@ impl Client {
         self.settle(ticket, Err(CallError::Invalid(refusal)));
     }
 
-    /// Why this round must not take place, if so.
+    /// Why this round is refused, if it is.
     fn refusal(&mut self, ticket: Ticket, required: &InputRequired) -> Option<String> {
         let rounds = self.asked.by_ticket(ticket)?.with.rounds;
         if rounds >= self.config.bounds.rounds {
@@ -74,7 +74,7 @@ impl Client {
         sent.with.rounds += 1;
         let (round, questions) = Round::open(required);
         if questions.is_empty() {
-            // State without questions: the server wants to be asked again, at a civil pace.
+            // State without questions: the server wants a retry, with backoff.
             sent.with.due = Some(now + PACE * sent.with.rounds.min(20));
         } else if let Some(clock) = &mut sent.clock {
             clock.hold();
@@ -83,12 +83,12 @@ impl Client {
         for (name, question) in questions {
             let origin = Origin::Round { ticket, name };
             let (row, params) = take_apart(question);
-            // No id: this question did not come as a request of its own.
+            // No id: the question was not a request of its own.
             self.open_call(Id::Null, origin, row, params, revision, now);
         }
     }
 
-    /// One question of a round is answered.
+    /// One question of a round was answered.
     pub(super) fn on_answer(&mut self, ticket: Ticket, name: &str, outcome: Outcome, now: Instant) {
         let Some(sent) = self.asked.by_ticket(ticket) else { return };
         let Some(round) = &mut sent.with.round else { return };
@@ -98,7 +98,7 @@ impl Client {
                     self.retry(ticket, now);
                 }
             }
-            // The stateless era has no way to send an error as an answer: the call ends here.
+            // The stateless era cannot send an error as an answer, so the call fails.
             Err(error) => {
                 self.asked.settle_ticket(ticket);
                 self.drop_round(ticket);
@@ -136,7 +136,7 @@ impl Client {
         self.asked.iter().filter_map(|it| it.with.due).min()
     }
 
-    /// Sends a request as it is.
+    /// Sends a request unchanged.
     pub(super) fn request(&mut self, id: i64, method: Method, params: Object) {
         let params = if params.is_empty() { Params::Absent } else { Params::Object(params) };
         self.send(Message::Request { id: Id::Number(id), method: method.into(), params });
@@ -161,11 +161,11 @@ impl Client {
 }
 
 fn take_apart(question: InputRequest) -> (&'static Row, Object) {
-    // The revision has no such method: it embeds the question.
+    // The revision lacks this method as a request: it embeds the question.
     let row = question.method().oldest_row();
     let params = question.params().and_then(|it| Object::parse(it.get()).ok());
     (row, params.unwrap_or_default())
 }
 
-/// The pause before the first retry of a round without questions; it grows with each.
+/// The delay before the first retry of a round without questions; it grows with each.
 const PACE: Duration = Duration::from_millis(100);

@@ -1,6 +1,6 @@
-//! A request whose exchange came to nothing → another way, another try, or the caller's error.
+//! A request without an answer → the next step of the handshake, a retry, or the caller's error.
 //!
-//! Only over HTTP: there each request has an exchange of its own, and that can fail alone.
+//! Only over HTTP, where each request has its own exchange, which can fail alone.
 
 use std::time::{Duration, Instant};
 
@@ -23,12 +23,12 @@ impl Client {
             _ => {}
         }
         let Some(sent) = self.asked.by_id(&Id::Number(id)) else { return };
-        // A call whose round is open has no request on the wire.
+        // A call with an open round has no request in flight.
         if sent.with.round.is_some() || sent.with.due.is_some() {
             return;
         }
         let ticket = sent.ticket;
-        // What was made before without an answer is not undone by a repetition that was not made.
+        // A retry that was not sent proves nothing about the first attempt.
         let was_made = sent.method != Method::SubscriptionsListen
             && (sent.with.repeats > 0 || (sent.with.rounds > 0 && !sent.with.relays));
         if self.is_worth_repeating(id, &why) {
@@ -42,8 +42,8 @@ impl Client {
         self.settle(ticket, Err(why));
     }
 
-    /// The request `id` was answered with something that no server of the new era says: an old
-    /// server, if this was the probe.
+    /// The request `id` got a response that no stateless server sends. If it was the probe, the server
+    /// is an older one.
     pub fn unrecognised(&mut self, id: i64, error: HttpError, now: Instant) {
         match self.phase {
             Phase::Probing { id: probe, again, .. } if probe == id => {
@@ -57,8 +57,8 @@ impl Client {
         }
     }
 
-    /// The request `id` waits for a person, who is logging in: only the hard deadline counts. Or,
-    /// with `false`, no longer.
+    /// The request `id` starts (or, with `false`, stops) waiting for a person to log in. Meanwhile only
+    /// the hard deadline applies.
     pub fn waits_for_people(&mut self, id: i64, does: bool, now: Instant) {
         let bounds = &self.config.bounds;
         let by = now + if does { bounds.call.hard } else { bounds.open };
@@ -81,23 +81,22 @@ impl Client {
         }
     }
 
-    /// Whether the answer to the request `id` is still waited for: it may have come another way than
-    /// the one that failed.
+    /// Whether the answer to `id` is still awaited: it may have come on another stream.
     pub fn is_waited_for(&mut self, id: i64) -> bool {
         self.asked.by_id(&Id::Number(id)).is_some()
     }
 
-    /// An id for a request of the transport's own. No other request ever has it.
+    /// An id for a request of the transport itself. It is never reused.
     pub fn spare_id(&mut self) -> i64 {
         self.asked.next_id()
     }
 
-    /// The server no longer knows the session: begins another one. What is asked meanwhile is
-    /// refused, so hold it back until [`Output::Opened`].
+    /// The server no longer knows the session: opens a new one. Calls made meanwhile are refused, so
+    /// hold them back until [`Output::Opened`].
     pub fn renew(&mut self, now: Instant) {
         let Phase::Open { facts, .. } = &self.phase else { return };
         self.renewing = Some(facts.revision);
-        // Its questions went with it.
+        // The server's questions are gone with the session.
         for open in self.calls.drain() {
             self.out.push_back(Output::Abandon(open.key));
         }
@@ -106,8 +105,8 @@ impl Client {
         self.initialize(false);
     }
 
-    /// Whether a request may be sent again under a new id, as 2026-07-28 wants it done for answers
-    /// that were lost: only what changes nothing, and once; a subscription as long as it helps.
+    /// Whether to retry a request under a new id after a lost answer, as 2026-07-28 requires: only
+    /// idempotent ones, and once; a subscription up to a limit.
     fn is_worth_repeating(&mut self, id: i64, why: &CallError) -> bool {
         let Some(sent) = self.asked.by_id(&Id::Number(id)) else { return false };
         if sent.with.params.is_none() || sent.with.rounds > 0 {
@@ -115,7 +114,7 @@ impl Client {
         }
         if sent.method == Method::SubscriptionsListen {
             let is_lost = matches!(why, CallError::Lost(_) | CallError::Unreachable(_));
-            // One that was never acknowledged fails at once: its caller still waits.
+            // A subscription that was never acknowledged fails at once: its caller still waits.
             return is_lost && sent.with.is_heard && sent.with.repeats < PATIENCE;
         }
         let is_lost = matches!(why, CallError::Lost(_));
@@ -131,7 +130,7 @@ impl Client {
         sent.with.due = Some(now + PACE * (1 << sent.with.repeats.min(5)));
     }
 
-    /// Sends a request again, under a new id.
+    /// Retries a request under a new id.
     pub(super) fn repeat(&mut self, ticket: Ticket) {
         let id = self.asked.next_id();
         let Some(sent) = self.asked.by_ticket(ticket) else { return };
@@ -143,7 +142,7 @@ impl Client {
     }
 }
 
-/// Whether a method changes nothing, so that asking twice is as good as asking once.
+/// Whether a method is idempotent.
 pub(super) fn may_repeat(method: Method, era: Era) -> bool {
     let changes_nothing = method.name().ends_with("/list")
         || matches!(
@@ -159,7 +158,7 @@ pub(super) fn may_repeat(method: Method, era: Era) -> bool {
     era == Era::Stateless && changes_nothing
 }
 
-/// A status that stands where an answer should.
+/// A status in place of an answer.
 fn no_answer(error: HttpError) -> CallError {
     match error.status {
         200..300 => CallError::Invalid(error.message),
@@ -167,9 +166,9 @@ fn no_answer(error: HttpError) -> CallError {
     }
 }
 
-/// The pause before a subscription is opened again; it doubles with each failure up to 32 times.
+/// The delay before a subscription is opened again; it doubles with each failure, up to 32-fold.
 const PACE: Duration = Duration::from_millis(500);
-/// How often in a row a subscription is opened again without anything heard.
+/// How often in a row a subscription is opened again without hearing anything.
 const PATIENCE: u32 = 10;
 
 #[cfg(test)]
@@ -235,7 +234,7 @@ mod tests {
             self.core.handle(Input::Tick, self.now);
         }
 
-        /// Everything said since, in words.
+        /// Everything sent since, in words.
         #[track_caller]
         fn says(&mut self, expected: &str) {
             let mut words = Vec::new();
@@ -383,7 +382,7 @@ mod tests {
         play.says("initialize 3");
         play.hears(&answer(3));
         play.says("notifications/initialized, opened 2025-11-25");
-        // The call from before is still waited for: it is sent again as it was.
+        // The earlier call is still awaited: it is sent again unchanged.
         play.hears(r#"{"jsonrpc":"2.0","id":2,"result":{"tools":[]}}"#);
         play.says("settled 1");
 

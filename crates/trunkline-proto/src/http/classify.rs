@@ -1,6 +1,6 @@
-//! A POST → the conversation it belongs to, or a refusal with its status. One decision a message,
-//! top to bottom; nothing here remembers anything but the last envelope. The [`Route`] carries the
-//! decision: nobody reads the envelope or chooses the era again.
+//! A POST → the conversation it belongs to, or a refusal with its status. One decision per message, top
+//! to bottom; the only state is the last envelope. The [`Route`] carries the decision: no later step
+//! reads the envelope or chooses the era again.
 
 use http::{HeaderMap, HeaderName, StatusCode};
 use trunkline_wire::code;
@@ -21,24 +21,24 @@ use crate::server::{Config, EnvelopeCache, StatelessRequest, unsupported_revisio
 /// Where a POST goes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Route {
-    /// It stands for itself: a request of 2026-07-28, and what its envelope says.
+    /// Stateless: a request of 2026-07-28, with its envelope.
     Stateless(StatelessRequest),
-    /// It stands for itself: a request of the dialect.
+    /// Stateless: a request of the dialect.
     Dialect,
     /// It wants to open a session.
     Open,
     /// It belongs to the session with this id.
     Session(String),
-    /// It belongs to a session that is kept nowhere; this is the revision it speaks.
+    /// It belongs to a session on a server that keeps none; this is its revision.
     Nowhere(Revision),
-    /// It is a notification that the stateless era has no use for.
+    /// It is a notification that the stateless era ignores.
     Drop,
 }
 
 /// What [`classify`] needs to know about the server.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules<'a> {
-    /// What the server speaks.
+    /// The configuration of the server.
     pub config: &'a Config,
     /// Whether it keeps sessions.
     pub sessions: bool,
@@ -125,12 +125,12 @@ impl Asking<'_> {
         if self.is_modern() && !self.speaks(Era::Stateless) {
             return bad(self.unsupported());
         }
-        // A method of the new era that forgot its envelope is told what it forgot, and so is every
-        // request whose header claims the new era: it is never served as one of the old.
+        // A stateless method without its envelope gets an error that names what is missing, and so does
+        // every request whose header names a stateless revision: it never falls back to a session.
         if self.is_modern() || (*method == Method::ServerDiscover && self.speaks(Era::Stateless)) {
             return match envelopes.read(params.get("_meta")) {
                 Err(error) => bad(error),
-                // An envelope that is in order would have been a claim.
+                // A valid envelope would have been a claim.
                 Ok(_) => bad(ErrorObject::invalid_params("`_meta` is not in order.")),
             };
         }
@@ -140,7 +140,7 @@ impl Asking<'_> {
         self.session(Some(id))
     }
 
-    /// A request of the stateless era: its headers must say what its body says.
+    /// A stateless request: its headers must match its body (2026-07-28 §Transports).
     fn claim(
         &self,
         method: &MethodName,
@@ -161,7 +161,7 @@ impl Asking<'_> {
         Ok(request)
     }
 
-    /// The name in the head must be the one in the body.
+    /// `Mcp-Name` must match the name in the body.
     fn same_name(&self, method: &MethodName, params: &Params) -> Result<(), ErrorObject> {
         let Some(member) = method.known().and_then(header::name_member) else { return Ok(()) };
         let name = params.get(member).and_then(|it| it.read::<std::borrow::Cow<'_, str>>().ok());
@@ -170,17 +170,17 @@ impl Asking<'_> {
         let header = header.map_err(|_| mismatch("The Mcp-Name header cannot be decoded."))?;
         match (header, name) {
             (Some(header), Some(name)) if header == name => Ok(()),
-            // The extension wants it of clients, and FastMCP's leaves it out.
+            // The tasks extension requires it of clients, but FastMCP's omits it.
             (None, Some(_)) if member == "taskId" => Ok(()),
             (None, Some(_)) => Err(mismatch("The Mcp-Name header is missing.")),
-            // What is missing in both is told further on.
+            // If both lack the name, a later check reports it.
             (None, None) => Ok(()),
             _ => Err(mismatch("The Mcp-Name header and the body disagree.")),
         }
     }
 
-    /// A notification of the stateless era: there is none that a server acts on over HTTP. Headers
-    /// are not asked for, but if they are there they must be right.
+    /// A stateless notification: a server acts on none over HTTP. Its headers are optional, but must
+    /// match the body.
     fn notification(&self, method: &str, params: &Params) -> Result<Route, Refusal> {
         let version = params.get("_meta").and_then(version_in);
         let checked = match (self.version, version) {
@@ -192,7 +192,7 @@ impl Asking<'_> {
         checked.map(|()| Route::Drop).map_err(|error| Refusal::bad_request(error, None))
     }
 
-    /// The method in the head, which is never encoded, must be the one in the body.
+    /// `Mcp-Method`, which is never encoded, must match the method in the body.
     fn same_method(&self, method: &str, required: bool) -> Result<(), ErrorObject> {
         match self.header(&METHOD, "Mcp-Method")? {
             Some(header) if header.trim_ascii() == method.as_bytes() => Ok(()),
@@ -207,12 +207,12 @@ impl Asking<'_> {
             .map_err(|_| mismatch(format!("There is more than one {shown} header.")))
     }
 
-    /// Whatever remains belongs to a session of the stateful era.
+    /// Everything else belongs to a session of the stateful era.
     fn session(&self, id: Option<&Id>) -> Result<Route, Refusal> {
         let bad = |error| Err(Refusal::bad_request(error, id.cloned()));
         let spoken = self.rules.config.revisions.of_era(Era::Stateful);
         let revision = match self.version {
-            // Before 2025-06-18 clients do not say.
+            // Clients before 2025-06-18 send no such header.
             None => {
                 Some(Revision::V2025_03_26).filter(|it| spoken.contains(*it)).or(spoken.newest())
             }
@@ -246,7 +246,7 @@ impl Asking<'_> {
         self.speaks(Era::Stateless) && params.get("_meta").is_some_and(|it| envelopes.is_claim(it))
     }
 
-    /// Whether the header names a revision of the stateless era.
+    /// Whether the header names a stateless revision.
     fn is_modern(&self) -> bool {
         self.version.and_then(Revision::parse).is_some_and(|it| it.era() == Era::Stateless)
     }
@@ -256,7 +256,7 @@ impl Asking<'_> {
     }
 }
 
-/// The session that a request names, if any.
+/// The session id of a request, if any.
 fn session_id(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
     let bad = |message| Refusal::new(StatusCode::BAD_REQUEST, message);
     let value = only(headers, &SESSION_ID)
@@ -264,8 +264,7 @@ fn session_id(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
     value.map(|it| std::str::from_utf8(it).map_err(|_| bad("This is no session id."))).transpose()
 }
 
-/// The session that a request without a body is about. Where there are none, and in the stateless
-/// era, there is nothing but POST.
+/// The session id of a GET or DELETE. Without sessions, and in the stateless era, only POST is allowed.
 pub fn session_request<'a>(headers: &'a HeaderMap, rules: Rules<'_>) -> Result<&'a str, Refusal> {
     let asking = Asking { headers, rules, version: version(headers)? };
     if asking.is_modern() || !rules.sessions || !asking.speaks(Era::Stateful) {
@@ -293,7 +292,7 @@ fn version_in(meta: &Json) -> Option<String> {
     members.get(meta::PROTOCOL_VERSION)?.to().ok()
 }
 
-/// A header that does not say what the body says.
+/// The error for a header that does not match the body.
 pub fn mismatch(message: impl Into<String>) -> ErrorObject {
     ErrorObject::new(code::HEADER_MISMATCH, message)
 }

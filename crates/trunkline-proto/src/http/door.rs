@@ -1,4 +1,4 @@
-//! A request's head → let in, or a refusal: what is decided before a byte of the body is read.
+//! A request's head → admitted, or a refusal, before a byte of the body is read.
 
 use http::header::{
     ACCEPT, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, ORIGIN, TRANSFER_ENCODING,
@@ -8,10 +8,10 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
 
 use super::Refusal;
 
-/// Who may come in: the names this server goes by, and the web pages that may talk to it.
+/// The door: the host names of this server, and the origins that may send requests (allow lists).
 ///
-/// A page that a browser fetched from elsewhere can send requests here. It cannot hide its origin,
-/// and if it tricks the browser with a name that resolves to us it cannot hide that name.
+/// A web page from elsewhere can make a browser send requests here. It cannot forge its Origin, and
+/// with DNS rebinding it cannot forge the Host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Door {
     hosts: Vec<String>,
@@ -19,7 +19,7 @@ pub struct Door {
 }
 
 impl Default for Door {
-    /// Only what is reached as this machine itself.
+    /// Allows loopback names only.
     fn default() -> Self {
         let hosts = ["localhost", "127.0.0.1", "[::1]"].map(str::to_owned).to_vec();
         Self { hosts, origins: Vec::new() }
@@ -27,22 +27,22 @@ impl Default for Door {
 }
 
 impl Door {
-    /// Lets in requests for `host`: a name for every port, or a name with a port.
+    /// Allows requests for `host`: a name for every port, or a name with a port.
     pub fn allow_host(&mut self, host: &str) {
         self.hosts.push(host.to_ascii_lowercase());
     }
 
-    /// Lets in the pages of `origin`, such as `https://app.example.com`.
+    /// Allows pages of `origin`, such as `https://app.example.com`.
     pub fn allow_origin(&mut self, origin: &str) {
         self.origins.push(origin.trim_end_matches('/').to_ascii_lowercase());
     }
 
-    /// Whether the pages of `origin` were let in by name.
+    /// Whether `origin` is on the allow list.
     pub fn knows_origin(&self, origin: &str) -> bool {
         self.origins.iter().any(|it| it.eq_ignore_ascii_case(origin))
     }
 
-    /// Checks for whom a request is meant and where it comes from.
+    /// Checks the Host and the Origin of a request.
     pub fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
         let host = self.check_host(uri, headers)?;
         let is_websocket = |it: &HeaderValue| it.as_bytes().eq_ignore_ascii_case(b"websocket");
@@ -70,7 +70,7 @@ impl Door {
         }
     }
 
-    /// The one host that the request names, if it is one of ours.
+    /// The one host that the request names, if it is allowed.
     fn check_host<'a>(&self, uri: &'a Uri, headers: &'a HeaderMap) -> Result<&'a str, Refusal> {
         let mut named = headers.get_all(HOST).iter();
         let header = named.next();
@@ -101,8 +101,8 @@ impl Door {
     }
 }
 
-/// Whether a body comes as it is or in chunks. What is chunked twice, or is chunks of something else,
-/// would be read as what it is not (RFC 9112 §6.1).
+/// Whether a body is sent plain or chunked. Any other Transfer-Encoding makes its length ambiguous (RFC
+/// 9112 §6.1).
 pub fn check_coding(headers: &HeaderMap) -> Result<(), Refusal> {
     let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
     let Some(coding) = codings.next() else { return Ok(()) };
@@ -113,7 +113,7 @@ pub fn check_coding(headers: &HeaderMap) -> Result<(), Refusal> {
     Err(Refusal::new(StatusCode::NOT_IMPLEMENTED, message))
 }
 
-/// Whether a POST carries what can be read, of a length that will be.
+/// Whether a POST has a readable media type and an acceptable length.
 pub fn check_body(headers: &HeaderMap, limit: usize) -> Result<(), Refusal> {
     let plain = |it: &[u8]| it.eq_ignore_ascii_case(b"identity");
     if headers.get_all(CONTENT_ENCODING).iter().any(|it| !plain(it.as_bytes())) {
@@ -136,26 +136,26 @@ pub fn check_body(headers: &HeaderMap, limit: usize) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// A body over the limit.
+/// A 413 for a body over the limit.
 pub fn too_long(limit: usize) -> Refusal {
     let message = format!("A body may have at most {limit} bytes.");
     Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, message)
 }
 
-/// Whether the client reads both JSON and event streams, as it must be ready to.
+/// Whether the client accepts both JSON and event streams, as it must.
 pub fn accepts_both(headers: &HeaderMap) -> bool {
-    // What nearly everybody sends.
+    // What nearly every client sends.
     let usual = |it: &HeaderValue| it.as_bytes() == b"application/json, text/event-stream";
     headers.get(ACCEPT).is_some_and(usual)
         || accepts(headers, "application", "json") && accepts(headers, "text", "event-stream")
 }
 
-/// Whether the client reads event streams.
+/// Whether the client accepts event streams.
 pub fn accepts_events(headers: &HeaderMap) -> bool {
     accepts(headers, "text", "event-stream")
 }
 
-/// The one value of a header; an error if it stands there more than once.
+/// The single value of a header; an error if there are several.
 pub(super) fn only<'a>(
     headers: &'a HeaderMap,
     name: &HeaderName,
@@ -165,13 +165,13 @@ pub(super) fn only<'a>(
     if values.next().is_some() { Err(Twice) } else { Ok(value.map(|it| it.as_bytes())) }
 }
 
-/// A header that may stand once stands twice.
+/// A header that may occur once occurs twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Twice;
 
 fn is_json(headers: &HeaderMap) -> bool {
     let Ok(Some(value)) = only(headers, &CONTENT_TYPE) else { return false };
-    // What nearly everybody sends.
+    // What nearly every client sends.
     if value == b"application/json" {
         return true;
     }
@@ -210,8 +210,7 @@ fn without_port(host: &str) -> &str {
     }
 }
 
-/// What the owner of the server writes to let in the pages of an origin. What is no origin cannot be
-/// let in.
+/// What the operator writes to allow an origin; empty for text that is no origin.
 fn how_to_allow(origin: &str) -> String {
     let is_plain = |it: u8| it.is_ascii_alphanumeric() || b".-:[]".contains(&it);
     let name = origin.strip_prefix("https://").or_else(|| origin.strip_prefix("http://"));
@@ -225,7 +224,7 @@ fn how_to_allow(origin: &str) -> String {
     }
 }
 
-/// The longest name that is repeated.
+/// The longest name that an error repeats.
 const MOST_SHOWN: usize = 253;
 
 #[cfg(test)]

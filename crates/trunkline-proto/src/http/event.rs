@@ -1,18 +1,18 @@
-//! A place in a stream ⇄ the id of an event, which a client carries and cannot make up.
+//! A position in a stream ⇄ an event id that a client cannot forge.
 
-/// Which event of which stream of a session.
+/// An event of a stream of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventId {
     /// The stream.
     pub stream: u64,
-    /// Its place there. The first is 0 and says nothing.
+    /// Its position there. Position 0 is the empty first event.
     pub place: u64,
-    /// What only the server that gave out the id can have computed for it.
+    /// A tag that only the server that issued the id can compute.
     pub tag: u64,
 }
 
 impl EventId {
-    /// Reads an id exactly as it was written: another spelling is not the same id.
+    /// Parses an id exactly as it was written; another spelling is another id.
     pub fn parse(text: &str) -> Option<Self> {
         let mut parts = text.splitn(3, '-').map(|it| u64::from_str_radix(it, 16));
         let (Some(Ok(stream)), Some(Ok(place)), Some(Ok(tag))) =
@@ -24,7 +24,7 @@ impl EventId {
         (id.text() == text).then_some(id)
     }
 
-    /// What the tag is computed over, besides the session's own secret.
+    /// The bytes that the tag covers, besides the session's secret.
     pub fn tagged(stream: u64, place: u64) -> [u8; 16] {
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&stream.to_be_bytes());
@@ -34,7 +34,7 @@ impl EventId {
 }
 
 impl EventId {
-    /// The id as it is written. Not by way of `Display`, which costs several times as much.
+    /// The id as text. Bypasses `Display`, which is several times slower.
     pub fn text(self) -> String {
         let mut text = String::with_capacity(40);
         hex(self.stream, 1, &mut text);

@@ -1,4 +1,4 @@
-//! What the conversation says → the HTTP status it goes out with.
+//! An answer → its HTTP status.
 
 use http::StatusCode;
 use trunkline_wire::code;
@@ -7,8 +7,8 @@ use trunkline_wire::revision::Era;
 
 use crate::Outgoing;
 
-/// The status of an answer that goes out as one JSON body. `dispatched` says whether a handler has
-/// seen the request: what was refused before that is the request's own fault.
+/// The status of an answer sent as one JSON body. `dispatched` says whether a handler was called: an
+/// earlier refusal is the client's fault.
 pub fn status(answer: &Outgoing, era: Era, dispatched: bool) -> StatusCode {
     match answer {
         Outgoing::One(Message::Response { outcome: Err(error), .. }) => {
@@ -24,11 +24,11 @@ fn of_error(error: &ErrorObject, era: Era, dispatched: bool) -> StatusCode {
         (code::INTERNAL_ERROR, _) if !dispatched && is_overload(error) => {
             StatusCode::TOO_MANY_REQUESTS
         }
-        // To a client of a session, 404 means that its session is gone: only the new era says it of
-        // a method.
+        // In a session 404 means that the session is gone, so only the stateless era uses it for a
+        // method.
         (code::METHOD_NOT_FOUND, Era::Stateless) if !dispatched => StatusCode::NOT_FOUND,
         (code::INVALID_PARAMS, Era::Stateless) if !dispatched => StatusCode::BAD_REQUEST,
-        // In a session these codes mean whatever a handler means by them.
+        // In a session these codes mean whatever the handler means by them.
         (
             code::HEADER_MISMATCH | code::MISSING_CLIENT_CAPABILITY | code::UNSUPPORTED_REVISION,
             era,

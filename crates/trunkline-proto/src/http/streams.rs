@@ -1,8 +1,8 @@
-//! The event streams of one session: which message goes where, what each reader has had, and what
-//! can be asked for again.
+//! The event streams of one session: which message goes to which stream, what each reader has had, and
+//! what can be replayed.
 //!
-//! A message goes to exactly one stream: that of the POST it is about, or the one that GET opened.
-//! Events keep their place, so a reader that comes back gets what it missed, once and in order.
+//! A message goes to exactly one stream: that of its POST, or the general stream that GET opens. Events
+//! keep their position, so a reader that reconnects gets what it missed, once and in order.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -13,28 +13,28 @@ use trunkline_wire::frame::sse::Event as Line;
 use super::event::EventId;
 use crate::RequestStream;
 
-/// What may be kept of a session's streams.
+/// The bounds on a session's streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     /// Events of one stream.
     pub events: usize,
-    /// Bytes of one stream, and of all that are over.
+    /// Bytes of one stream, and of all finished ones.
     pub bytes: usize,
-    /// How long a stream that is over can be asked for.
+    /// How long a finished stream can be resumed.
     pub keep: Duration,
-    /// Bytes that readers may leave unread, all together, before those who speak are made to wait.
+    /// High-water mark: unread bytes of all readers before senders wait (back-pressure).
     pub unread: usize,
 }
 
 /// How events are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
-    /// With ids; `primed` if each stream begins with an event that has an id and nothing else.
+    /// With ids; `primed` if each stream begins with an event that has only an id.
     Resumable {
         /// Whether it does.
         primed: bool,
     },
-    /// One stream for everything, without ids: 2024-11-05.
+    /// One stream for everything, without ids (2024-11-05).
     Single,
 }
 
@@ -43,44 +43,44 @@ pub enum Style {
 pub struct Streams {
     bounds: Bounds,
     style: Style,
-    /// What GET opens; it is there from the start and never over.
+    /// The general stream that GET opens; it exists from the start and never finishes.
     general: Stream,
-    /// Those of POSTs that are not over, or still being read.
+    /// Streams of POSTs that are unfinished or still being read.
     open: Vec<Stream>,
-    /// Those that are over and read, oldest first.
+    /// Finished streams without a reader, oldest first.
     over: VecDeque<Stream>,
     over_bytes: usize,
     next: u64,
     readers: u64,
 }
 
-/// Whoever reads a stream. A newer reader of the same stream takes its place.
+/// The reader of a stream. A newer reader replaces it (takeover).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reader {
-    /// Which stream.
+    /// The stream.
     pub via: RequestStream,
     number: u64,
 }
 
-/// How the answer to a POST begins.
+/// How the response to a POST begins.
 #[derive(Debug, PartialEq)]
 pub enum Beginning {
     /// Nothing is known yet.
     Unknown,
-    /// It is one text and nothing else.
+    /// With one JSON text.
     Whole(StatusCode, Vec<u8>),
-    /// It is a stream of events.
+    /// With a stream of events.
     Events,
-    /// Nothing will come.
+    /// With no answer.
     Silence,
 }
 
-/// What a reader got.
+/// The state of a stream after a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Read {
-    /// There may be more later.
+    /// More may follow.
     Open,
-    /// That was all.
+    /// The stream is finished.
     End,
 }
 
@@ -88,21 +88,21 @@ pub enum Read {
 struct Stream {
     id: u64,
     events: VecDeque<Vec<u8>>,
-    /// The place of the oldest event kept. Places begin with 1; 0 is the event that says nothing.
+    /// The position of the oldest event kept. Positions begin with 1; 0 is the empty first event.
     oldest: u64,
     bytes: usize,
-    /// The next place to be read.
+    /// The next position to read.
     taken: u64,
     reader: Option<u64>,
-    /// Whether the next read begins a new stream of events.
+    /// Whether the next read starts a new response.
     is_fresh: bool,
-    /// Whether it went out as events, so that somebody may know an id of it.
+    /// Whether it was sent as events, so that a client may know an id of it.
     is_events: bool,
-    /// Since when nothing will be added.
+    /// When it finished, if it did.
     over: Option<Instant>,
-    /// The status of its answer, once that is there.
+    /// The status of its answer, once it is known.
     status: Option<StatusCode>,
-    /// The reader should go, and come back after this time.
+    /// Set if the reader must disconnect and reconnect after this time.
     pause: Option<Duration>,
 }
 
@@ -121,7 +121,7 @@ impl Streams {
         }
     }
 
-    /// Writes events as `style` from now on.
+    /// Sets the style of later events.
     pub fn set_style(&mut self, style: Style) {
         self.style = style;
     }
@@ -134,14 +134,14 @@ impl Streams {
         Reader { via, number: self.readers }
     }
 
-    /// A name for the next POST.
+    /// The number of the next POST.
     pub fn next_via(&mut self) -> RequestStream {
         self.next += 1;
         RequestStream(self.next)
     }
 
-    /// Adds a message to the stream it belongs to; `last` is its status if it is the answer. Returns
-    /// the stream whose reader should look, if there is one.
+    /// Adds a message to its stream; `last` is the status if it is the answer. Returns the stream whose
+    /// reader to wake, if any.
     pub fn say(
         &mut self,
         via: Option<RequestStream>,
@@ -152,7 +152,7 @@ impl Streams {
         let via = self.place_of(via);
         let bounds = self.bounds;
         let stream = self.live(via)?;
-        // Without a reader nobody notices a repetition, such as that a list has changed once more.
+        // Without a reader, a duplicate (such as a second `list_changed`) is dropped.
         if stream.reader.is_none() && stream.id == 0 && stream.unread().any(|it| *it == text) {
             return None;
         }
@@ -169,7 +169,7 @@ impl Streams {
         Some(via)
     }
 
-    /// Nothing more will come for a POST.
+    /// A POST gets no answer.
     pub fn quiet(&mut self, via: RequestStream, now: Instant) -> Option<RequestStream> {
         let via = self.place_of(Some(via));
         if via.0 == 0 {
@@ -180,7 +180,7 @@ impl Streams {
         Some(via)
     }
 
-    /// Sends the reader of a POST's stream away until later.
+    /// Makes the reader of a POST's stream disconnect until later.
     pub fn pause(&mut self, via: RequestStream, retry: Duration) -> Option<RequestStream> {
         let stream = self.open.iter_mut().find(|it| it.id == via.0)?;
         stream.pause = Some(retry);
@@ -188,7 +188,7 @@ impl Streams {
         Some(via)
     }
 
-    /// How the answer to a POST begins, as far as is known.
+    /// How the response to a POST begins, if known.
     pub fn beginning(&mut self, reader: Reader) -> Beginning {
         let Some(at) = self.open.iter().position(|it| reader.holds(it)) else {
             return Beginning::Silence;
@@ -214,7 +214,7 @@ impl Streams {
         }
     }
 
-    /// A reader for what GET opens: everything that nobody has read.
+    /// A reader of the general stream, with everything unread.
     pub fn attach(&mut self) -> Reader {
         self.readers += 1;
         self.general.reader = Some(self.readers);
@@ -222,8 +222,8 @@ impl Streams {
         Reader { via: RequestStream(0), number: self.readers }
     }
 
-    /// A reader for what came after `id`, whose tag has been checked. `None` if the stream
-    /// is gone, or if nothing came and nothing will; what it forgot in between is left out.
+    /// A reader for the events after `id`, whose tag is verified. `None` if the stream was evicted, or
+    /// has finished with nothing more. Evicted events are skipped.
     pub fn resume(&mut self, id: EventId) -> Option<Reader> {
         let had = |it: &Stream| {
             let more = it.over.is_none() || id.place.saturating_add(1) < it.end();
@@ -243,7 +243,7 @@ impl Streams {
         Some(Reader { via: RequestStream(id.stream), number })
     }
 
-    /// Writes what the reader has not had yet.
+    /// Writes the events that the reader has not had yet.
     pub fn read(
         &mut self,
         reader: Reader,
@@ -260,7 +260,7 @@ impl Streams {
         let is_fresh = std::mem::take(&mut stream.is_fresh);
         let primed = is_fresh && style == Style::Resumable { primed: true };
         if primed || stream.pause.is_some() {
-            // Whoever breaks off before the first event has something to come back with.
+            // A client that is cut off before the first event can still resume.
             let id = id_of(stream.taken - 1).text();
             let retry = stream.pause.map(millis);
             Line { id: Some(&id), retry, ..Line::default() }.write(out);
@@ -284,14 +284,14 @@ impl Streams {
         Read::Open
     }
 
-    /// The reader is gone. Says whether it was the one of its stream.
+    /// The reader has disconnected. Returns whether it was the current one.
     pub fn detach(&mut self, reader: Reader, now: Instant) -> bool {
         let held = self.live(reader.via).filter(|it| reader.holds(it));
         let Some(stream) = held else { return false };
         stream.reader = None;
         stream.pause = None;
         if !stream.is_events {
-            // Nobody has an id to come back with.
+            // The client has no id to resume with.
             self.open.retain(|it| it.id != reader.via.0);
             return true;
         }
@@ -299,7 +299,7 @@ impl Streams {
         true
     }
 
-    /// Forgets what is over for too long.
+    /// Evicts streams that finished too long ago.
     pub fn sweep(&mut self, now: Instant) {
         let keep = self.bounds.keep;
         while let Some(stream) = self.over.front()
@@ -309,27 +309,27 @@ impl Streams {
         }
     }
 
-    /// Ends what GET opens: nothing more will be said that is about no request.
+    /// Finishes the general stream.
     pub fn end_general(&mut self, now: Instant) {
         self.general.over.get_or_insert(now);
     }
 
-    /// Ends every stream.
+    /// Finishes every stream.
     pub fn end(&mut self, now: Instant) {
         for stream in self.open.iter_mut().chain([&mut self.general]) {
             stream.over.get_or_insert(now);
         }
     }
 
-    /// Whether a reader leaves so much unread that those who speak should wait.
+    /// Whether the unread bytes exceed the high-water mark, so that senders must wait.
     pub fn is_stuffed(&self) -> bool {
-        // All of them together: a session with many streams may leave no more than one with one.
+        // All readers together: many streams may leave no more unread than one.
         let read = self.open.iter().chain([&self.general]).filter(|it| it.reader.is_some());
         let unread = read.flat_map(Stream::unread).map(Vec::len).sum::<usize>();
         unread > self.bounds.unread
     }
 
-    /// Whether somebody reads, or waits for an answer.
+    /// Whether a client reads, or waits for an answer.
     pub fn is_read(&self) -> bool {
         self.general.reader.is_some() || self.open.iter().any(|it| it.reader.is_some())
     }
@@ -348,7 +348,7 @@ impl Streams {
         }
     }
 
-    /// Puts a stream that is over and has no reader where it can be asked for, for a while.
+    /// Moves a finished stream without a reader to those that can be resumed for a while.
     fn retire(&mut self, via: RequestStream, now: Instant) {
         let done = |it: &Stream| it.id == via.0 && it.over.is_some() && it.reader.is_none();
         let Some(at) = self.open.iter().position(done) else { return };
@@ -372,7 +372,7 @@ impl Streams {
 }
 
 impl Stream {
-    /// The place after the newest event.
+    /// The position after the newest event.
     fn end(&self) -> u64 {
         self.oldest + self.events.len() as u64
     }
@@ -382,7 +382,7 @@ impl Stream {
         self.events.iter().skip(had)
     }
 
-    /// Forgets the oldest events over the bounds, but none that a reader is about to get.
+    /// Evicts the oldest events over the bounds, but none that a reader is about to get.
     fn trim(&mut self, bounds: Bounds) {
         while self.events.len() > bounds.events || self.bytes > bounds.bytes {
             if self.reader.is_some() && self.oldest >= self.taken {
@@ -405,5 +405,5 @@ fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Streams that are over and can still be asked for.
+/// How many finished streams can be resumed.
 const OVER: usize = 64;

@@ -1,5 +1,5 @@
-//! Arrays of messages, which 2025-03-26 must accept: each request answered for itself, the answers
-//! sent together once the last is there.
+//! Batches, which 2025-03-26 must accept: each request is answered by itself, and the responses are
+//! sent together after the last.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -25,7 +25,7 @@ struct OpenBatch {
     via: RequestStream,
     missing: usize,
     replies: Vec<Message>,
-    /// How long the replies are together, and how long they may be.
+    /// The total length of the responses, and its bound.
     bytes: usize,
     most: usize,
 }
@@ -44,12 +44,12 @@ impl Batches {
         self.next
     }
 
-    /// Takes one answer in, and sends them all if it was the last.
+    /// Adds one response, and sends the batch if it was the last.
     pub(super) fn add(&mut self, id: BatchId, message: Message, out: &mut VecDeque<Output>) {
         self.less(id, Some(message), out);
     }
 
-    /// One answer fewer will come: its call was cancelled.
+    /// One response fewer will come: its call was cancelled.
     pub(super) fn forget(&mut self, id: BatchId, out: &mut VecDeque<Output>) {
         self.less(id, None, out);
     }
@@ -71,8 +71,8 @@ impl Batches {
 }
 
 impl OpenBatch {
-    /// An answer as it goes out: a short batch can ask for a hundred long ones at once, so that beyond a bound
-    /// it is said that there is one, and not what. The first of them is as long as it likes.
+    /// Bounds the total length: a short batch can ask for a hundred long results at once. Beyond the
+    /// bound, a response says only that there is a result. The first result may have any length.
     fn bound(&mut self, message: Message) -> Message {
         let Message::Response { id, outcome: Ok(result) } = message else { return message };
         let long = self.bytes + result.get().len();
@@ -111,7 +111,7 @@ impl Server {
         let from = From { via, batch };
         for item in items {
             match item {
-                // Each is of its own era: the dialect may stand beside others.
+                // Each message has its own era: the dialect may stand beside others.
                 Ok(message) => self.on_message(message, from, None, now),
                 Err(malformed) => self.on_malformed(malformed, from, now),
             }
@@ -128,7 +128,7 @@ mod tests {
 
     const MOST: usize = 1000;
 
-    /// What becomes of answers of these lengths: whether each is told.
+    /// For responses of these lengths, whether each is sent in full.
     fn told(lengths: &[usize]) -> Vec<bool> {
         let (mut batches, mut out) = (Batches::default(), VecDeque::new());
         let id = batches.open(RequestStream(1), lengths.len(), MOST);

@@ -1,4 +1,4 @@
-//! The `mcp/…` dialect: its five methods, each answered by one or more calls of MCP proper.
+//! The `mcp/…` dialect: five methods, each answered by one or more calls of MCP proper.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -32,7 +32,7 @@ impl Shared {
         }
     }
 
-    /// One of the calls behind a request is answered.
+    /// One of the calls behind a request has finished.
     pub(super) fn finish_dialect(
         &mut self,
         from: Asking,
@@ -63,7 +63,7 @@ impl Shared {
                 params,
                 meta: None,
                 revision: SPOKEN,
-                // Nothing in the dialect is interactive, so whoever speaks it can be asked nothing.
+                // The dialect has no way to ask, so its clients have no capabilities.
                 peer: Arc::default(),
                 token: None,
                 log_level: None,
@@ -74,5 +74,5 @@ impl Shared {
     }
 }
 
-/// The revision that handlers see behind the dialect: the one with the fewest limits on results.
+/// The revision that handlers see: the one with the fewest restrictions on results.
 const SPOKEN: Revision = Revision::LATEST;

@@ -1,5 +1,5 @@
-//! A cache of the last envelope (`_meta` of 2026-07-28). Clients repeat theirs in every request, all but
-//! the progress token, and comparing a text is many times faster than parsing it.
+//! A cache of the last envelope (`_meta` of 2026-07-28). Clients repeat theirs in every request except
+//! for the progress token, and comparing the text is many times faster than parsing it.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use trunkline_wire::revision::{Era, Revision};
 use super::{Config, unsupported_revision};
 use crate::Peer;
 
-/// The last envelope and whom it described.
+/// The last envelope and the client it described.
 #[derive(Clone, Debug, Default)]
 pub struct EnvelopeCache(Option<Read>);
 
@@ -21,11 +21,11 @@ pub struct EnvelopeCache(Option<Read>);
 struct Read {
     text: Json,
     known: Arc<ClientEnvelope>,
-    /// Where the progress token stands in the text, if there is one.
+    /// The range of the progress token in the text, if there is one.
     token: Option<Range<usize>>,
 }
 
-/// What one envelope said, but for its progress token.
+/// The contents of an envelope without its progress token.
 #[derive(Debug, PartialEq)]
 pub struct ClientEnvelope {
     pub(crate) revision: String,
@@ -33,7 +33,7 @@ pub struct ClientEnvelope {
     pub(crate) log_level: Option<LogLevel>,
 }
 
-/// What a request of 2026-07-28 says of itself in its envelope, in a revision that the server speaks.
+/// The envelope of a 2026-07-28 request, in a revision that the server speaks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StatelessRequest {
     pub(crate) revision: Revision,
@@ -42,7 +42,7 @@ pub struct StatelessRequest {
 }
 
 impl StatelessRequest {
-    /// Refuses a revision that the server does not speak without a session.
+    /// Fails for a revision that the server does not speak without a session.
     pub(crate) fn new(
         envelope: Arc<ClientEnvelope>,
         token: Option<Json>,
@@ -63,7 +63,7 @@ impl StatelessRequest {
 }
 
 impl EnvelopeCache {
-    /// Reads an envelope, or remembers having read the same one last time.
+    /// Reads an envelope, or returns the cached one if the text is the same.
     pub(crate) fn read(
         &mut self,
         meta: Option<&Json>,
@@ -83,7 +83,7 @@ impl EnvelopeCache {
             peer: Arc::new(peer),
             log_level: envelope.log_level,
         });
-        // A client that says much about itself is read each time: what it says is not kept.
+        // A long envelope is not cached.
         self.0 = meta.filter(|it| it.get().len() <= LONGEST).and_then(|meta| {
             let place = match &token {
                 None => None,
@@ -94,12 +94,11 @@ impl EnvelopeCache {
         Ok((known, token))
     }
 
-    /// Whether a `_meta` has what only the envelope of the new era has, which makes its request a
-    /// stateless one: in order or not, it is never taken for a request of a session.
+    /// Whether a `_meta` has a member that only the stateless envelope has. Its request is then
+    /// stateless, well-formed or not, and never treated as one of a session.
     pub(crate) fn is_claim(&self, meta: &Json) -> bool {
         let names = [meta::PROTOCOL_VERSION, meta::CLIENT_CAPABILITIES];
-        // The quick look spares nearly every request of the other era the closer one. A name may be
-        // spelled with escapes.
+        // A substring search spares nearly every stateful request the parse. Names may contain escapes.
         let may_hold = |name: &&str| meta.get().contains(*name) || meta.get().contains('\\');
         self.0.as_ref().is_some_and(|read| read.again(meta.get()).is_some())
             || names.iter().any(may_hold)
@@ -109,7 +108,7 @@ impl EnvelopeCache {
 }
 
 impl Read {
-    /// If `text` is the one that was read, but perhaps for the token: its token.
+    /// If `text` equals the cached envelope except for the token: its token.
     fn again<'a>(&self, text: &'a str) -> Option<Option<&'a str>> {
         let known = self.text.get();
         let Some(place) = &self.token else { return (text == known).then_some(None) };
@@ -119,7 +118,7 @@ impl Read {
     }
 }
 
-/// Whether a text is an integer, or a string without anything to escape: it ends where it seems to.
+/// Whether a text is an integer or a string without escapes, so that its end is unambiguous.
 fn is_plain(token: &str) -> bool {
     let inner = token.strip_prefix('"').and_then(|it| it.strip_suffix('"'));
     match inner {
@@ -135,7 +134,7 @@ fn is_plain(token: &str) -> bool {
     }
 }
 
-/// Where `token` stands in the text of a `_meta`, if that is beyond doubt.
+/// The range of `token` in the text of a `_meta`, if it is unambiguous.
 fn place_of(token: &Json, meta: &str) -> Option<Range<usize>> {
     let name = format!("\"{}\"", meta::PROGRESS_TOKEN);
     let mut found = meta.match_indices(&name);
@@ -149,7 +148,7 @@ fn place_of(token: &Json, meta: &str) -> Option<Range<usize>> {
         .then(|| start..start + token.get().len())
 }
 
-/// The longest envelope that is remembered, in bytes.
+/// The longest envelope that is cached, in bytes.
 const LONGEST: usize = 4096;
 
 #[cfg(test)]

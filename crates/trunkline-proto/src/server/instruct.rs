@@ -1,24 +1,24 @@
-//! Who asks → what a model should know about the server, where that is not the same for everybody.
+//! A caller → the instructions for its model, where they differ per caller.
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::Attached;
 
-/// Works out the instructions for whoever opens a conversation. The core calls it for each
-/// `initialize` and each `server/discover`, and for nothing else.
+/// Computes the instructions for a caller. The core calls it for each `initialize` and each
+/// `server/discover` only.
 #[derive(Clone)]
 pub struct Instruct(Arc<Work>);
 
 type Work = dyn Fn(&Attached) -> Option<String> + Send + Sync;
 
 impl Instruct {
-    /// Instructions that `work` gives each caller.
+    /// Instructions that `work` computes for each caller.
     pub fn new(work: impl Fn(&Attached) -> Option<String> + Send + Sync + 'static) -> Self {
         Self(Arc::new(work))
     }
 
-    /// What this caller is told.
+    /// The instructions for this caller.
     pub fn for_caller(&self, caller: &Attached) -> Option<String> {
         (self.0)(caller)
     }

@@ -1,4 +1,4 @@
-//! The notifications a server sends on its own account.
+//! The notifications a server sends about a call.
 
 use std::time::Instant;
 
@@ -9,7 +9,7 @@ use trunkline_wire::revision::Era;
 
 use crate::pending::OpenCall;
 
-/// A progress notification for `call`, if its caller asked for progress and this is progress.
+/// A progress notification for `call`, if its caller asked for progress and the value has increased.
 pub(super) fn progress<T>(
     call: &mut OpenCall<T>,
     progress: Progress,
@@ -19,7 +19,7 @@ pub(super) fn progress<T>(
         clock.sign_of_life(now);
     }
     let sink = call.progress.as_mut()?;
-    // The specification: progress must increase with each notification.
+    // 2025-11-25 §Progress: the value must increase with each notification.
     if !progress.progress.is_finite() || progress.progress <= sink.reached {
         return None;
     }
@@ -32,7 +32,7 @@ pub(super) fn progress<T>(
     Some(Message::notification(Method::Progress, Params::Object(params)))
 }
 
-/// A log notification for `call`, if the level its caller chose lets it through.
+/// A log notification for `call`, if it passes the caller's level.
 pub(super) fn log<T>(
     call: &OpenCall<T>,
     session: Option<LogLevel>,

@@ -1,5 +1,5 @@
-//! What the eras share: the calls that are owed an answer, the questions that are out, and the way
-//! to the client.
+//! What both eras use: the calls that are owed an answer, the questions in flight, and the queue of
+//! outputs.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::{
     RequestStream, Ticket, checked,
 };
 
-/// What the eras share.
+/// The state that both eras use.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) config: Arc<Config>,
@@ -30,7 +30,7 @@ pub(super) struct Shared {
     pub(super) batches: batch::Batches,
     pub(super) envelopes: EnvelopeCache,
     pub(super) out: VecDeque<Output>,
-    /// Who is at the other end, if that makes a difference.
+    /// The caller, if the instructions depend on it.
     pub(super) caller: Attached,
 }
 
@@ -44,21 +44,21 @@ pub(super) struct Owed {
     pub(super) may_be_task: bool,
 }
 
-/// Which call asks a question, and the way it came.
+/// Which call asks a question, and the stream its request came on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Asker {
     pub(super) call: Option<CallKey>,
     pub(super) via: Option<RequestStream>,
 }
 
-/// A request on its way to an answer.
+/// A request that is owed an answer.
 #[derive(Debug)]
 pub(super) struct Asking {
     pub(super) id: Id,
     pub(super) from: From,
 }
 
-/// Where a message came from.
+/// The origin of a message.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct From {
     pub(super) via: RequestStream,
@@ -79,7 +79,7 @@ impl Shared {
         }
     }
 
-    /// What a model of this caller should know.
+    /// The instructions for this caller's model.
     pub(super) fn instructions(&self) -> Option<String> {
         match &self.config.instruct {
             Some(instruct) => instruct.for_caller(&self.caller),
@@ -91,7 +91,7 @@ impl Shared {
         !self.config.revisions.of_era(era).is_empty()
     }
 
-    /// Opens a call and has it answered, unless too many are open already.
+    /// Opens a call and emits it, unless too many are open.
     pub(super) fn call(&mut self, from: Asking, mut facts: Facts, now: Instant) {
         let waiting = self.calls.len() - self.calls.at_work();
         if self.calls.at_work() >= self.config.bounds.in_flight
@@ -115,7 +115,7 @@ impl Shared {
             log_level: facts.log_level,
             attached: Attached::default(),
         };
-        // It waits for as long as the task takes, like a subscription, and is bounded like one.
+        // `tasks/result` waits as long as its task, like a subscription, and is bounded like one.
         let waits = facts.row.method == Method::TasksResult;
         let clock = (!waits).then(|| Clock::start(self.config.bounds.call, now));
         self.calls.add(OpenCall {
@@ -148,12 +148,12 @@ impl Shared {
         self.send_in(from.from, Message::Response { id: Some(from.id), outcome });
     }
 
-    /// Sends what is about no request, if `via` is not given.
+    /// Sends a message; without `via` it belongs to no request.
     pub(super) fn send(&mut self, message: Message, via: Option<RequestStream>) {
         self.out.push_back(Output::Send(Outgoing::One(message), via));
     }
 
-    /// Tells the handler of what needs no answer of its.
+    /// Tells the handler of a request that the core has answered itself.
     pub(super) fn tell(&mut self, method: Method, params: Object) {
         self.out.push_back(Output::Heard(PeerNotification {
             ticket: None,
@@ -163,7 +163,7 @@ impl Shared {
         }));
     }
 
-    /// Tells the handler that a client subscribes, or does not any more.
+    /// Tells the handler that a client subscribes or unsubscribes.
     pub(super) fn tell_subscribed(&mut self, method: Method, params: Object, peer: &Arc<Peer>) {
         let peer = Some(Arc::clone(peer));
         self.out.push_back(Output::Heard(PeerNotification { ticket: None, method, params, peer }));
@@ -180,8 +180,7 @@ impl Shared {
         }
     }
 
-    /// Once its last question is over a handler works again: its own clock, held while people
-    /// thought, goes on.
+    /// After a handler's last question is answered, its idle deadline, paused meanwhile, runs again.
     pub(super) fn resume(&mut self, asker: Asker, now: Instant) {
         let call = asker.call.filter(|_| !self.asked.iter().any(|it| it.with == asker));
         let Some(call) = call else { return };
@@ -200,13 +199,13 @@ impl Shared {
         }
         let mut patience = Clock::start(ask.timing.unwrap_or(self.config.bounds.call), now);
         if ask.timing.is_none() {
-            // People answer, and only the hard deadline is theirs.
+            // People answer, so only the hard deadline applies.
             patience.hold();
         }
         let mut asker = Asker { call: ask.during, via: None };
         if let Some(call) = ask.during.and_then(|it| self.calls.get(it)) {
             asker.via = Some(call.with.via);
-            // While the client's user thinks, only the hard deadline of the call counts.
+            // While the client's user thinks, only the hard deadline of the call applies.
             call.clock.iter_mut().for_each(Clock::hold);
         }
         self.asked.add(Sent { id, ticket: ask.ticket, method, clock: Some(patience), with: asker });
@@ -215,7 +214,7 @@ impl Shared {
         self.send(Message::Request { id, method, params }, asker.via);
     }
 
-    /// The client does not want this answer any more.
+    /// The client cancelled this request.
     pub(super) fn cancel(&mut self, id: &Id) {
         let Some(open) = self.calls.close_id(id) else { return };
         if self.listens.remove(id) {
@@ -231,7 +230,7 @@ impl Shared {
         self.out.push_back(Output::Abandon(open.key));
     }
 
-    /// Withdraws the questions that were asked during a call that is over.
+    /// Cancels the questions of a call that is over.
     pub(super) fn stop_asking(&mut self, call: CallKey) {
         for sent in self.asked.extract(|it| it.with.call == Some(call)) {
             self.send(cancelled(sent.id, "The call that asked is over."), sent.with.via);
@@ -239,7 +238,7 @@ impl Shared {
         }
     }
 
-    /// Sends a response, on its own or as part of the batch it belongs to.
+    /// Sends a response, alone or as part of its batch.
     pub(super) fn send_in(&mut self, from: From, message: Message) {
         match from.batch {
             Some(batch) => self.batches.add(batch, message, &mut self.out),
@@ -248,7 +247,7 @@ impl Shared {
     }
 }
 
-/// What is known about a call before it is opened.
+/// The facts about a call before it is opened.
 #[derive(Debug)]
 pub(super) struct Facts {
     pub(super) row: &'static Row,

@@ -1,4 +1,4 @@
-//! Revisions up to 2025-11-25: `initialize` opens a session, and the session remembers.
+//! Revisions up to 2025-11-25: `initialize` opens a session, which keeps state.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -16,25 +16,25 @@ use super::Config;
 use super::shared::{Asking, Facts, Shared};
 use crate::{Change, Peer};
 
-/// What `initialize` agreed on, and what was asked for since.
+/// What `initialize` negotiated, and the state since.
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) revision: Revision,
     pub(super) peer: Arc<Peer>,
-    /// Whether the client has confirmed the handshake.
+    /// Whether the client has sent `notifications/initialized`.
     pub(super) ready: bool,
-    /// What the client has set it to.
+    /// The level that the client has set.
     pub(super) log_level: Option<LogLevel>,
     subscribed: BTreeSet<String>,
-    /// The tasks that this client began: of others it hears nothing.
+    /// The tasks that this client began; it hears of no others.
     tasks: VecDeque<String>,
 }
 
 impl Session {
-    /// Agrees on a revision: the client's if we speak it, our newest otherwise.
+    /// Negotiates the revision: the client's if we speak it, otherwise our newest.
     pub(super) fn open(shared: &Shared, params: Object) -> Result<(Self, Json), ErrorObject> {
         let config = &shared.config;
-        // A session remembers all of it.
+        // The session keeps all of it, so its size is bounded.
         if params.iter().map(|(name, value)| name.len() + value.get().len()).sum::<usize>() > HELLO
         {
             let message = format!("`initialize` may have at most {HELLO} bytes.");
@@ -138,7 +138,7 @@ impl Session {
         }
     }
 
-    /// What this session's client should hear about a change.
+    /// The notification of a change for this session's client, if it wants one.
     pub(super) fn on_changed(&self, change: &Change, config: &Config) -> Option<Message> {
         let caps = &config.capabilities;
         let has = |gate| caps.supports(gate);
@@ -172,7 +172,7 @@ impl Session {
             .map(|row| Message::notification(row.method, params))
     }
 
-    /// Remembers a task that a call of this client became.
+    /// Remembers the task that a call of this client became.
     pub(super) fn note_task(&mut self, result: &Json, limit: usize) {
         #[derive(serde::Deserialize)]
         struct Created {
@@ -220,10 +220,10 @@ impl Session {
     }
 }
 
-/// The longest `initialize`, in bytes: a session remembers what it says.
+/// The longest `initialize` parameters in bytes, because a session keeps them.
 const HELLO: usize = 64 << 10;
 
-/// The revision an `initialize` asks for.
+/// The revision that `initialize` requests.
 pub(super) fn requested(params: &Object) -> Option<String> {
     params.get("protocolVersion")?.to().ok()
 }

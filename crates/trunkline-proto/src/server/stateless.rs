@@ -1,4 +1,4 @@
-//! Revision 2026-07-28: every request says in `_meta` who speaks and how; nothing is remembered.
+//! Revision 2026-07-28: the `_meta` of every request identifies the client; the server keeps no state.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -98,7 +98,7 @@ impl Shared {
             honoured.task_ids.clear();
         }
         let key = self.calls.next_key();
-        // A subscription has no deadline: it ends when one side says so.
+        // A subscription has no deadline: either side ends it.
         self.calls.add(OpenCall {
             key,
             id: from.id.clone(),

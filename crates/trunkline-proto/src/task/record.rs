@@ -1,4 +1,4 @@
-//! One task: how it stands, what it came to, and for whom it is there.
+//! One task: its state, its outcome and its owner.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use trunkline_wire::model::{CallToolResult, InputRequest, Progress, Task, TaskSt
 use super::{Record, SavedTask, TaskOutcome};
 
 impl SavedTask {
-    /// The handler is done.
+    /// The handler has finished.
     pub fn finish(&mut self, outcome: TaskOutcome, stamp: String) {
         self.task.status = if outcome.is_ok() { TaskStatus::Completed } else { TaskStatus::Failed };
         self.task.status_message = outcome.as_ref().err().map(|error| error.message.clone());
@@ -35,22 +35,22 @@ impl Record {
         task
     }
 
-    /// What it came to, once it is over; a cancelled task has no outcome.
+    /// Its outcome, once it is over; a cancelled task has none.
     pub fn outcome(&self) -> Option<&Result<CallToolResult, ErrorObject>> {
         self.outcome.as_ref()
     }
 
-    /// Whether it is there for `caller`. What belongs to somebody is there for nobody else.
+    /// Whether `caller` may see it. A task with an owner is visible to that owner only.
     pub fn is_for(&self, caller: Option<&str>) -> bool {
         self.owner.is_none() || self.owner.as_deref() == caller
     }
 
-    /// When it will be forgotten.
+    /// When it is removed.
     pub fn expires(&self) -> Instant {
         self.expires
     }
 
-    /// When it will be forgotten if it is over `now`.
+    /// When it is removed if it ends `now`.
     pub fn expires_if_over(&self, now: Instant) -> Instant {
         match self.is_over() {
             true => self.expires,
@@ -58,32 +58,32 @@ impl Record {
         }
     }
 
-    /// When its work must be over.
+    /// The deadline of its work.
     pub fn ends(&self) -> Instant {
         self.ends
     }
 
-    /// Whether somebody else works on it: what is known here may be old.
+    /// Whether another process works on it: the state here may be stale.
     pub fn is_elsewhere(&self) -> bool {
         self.is_elsewhere
     }
 
-    /// Whether nobody has heard of it.
+    /// Whether no requestor knows it yet.
     pub fn is_draft(&self) -> bool {
         self.is_draft
     }
 
-    /// How far it is, as it was last said.
+    /// The last reported progress.
     pub fn progress(&self) -> Option<&Progress> {
         self.progress.as_ref()
     }
 
-    /// The answer that was given to exactly this question.
+    /// The answer given to exactly this question.
     pub fn answer(&self, key: &str, question: &Json) -> Option<&Json> {
         self.answers.get(key).filter(|(asked, _)| asked == question).map(|(_, answer)| answer)
     }
 
-    /// The task as it is kept where it outlives the process.
+    /// The task as it is persisted.
     pub fn save(&self) -> SavedTask {
         SavedTask {
             task: self.task.clone(),
@@ -94,7 +94,7 @@ impl Record {
         }
     }
 
-    /// The questions that wait for an answer.
+    /// The open questions.
     pub fn questions(&self) -> &BTreeMap<String, InputRequest> {
         &self.questions
     }
@@ -106,7 +106,7 @@ impl Record {
         self.task.last_updated_at = stamp;
     }
 
-    /// Whether nothing will change any more.
+    /// Whether its state is terminal.
     pub fn is_over(&self) -> bool {
         matches!(
             self.task.status,

@@ -1,4 +1,4 @@
-//! What a server of the stateful era asks its client while a call runs.
+//! What a server of the stateful era asks its client during a call.
 
 use std::time::Duration;
 

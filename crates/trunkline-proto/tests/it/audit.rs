@@ -1,5 +1,5 @@
-//! Knows for every message we send which revision it speaks and what it answers, and has the
-//! schema of that revision judge it.
+//! Tracks which revision every message we send speaks and which request it answers, and validates it
+//! against that revision's schema.
 
 use std::collections::HashMap;
 
@@ -12,8 +12,8 @@ use trunkline_wire::revision::{Era, Revision, Revisions};
 pub(crate) struct Audit {
     side: Side,
     ours: Revisions,
-    /// Requests of the peer that were not answered yet, by id: the method, and whether the
-    /// request named its own revision.
+    /// Unanswered requests of the peer by id: the method, and whether the request named its own
+    /// revision.
     owed: HashMap<String, Vec<(String, bool)>>,
     /// The revision each call was opened in.
     calls: HashMap<u64, Revision>,
@@ -40,7 +40,7 @@ impl Audit {
         self.calls.insert(key, revision);
     }
 
-    /// Judges a message. `speaker` is the call during which it was said, if any.
+    /// Validates a message. `speaker` is the call during which it was sent, if any.
     #[track_caller]
     pub(crate) fn sent(&mut self, text: &str, in_force: Option<Revision>, speaker: Option<u64>) {
         let message: Value = serde_json::from_str(text).expect("we send JSON");
@@ -60,7 +60,7 @@ impl Audit {
         }
     }
 
-    /// Judges the answers to a batch, one by one and together.
+    /// Validates the responses to a batch, one by one and together.
     #[track_caller]
     pub(crate) fn sent_batch(&mut self, texts: &[String], in_force: Option<Revision>) {
         for text in texts {
@@ -73,7 +73,7 @@ impl Audit {
         }
     }
 
-    /// Before anything is agreed on: the newest revision that could be.
+    /// Before the handshake: the newest possible revision.
     fn presumed(&self) -> Revision {
         self.ours.of_era(Era::Stateful).newest().unwrap_or(Revision::LATEST)
     }

@@ -1,4 +1,4 @@
-//! Arrays of messages: 2025-03-26 must take them, 2024-11-05 may, later revisions refuse them.
+//! Batches: 2025-03-26 must accept them, 2024-11-05 may, later revisions refuse them.
 
 use trunkline_wire::revision::Revision;
 use trunkline_wire::revision::Revision::*;
@@ -179,7 +179,7 @@ fn the_same_id_twice_in_one_array_is_refused_the_second_time() {
 #[test]
 fn initialize_must_not_come_in_an_array() {
     let initialize = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{},"clientInfo":{"name":"cli","version":"1"}}}"#;
-    // Before a session there is no revision that would allow an array.
+    // Before a session no revision allows a batch.
     server().only(V2025_03_26).check(&format!(
         r#"
         > [{initialize}]

@@ -1,5 +1,4 @@
-//! Calls in flight at a server: cancelling them, their progress, their deadlines, how many there
-//! may be.
+//! Calls in flight at a server: cancellation, progress, deadlines, and how many there may be.
 
 use std::time::Duration;
 
@@ -206,7 +205,7 @@ fn a_handler_that_says_nothing_for_too_long_is_stopped_and_its_call_answered() {
 
 #[test]
 fn progress_keeps_a_call_alive_but_not_for_ever() {
-    // Told or not, since the caller's wish to hear it says nothing about the handler's health.
+    // Sent or not: whether the caller wants progress says nothing about the handler's health.
     for token in [r#""progressToken":1"#, ""] {
         let told = |step: u32| match token {
             "" => String::new(),

@@ -1,4 +1,4 @@
-//! A client once it is open: its calls and their deadlines, what it hears, what it is asked.
+//! An open client: its calls and their deadlines, notifications, and the server's requests.
 
 use trunkline_wire::revision::Revision;
 use trunkline_wire::revision::Revision::*;

@@ -1,4 +1,4 @@
-//! The ladder that decides where a POST goes, one table a rung, in every revision it concerns.
+//! The ladder that decides where a POST goes, one table per rung, in every revision it concerns.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use trunkline_proto::http::classify::{Route, Rules, classify, session_request};
@@ -13,7 +13,7 @@ use trunkline_wire::revision::{Era, Revision, Revisions};
 const NEWEST: &str = "2026-07-28";
 const LEGACY: [Revision; 3] = [Revision::V2025_03_26, Revision::V2025_06_18, Revision::V2025_11_25];
 
-/// What a refusal comes to: status, code, id.
+/// A refusal: status, code, id.
 type Refused = (u16, i64, Option<Id>);
 
 /// Where a message goes, and what was decided about it.
@@ -42,7 +42,7 @@ impl From<Route> for Goes {
     }
 }
 
-/// A server that is asked things.
+/// A server under test.
 struct Desk {
     config: Config,
     sessions: bool,
@@ -64,7 +64,7 @@ impl Desk {
         let (headers, incoming) = (map(headers), Incoming::parse(body.as_bytes()));
         let mut envelopes = EnvelopeCache::default();
         let first = classify(&headers, &incoming, rules, &mut envelopes);
-        // What was read once is remembered, and changes nothing.
+        // A cached envelope changes nothing.
         assert_eq!(classify(&headers, &incoming, rules, &mut envelopes), first, "{body}");
         first.map(Goes::from).map_err(|it| (it.status.as_u16(), it.error.code, it.id))
     }
@@ -129,7 +129,7 @@ fn what_is_no_message_goes_nowhere() {
         }
         assert_eq!(desk.ask(&[], body), unread(400, code), "{body}");
     }
-    // The id of a response is ours, and an error is no answer to that.
+    // The id of a response is ours, so an error must not carry it.
     let both = r#"{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":"x"}}"#;
     assert_eq!(desk.ask(&[SESSION], both), unread(400, INVALID_REQUEST));
     let twice = r#"{"jsonrpc":"2.0","id":1,"method":"a","method":"b"}"#;
@@ -177,15 +177,15 @@ fn initialize_opens_a_session_unless_the_head_is_of_another_era() {
             Era::Stateless => refused(400, HEADER_MISMATCH),
         };
         assert_eq!(desk.ask(&[version], &hello), expected, "{revision}");
-        // An id that is left over is not adopted: a new session is a new one.
+        // A stale session id is ignored: `initialize` opens a new session.
         assert_eq!(desk.ask(&[version, SESSION], &hello), expected, "{revision}");
     }
     let odd = ("mcp-protocol-version", "1999-01-01");
     assert_eq!(desk.ask(&[odd], &hello), refused(400, UNSUPPORTED_REVISION));
-    // With the envelope of the new era it is a method that the era does not have.
+    // With the stateless envelope it is a method that the era lacks.
     let modern = request("initialize", &envelope(NEWEST));
     assert_eq!(desk.ask(&[VERSION, ("mcp-method", "initialize")], &modern), Ok(ALONE));
-    // It is a request, and nothing else.
+    // As a notification it opens nothing.
     let news = r#"{"jsonrpc":"2.0","method":"initialize"}"#;
     assert_eq!(desk.ask(&[], news), unread(400, INVALID_REQUEST));
     assert_eq!(desk.ask(&[], &format!("[{hello}]")), unread(400, INVALID_REQUEST));
@@ -198,7 +198,7 @@ fn a_claim_is_served_if_head_and_body_agree() {
     let right = [VERSION, METHOD, NAME];
     assert_eq!(desk.ask(&right, &call()), Ok(ALONE));
     assert_eq!(desk.ask(&[VERSION, METHOD, NAME, SESSION], &call()), Ok(ALONE));
-    // Each header missing, and each twice: the same or not.
+    // Each header missing, and each twice, equal or not.
     for at in 0..right.len() {
         let without: Vec<_> = (0..right.len()).filter(|it| *it != at).map(|it| right[it]).collect();
         assert_eq!(desk.ask(&without, &call()), mismatch, "without {:?}", right[at]);
@@ -252,7 +252,7 @@ fn names_may_be_encoded_and_are_compared_decoded() {
         (r#""x""#, "=?base64? eA==?="),
         (r#""\ufffd""#, "=?base64?//79?="),
         (r#""""#, "=?base64?eA==?="),
-        // What looks encoded is decoded, so it cannot stand for itself.
+        // A value that looks encoded is decoded, so it cannot stand for itself.
         (r#""=?base64?eA==?=""#, "=?base64?eA==?="),
     ] {
         assert_eq!(read(name, header), refused(400, HEADER_MISMATCH), "{name} as {header}");
@@ -282,7 +282,7 @@ fn every_method_that_is_about_something_says_what_in_its_head() {
         };
         assert_eq!(ask(&[]), without, "{method}: FastMCP names no tasks");
     }
-    // The others say nothing there, and what they say is not looked at.
+    // Other methods have no name, so the header is ignored.
     let list = request("tools/list", &envelope(NEWEST));
     for name in [&[][..], &[("mcp-name", "x")]] {
         let headers = [&[VERSION, ("mcp-method", "tools/list")], name].concat();
@@ -296,7 +296,7 @@ fn the_envelope_comes_before_its_revision_and_that_before_the_rest() {
     let with = |meta: &str| request("tools/call", &format!(r#""name":"sum","_meta":{meta}"#));
     let key = "io.modelcontextprotocol/protocolVersion";
     let capabilities = r#""io.modelcontextprotocol/clientCapabilities":{}"#;
-    // Not in order: however wrong the head is.
+    // Invalid, however wrong the head is.
     for meta in [
         format!(r#"{{"{key}":"{NEWEST}"}}"#),
         format!("{{{capabilities}}}"),
@@ -320,7 +320,7 @@ fn the_envelope_comes_before_its_revision_and_that_before_the_rest() {
         ("2024-11-05", "2024-11-05", UNSUPPORTED_REVISION),
         ("", "", UNSUPPORTED_REVISION),
     ] {
-        // An unknown revision is said before anything about its method.
+        // An unknown revision is reported before an unknown method.
         let body = request("no/such", &envelope(body));
         let version = ("mcp-protocol-version", header);
         assert_eq!(desk.ask(&[version], &body), refused(400, code), "{header} and {body}");
@@ -341,7 +341,7 @@ fn a_head_of_the_newest_revision_is_never_served_as_an_older_one() {
     }
     let positional = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":[1]}"#;
     assert_eq!(desk.ask(&[VERSION], positional), refused(400, INVALID_PARAMS));
-    // The one method that only the new era has gives itself away.
+    // The one method that only the stateless era has.
     assert_eq!(desk.ask(&[], &request("server/discover", "")), refused(400, INVALID_PARAMS));
 }
 
@@ -427,9 +427,9 @@ fn the_dialect_stands_alone_if_it_is_spoken() {
     let null = r#"{"jsonrpc":"2.0","id":null,"method":"mcp/listTools"}"#;
     assert_eq!(desk.ask(&[], body), Ok(Goes::Dialect));
     assert_eq!(desk.ask(&[], null), Ok(Goes::Dialect));
-    // But not under a head that promises more.
+    // But not with the header of a stateless revision.
     assert_eq!(desk.ask(&[VERSION], body), refused(400, INVALID_PARAMS));
-    // Nor with an envelope, of which it knows nothing.
+    // Nor with an envelope, which it does not know.
     let claim = request("mcp/listTools", &envelope(NEWEST));
     assert_eq!(desk.ask(&[VERSION, ("mcp-method", "mcp/listTools")], &claim), refused(404, -32601));
     desk.config.dialect = false;
@@ -470,7 +470,7 @@ fn a_session_of_no_revision_that_is_spoken_is_no_session() {
 
 #[test]
 fn a_method_is_not_encoded() {
-    // Whoever stands between reads it as it is.
+    // Proxies read it undecoded.
     let headers = [VERSION, ("mcp-method", "=?base64?dG9vbHMvY2FsbA==?="), NAME];
     assert_eq!(Desk::new().ask(&headers, &call()), refused(400, HEADER_MISMATCH));
 }

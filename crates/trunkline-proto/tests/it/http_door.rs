@@ -1,4 +1,4 @@
-//! What is decided before a body is read: for whom a request is, where it comes from, what it holds.
+//! What is decided before a body is read: Host, Origin, type and length.
 
 use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, ORIGIN};
 use http::{HeaderMap, HeaderName, HeaderValue, Uri};
@@ -12,7 +12,7 @@ fn map(headers: &[(HeaderName, &str)]) -> HeaderMap {
     map
 }
 
-/// The status with which a request is refused, 200 if it is not.
+/// The status of a refusal, 200 without one.
 fn knock(door: &Door, uri: &str, headers: &[(HeaderName, &str)]) -> u16 {
     let uri: Uri = uri.parse().unwrap();
     door.check(&uri, &map(headers)).map_or_else(|it| it.status.as_u16(), |()| 200)
@@ -66,7 +66,7 @@ fn a_request_names_one_host() {
     assert_eq!(knock(&door, "/mcp", &[(HOST, "localhost"), (HOST, "localhost")]), 400);
     assert_eq!(knock(&door, "/mcp", &[(HOST, "localhost"), (HOST, "evil.example")]), 400);
     assert_eq!(knock(&door, "/mcp", &[(HOST, "\u{e9}")]), 400);
-    // In absolute form, and in HTTP/2, the target names it; then both must be ours.
+    // In absolute form and in HTTP/2 the target names the host; then both must be allowed.
     assert_eq!(knock(&door, "http://localhost/mcp", &[(HOST, "localhost:1")]), 200);
     assert_eq!(knock(&door, "http://evil.example/mcp", &[(HOST, "localhost")]), 403);
     assert_eq!(knock(&door, "http://localhost/mcp", &[(HOST, "evil.example")]), 403);
@@ -129,7 +129,7 @@ fn only_pages_of_our_own_talk_to_us() {
     assert_eq!(from(&["http://127.0.0.1:3000", "http://127.0.0.1:3000"]), 403);
     assert_eq!(from(&["http://127.0.0.1:3000", "http://evil.example"]), 403);
     assert_eq!(from(&["http://evil.example", "http://127.0.0.1:3000"]), 403);
-    // Which of two names is its own, the target says.
+    // With two names, the target decides which is its own.
     for (origin, status) in [("http://localhost:1", 200), ("http://localhost:2", 403)] {
         let headers = [(HOST, "localhost:2"), (ORIGIN, origin)];
         assert_eq!(knock(&door, "http://localhost:1/mcp", &headers), status, "{origin}");
@@ -152,9 +152,9 @@ fn other_pages_are_let_in_by_name() {
         assert_eq!(from(origin), 403, "{origin}");
     }
     assert!(door.knows_origin("https://app.example.com"));
-    // An own origin needs no name, so it is not among the named.
+    // The server's own origin is allowed but not on the list.
     assert!(!door.knows_origin("http://localhost"));
-    // A page that is let in still cannot use a name that is not ours.
+    // An allowed origin does not make a foreign Host acceptable.
     let headers = [(HOST, "evil.example"), (ORIGIN, "https://app.example.com")];
     assert_eq!(knock(&door, "/mcp", &headers), 403);
 }

@@ -1,4 +1,4 @@
-//! The status with which an answer goes out.
+//! The HTTP status of an answer.
 
 use trunkline_proto::Outgoing;
 use trunkline_proto::http::Refusal;
@@ -13,7 +13,7 @@ fn response(outcome: Outcome) -> Outgoing {
 
 #[test]
 fn a_refusal_has_the_status_of_its_era() {
-    // Code, then the status: refused in a session, refused without one, said by a handler.
+    // Code, then the status: refused in a session, refused without one, sent by a handler.
     for (code, stateful, stateless, handler) in [
         (-32700, 400, 400, (200, 200)),
         (-32600, 400, 400, (200, 200)),

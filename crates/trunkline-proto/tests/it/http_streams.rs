@@ -1,5 +1,5 @@
-//! The streams of a session against a naive model: nothing is lost, doubled or out of order within
-//! the bounds, and the bounds hold.
+//! The streams of a session against a naive model: within the bounds nothing is lost, duplicated or
+//! reordered, and the bounds hold.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ const WIDE: Bounds =
 const OLD: Style = Style::Resumable { primed: false };
 const PRIMED: Style = Style::Resumable { primed: true };
 
-/// What only this server could have computed.
+/// A tag that only this server can compute.
 fn tag(stream: u64, place: u64) -> u64 {
     (stream << 32 | place).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1
 }
@@ -27,7 +27,7 @@ fn id(stream: u64, place: u64) -> EventId {
     EventId { stream, place, tag: tag(stream, place) }
 }
 
-/// One event as it went out.
+/// One event as it was sent.
 #[derive(Clone, Debug, PartialEq)]
 struct Seen {
     id: Option<EventId>,
@@ -73,7 +73,7 @@ fn an_answer_alone_is_one_text() {
     assert_eq!(streams.say(Some(via), b"x".to_vec(), Some(StatusCode::NOT_FOUND), now), Some(via));
     let whole = Beginning::Whole(StatusCode::NOT_FOUND, b"x".to_vec());
     assert_eq!(streams.beginning(reader), whole);
-    // It went out as a whole, so there is nothing to come back for.
+    // It was sent as one text, so there is nothing to resume.
     assert_eq!(streams.resume(id(via.0, 0)), None);
     assert!(!streams.is_read());
 }
@@ -109,7 +109,7 @@ fn nothing_to_answer_is_silence() {
 
 #[test]
 fn news_without_an_answer_is_a_stream_and_no_answer() {
-    // The call was cancelled, or its session ended, before anybody looked.
+    // The call was cancelled, or its session ended, before the first read.
     for ends in [
         |it: &mut Streams, via, now| _ = it.quiet(via, now),
         |it: &mut Streams, _, now| it.end(now),
@@ -152,13 +152,13 @@ fn a_pause_says_when_to_come_back_and_ends_the_stream() {
     let prime =
         Seen { id: Some(id(via.0, 0)), event: None, retry: Some(1500), text: String::new() };
     assert_eq!(seen, [prime]);
-    // What is said meanwhile waits.
+    // Messages sent meanwhile wait.
     streams.say(Some(via), b"a".to_vec(), None, now);
     let reader = streams.resume(id(via.0, 0)).expect("it can be asked for");
     streams.say(Some(via), b"b".to_vec(), None, now);
     let (seen, read) = take(&mut streams, reader, now);
     assert_eq!((texts(&seen), read), (vec!["a", "b"], Read::Open));
-    // In the middle it comes with the last id.
+    // In the middle it carries the last id.
     streams.pause(via, Duration::from_millis(7));
     let (seen, read) = take(&mut streams, reader, now);
     assert_eq!(read, Read::End);
@@ -196,11 +196,11 @@ fn what_nobody_heard_is_not_repeated() {
     }
     let reader = streams.attach();
     assert_eq!(texts(&take(&mut streams, reader, now).0), ["a", "b", "c"]);
-    // To somebody who listens it is news again.
+    // A reader that is attached gets it again.
     streams.say(None, b"a".to_vec(), None, now);
     streams.say(None, b"a".to_vec(), None, now);
     assert_eq!(texts(&take(&mut streams, reader, now).0), ["a", "a"]);
-    // Nor is what was read a reason to keep quiet.
+    // Nor does an event that was read suppress the next.
     streams.detach(reader, now);
     streams.say(None, b"a".to_vec(), None, now);
     let reader = streams.attach();
@@ -243,13 +243,13 @@ fn a_stream_that_is_over_is_kept_for_a_while() {
     let via = finish(&mut streams, now);
     let almost = now + Duration::from_secs(59);
     streams.sweep(almost);
-    // Asking for it again does not make it live longer.
+    // Resuming does not extend its life.
     let reader = streams.resume(id(via.0, 1)).expect("it is kept");
     let (seen, read) = take(&mut streams, reader, almost);
     assert_eq!((texts(&seen), read), (vec!["answer"], Read::End));
     streams.sweep(now + Duration::from_secs(60));
     assert_eq!(streams.resume(id(via.0, 1)), None);
-    // Only so many are kept, and the newest of them.
+    // Only so many are kept, the newest.
     let vias: Vec<_> = (0..200).map(|_| finish(&mut streams, now)).collect();
     let kept: Vec<_> = vias.iter().filter(|it| streams.resume(id(it.0, 1)).is_some()).collect();
     assert!(kept.len() <= 64, "{} are kept", kept.len());
@@ -272,7 +272,7 @@ fn what_is_over_is_kept_within_its_bytes() {
     }
     let kept = vias.iter().filter(|it| streams.resume(id(it.0, 1)).is_some()).count();
     assert_eq!(kept, 3, "of 300 bytes each in 1000");
-    // Asking again and again costs nothing.
+    // Repeated resumption costs nothing.
     for _ in 0..100 {
         let reader = streams.resume(id(vias[19].0, 1)).expect("it is kept");
         assert_eq!(take(&mut streams, reader, now).1, Read::End);
@@ -306,7 +306,7 @@ fn without_a_reader_only_the_newest_events_are_kept() {
         }
         let reader = streams.attach();
         assert_eq!(texts(&take(&mut streams, reader, now).0), ["v", "w", "x", "y", "z"]);
-        // While somebody reads, nothing is thrown away that was not taken.
+        // With a reader attached, no unread event is evicted.
         for letter in b'A'..=b'Z' {
             streams.say(None, vec![letter], None, now);
         }
@@ -322,18 +322,18 @@ fn an_id_of_nothing_yields_nothing() {
     let (mut streams, now) = (Streams::new(OLD, WIDE), start());
     let via = streams.next_via();
     let reader = streams.open(via);
-    // Nobody can know an id before there were events.
+    // No client can know an id before the first event.
     assert_eq!(streams.resume(id(via.0, 0)), None);
     streams.say(Some(via), b"a".to_vec(), None, now);
     streams.beginning(reader);
     for (stream, place) in [(via.0, 2), (via.0, u64::MAX), (via.0 + 1, 0), (u64::MAX, 1), (0, 1)] {
         assert_eq!(streams.resume(id(stream, place)), None, "{stream}-{place}");
     }
-    // None of that took the reader's place.
+    // None of that replaced the reader.
     assert_eq!(texts(&take(&mut streams, reader, now).0), ["a"]);
 }
 
-/// The same seed gives the same story everywhere.
+/// Deterministic: the same seed gives the same run everywhere.
 struct Dice(u64);
 
 impl Dice {
@@ -344,23 +344,23 @@ impl Dice {
     }
 }
 
-/// What the model knows of one stream.
+/// The model of one stream.
 #[derive(Default)]
 struct Model {
-    /// Everything that was said, in order; the first has place 1.
+    /// Every message in order; the first has position 1.
     said: Vec<String>,
     over: bool,
-    /// Whether an event of it went out, so that there is an id to come back with.
+    /// Whether an event of it was sent, so that the client has an id to resume with.
     known: bool,
     reader: Option<Reader>,
-    /// The place after the last event that the client has.
+    /// The position after the last event that the client has.
     next: u64,
-    /// It went out as one text, or nobody can come back for it.
+    /// It was sent as one text, or cannot be resumed.
     gone: bool,
 }
 
 impl Model {
-    /// What a read must give: everything said since.
+    /// The events that a read must return.
     fn check(&mut self, stream: u64, seen: &[Seen], bounds: Bounds) {
         for event in seen {
             let at = event.id.expect("every event has an id");
@@ -413,7 +413,7 @@ fn story(dice: &mut Dice, style: Style, bounds: Bounds) {
         let stream = keys[dice.roll(keys.len() as u64) as usize];
         let model = models.get_mut(&stream).unwrap();
         match dice.roll(12) {
-            // More than so many that are over would be thrown away.
+            // Beyond this number, finished streams would be evicted.
             0 if count < 50 => {
                 let via = streams.next_via();
                 let reader = Some(streams.open(via));
@@ -462,11 +462,11 @@ fn story(dice: &mut Dice, style: Style, bounds: Bounds) {
             8 => {
                 let Some(reader) = model.reader.take() else { continue };
                 streams.detach(reader, now);
-                // What never was a stream cannot be asked for again.
+                // A response that was no stream cannot be resumed.
                 model.gone = stream != 0 && !model.known;
             }
             9 | 10 if model.known => {
-                // From any place the client has had, and that is still kept.
+                // From any position the client has had that is still kept.
                 let oldest = match bounds.events >= model.said.len() {
                     true => 0,
                     false => (model.said.len() - bounds.events) as u64,
@@ -501,7 +501,7 @@ fn story(dice: &mut Dice, style: Style, bounds: Bounds) {
             _ => {}
         }
     }
-    // In the end everybody comes back for the rest.
+    // Finally every reader resumes to the end.
     for (stream, model) in models.iter_mut().filter(|it| !it.1.gone && it.1.known) {
         model.reader = streams.resume(id(*stream, model.next - 1));
         if model.over && model.next as usize > model.said.len() {

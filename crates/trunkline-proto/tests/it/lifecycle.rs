@@ -1,5 +1,4 @@
-//! How a server's conversation begins: `initialize`, what may come before it, and which revision
-//! comes out of it.
+//! How a server's conversation begins: `initialize`, what may precede it, and the negotiated revision.
 
 use trunkline_wire::model::Implementation;
 use trunkline_wire::revision::Revision::{self, *};
@@ -59,7 +58,7 @@ fn a_revision_the_server_speaks_is_agreed_on() {
 fn a_revision_the_server_lacks_is_answered_with_its_newest() {
     server().check(&initialize("2023-01-01", V2025_11_25));
     server().check(&initialize("2099-01-01", V2025_11_25));
-    // The newest of all has no `initialize`, so it cannot be agreed on that way.
+    // The newest revision has no `initialize`, so it cannot be negotiated that way.
     server().check(&initialize("2026-07-28", V2025_11_25));
     server().only(V2025_03_26).check(&initialize("2025-11-25", V2025_03_26));
 }

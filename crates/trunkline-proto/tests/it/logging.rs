@@ -1,4 +1,4 @@
-//! Log messages: one level a session in the stateful era, one a request in the stateless one.
+//! Log messages: one level per session in the stateful era, one per request in the stateless era.
 
 use trunkline_wire::model::LogLevel;
 use trunkline_wire::revision::Revision;

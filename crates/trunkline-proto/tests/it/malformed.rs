@@ -5,7 +5,7 @@ use trunkline_wire::revision::Revision::*;
 
 use crate::transcript::{client, server};
 
-/// Text, whether its id can be read, and the complaint.
+/// The text, whether its id is readable, and the error.
 const TEXTS: &[(&str, &str, i64, &str)] = &[
     ("not json", "", -32700, "This is not JSON."),
     (r#"{"jsonrpc":"2.0","id":1,"method":"ping""#, "", -32700, "This is not JSON."),
@@ -107,7 +107,7 @@ const TEXTS: &[(&str, &str, i64, &str)] = &[
 fn every_text_that_is_no_message_is_answered_once() {
     for revision in Revision::ALL {
         for (text, id, code, message) in TEXTS {
-            // Up to 2025-06-18 an unreadable id is `null`; later it is left out.
+            // Up to 2025-06-18 an unreadable id is `null`; later it is absent.
             let id = match (*id, revision) {
                 ("", V2024_11_05 | V2025_03_26 | V2025_06_18) => r#","id":null"#.to_owned(),
                 ("", _) => String::new(),

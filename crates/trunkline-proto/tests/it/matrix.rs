@@ -1,4 +1,4 @@
-//! A client and a server talking to each other in memory: which revision comes out of every pair.
+//! A client and a server connected in memory: the revision that each pair negotiates.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -15,7 +15,7 @@ use crate::audit::Audit;
 use crate::transcript::{every_server_capability, start, why_failed};
 use trunkline_testkit::oracle::Side;
 
-/// Two cores, each one's output the other's input, every text judged on its way.
+/// Two cores, each fed with the other's output; every text is validated.
 struct Pair {
     client: Client,
     server: Server,
@@ -49,7 +49,7 @@ impl Pair {
         }
     }
 
-    /// Until neither has anything more to say.
+    /// Until neither has more output.
     fn settle(&mut self) {
         loop {
             let (from_client, from_server) = (self.client.poll(), self.server.poll());
@@ -86,7 +86,7 @@ impl Pair {
         }
     }
 
-    /// Has the client call a tool, and the server answer it.
+    /// The client calls a tool, and the server answers.
     fn call_a_tool(&mut self) -> Revision {
         let mut params = Object::default();
         params.set("name", Json::string("echo"));
@@ -121,7 +121,7 @@ fn text(sent: &trunkline_proto::Outgoing) -> String {
     String::from_utf8(text).expect("UTF-8")
 }
 
-/// What comes out of a pair: the revision, proven by a call, or the client's typed refusal.
+/// The result of a pair: the revision, proven by a call, or the client's typed refusal.
 fn negotiate(ours: Revisions, theirs: Revisions) -> Result<Revision, OpenError> {
     let mut pair = Pair::new(ours, theirs);
     pair.settle();
@@ -133,7 +133,7 @@ fn negotiate(ours: Revisions, theirs: Revisions) -> Result<Revision, OpenError> 
     Ok(revision)
 }
 
-/// What must come out.
+/// The expected result.
 fn expected(ours: Revisions, theirs: Revisions) -> String {
     if let Some(common) = ours.common(theirs).newest() {
         return common.to_string();
@@ -144,7 +144,7 @@ fn expected(ours: Revisions, theirs: Revisions) -> String {
         (Some(_), Some(theirs)) => format!("no common revision: it speaks {theirs}"),
         // An old client and a new server, which names its revisions.
         (Some(_), None) => "no common revision: it speaks 2026-07-28".to_owned(),
-        // A new client and an old server, which has never heard of the question.
+        // A new client and an old server, which does not know the probe.
         (None, _) => "no common revision".to_owned(),
     }
 }

@@ -1,4 +1,4 @@
-//! Questions and log messages without a name, and the call of ours that each is about.
+//! Questions and log messages that name no call, and the call that each belongs to.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -70,7 +70,7 @@ impl Play {
         std::iter::from_fn(|| self.core.poll()).collect()
     }
 
-    /// Whose question `roots/list` is taken for, coming this way; it is answered at once.
+    /// Which caller a `roots/list` on this stream is attributed to; it is answered at once.
     fn whose(&mut self, via: RequestStream, params: &str) -> Option<&'static str> {
         let text = format!(r#"{{"jsonrpc":"2.0","id":"q","method":"roots/list"{params}}}"#);
         let outputs = self.hear(&text, via);
@@ -125,7 +125,7 @@ fn what_comes_on_the_stream_of_a_post_is_about_that_call() {
         (Some("bob"), Some(Ticket(8)))
     );
     assert_eq!((play.whose(PIPE, ""), play.log_for(PIPE)), (None, None), "on the stream of a GET");
-    // A stream that goes on after its answer speaks of nobody else's call.
+    // A stream that stays open after its answer belongs to no other call.
     play.hear(r#"{"jsonrpc":"2.0","id":2,"result":{"content":[]}}"#, RequestStream(2));
     assert_eq!((play.whose(RequestStream(2), ""), play.log_for(RequestStream(2))), (None, None));
 }

@@ -1,4 +1,4 @@
-//! How a client finds out which era and revision a server speaks.
+//! How a client finds the era and revision of a server.
 
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ fn refused(id: u32, error: &str) -> String {
     format!(r#"> {{"jsonrpc":"2.0","id":{id},"error":{error}}}"#)
 }
 
-/// The probe, its answer, and that the client falls back to `initialize`.
+/// The probe, its answer, and the fallback to `initialize`.
 #[track_caller]
 fn falls_back(answer: &str) {
     client().check(&format!(
@@ -47,7 +47,7 @@ fn falls_back(answer: &str) {
     ));
 }
 
-/// The probe, its answer, and that the client gives up without `initialize`.
+/// The probe, its answer, and the failure without `initialize`.
 #[track_caller]
 fn fails(answer: &str, why: &str) {
     client().check(&format!("{DISCOVER}\n{answer}\nfailed {why}\nwait 100s"));
@@ -77,7 +77,7 @@ fn a_result_that_is_no_discover_result_falls_back() {
     for result in ["{}", "[]", "null", r#"{"supportedVersions":"2026-07-28"}"#] {
         falls_back(&format!(r#"> {{"jsonrpc":"2.0","id":1,"result":{result}}}"#));
     }
-    // So does one that is not even a proper message.
+    // So does one that is malformed.
     falls_back(r#"> {"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":""}}"#);
 }
 
@@ -85,19 +85,19 @@ fn a_result_that_is_no_discover_result_falls_back() {
 fn an_unsupported_revision_is_judged_by_the_list_that_comes_with_it() {
     let unsupported =
         |data: &str| refused(1, &format!(r#"{{"code":-32022,"message":"no","data":{data}}}"#));
-    // Only older revisions, or a list that cannot be read.
+    // Only older revisions, or an unreadable list.
     falls_back(&unsupported(r#"{"supported":["2025-06-18"],"requested":"2026-07-28"}"#));
     falls_back(&unsupported(
         r#"{"supported":["2027-01-01","2025-06-18"],"requested":"2026-07-28"}"#,
     ));
     falls_back(&unsupported(r#"{"supported":"all"}"#));
     falls_back(&refused(1, r#"{"code":-32022,"message":"no"}"#));
-    // A server of the new era, or of one newer still, that shares nothing with us.
+    // A stateless or newer server that shares no revision with us.
     fails(
         &unsupported(r#"{"supported":["2027-01-01"],"requested":"2026-07-28"}"#),
         "no common revision: it speaks 2027-01-01",
     );
-    // A server that refuses what it says it speaks.
+    // A server that refuses a revision it claims to speak.
     fails(
         &unsupported(r#"{"supported":["2026-07-28"],"requested":"2026-07-28"}"#),
         "refused -32022 no",
@@ -166,7 +166,7 @@ fn a_slow_starter_of_the_new_era_is_probed_once_more() {
         refused(2, unsupported),
         discovered(3, r#"["2026-07-28"]"#),
     ));
-    // Once: a server that keeps changing its mind is not asked for ever.
+    // Once: a server that keeps changing its answer is not probed for ever.
     client().check(&format!(
         "{DISCOVER}\nwait 5s\n{}\n{}\n{again}\nwait 5s\n{}\n{}\nfailed no common revision: it speaks 2026-07-28",
         initialize(2, "2025-11-25"),
@@ -180,7 +180,7 @@ fn a_slow_starter_of_the_new_era_is_probed_once_more() {
 fn a_client_that_prefers_the_old_era_speaks_it_where_it_can() {
     let client = || client().prefers_old();
     client().check(&format!("{}\n{}", initialize(1, "2025-11-25"), accepted(1, "2025-06-18")));
-    // A server that has only the new one is asked for it on the same connection, whatever it refuses with.
+    // A server of the new era only is probed on the same connection, whatever error it sends.
     let discover = DISCOVER.replace(r#""id":1"#, r#""id":2"#);
     for refusal in [r#"{"code":-32601,"message":"what?"}"#, r#"{"code":-32022,"message":"no"}"#] {
         client().check(&format!(
@@ -190,7 +190,7 @@ fn a_client_that_prefers_the_old_era_speaks_it_where_it_can() {
             discovered(2, r#"["2026-07-28"]"#),
         ));
     }
-    // One that has neither is not asked for ever.
+    // A server with neither is not probed for ever.
     let no = r#"{"code":-32601,"message":"what?"}"#;
     client().check(&format!(
         "{}\n{}\n{discover}\n{}\n{}\n{}\nfailed refused -32601 what?",

@@ -1,4 +1,4 @@
-//! Calls made for somebody else: its questions, its capabilities, its wishes.
+//! Calls on behalf of another client: its questions, capabilities and `_meta`.
 
 use trunkline_wire::revision::Revision::*;
 
@@ -68,7 +68,7 @@ fn a_stateful_server_asks_the_same_whoever_relays() {
     );
 }
 
-/// What a call says of its own caller.
+/// The `_meta` members about the original caller.
 const THEIRS: &str = r#""io.modelcontextprotocol/clientInfo":{"name":"behind","version":"9"},"io.modelcontextprotocol/clientCapabilities":{"roots":{}},"io.modelcontextprotocol/logLevel":"debug""#;
 
 #[test]

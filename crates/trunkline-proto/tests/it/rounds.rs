@@ -1,4 +1,4 @@
-//! The client's half of `input_required`: questions inside a result, and the call sent again.
+//! The client's half of `input_required`: questions inside a result, and the retry.
 
 use trunkline_wire::revision::Revision::*;
 
@@ -10,7 +10,7 @@ fn opened() -> ClientScript {
     client().opened(V2026_07_28)
 }
 
-/// Our call `METHOD`, as it goes out first.
+/// Our call `METHOD` as it is first sent.
 fn call(method: &str, params: &str) -> String {
     format!(
         r#"
@@ -76,7 +76,7 @@ fn several_questions_are_answered_in_any_order_and_sent_back_together() {
 #[test]
 fn each_of_the_three_methods_may_ask() {
     let kept = r#","ttlMs":0,"cacheScope":"private""#;
-    // What came of answers is nobody else's, so it is not to be kept, whatever the server says.
+    // The result depends on the answers, so it is not cacheable, whatever the server says.
     let never = r#","cacheScope":"private""#;
     for (method, params, result, kept, never) in [
         ("tools/call", r#""name":"add""#, r#""content":[]"#, "", ""),
@@ -360,7 +360,7 @@ fn what_a_result_says_it_is_decides() {
             tool()
         )
     };
-    // A server that says nothing means a complete result.
+    // Without `resultType` the result is complete.
     opened().check(&settled(r#"{"content":[]}"#));
     opened().check(&settled(r#"{"resultType":"task","taskId":"t","status":"working","createdAt":"2026-07-28T00:00:00Z","lastUpdatedAt":"2026-07-28T00:00:00Z","ttlMs":null}"#));
     opened().check(&format!(

@@ -1,9 +1,9 @@
-//! For every method of the table, the least that is valid: parameters, and a result.
+//! The minimal valid parameters and result of every method in the table.
 
 use serde_json::{Value, json};
 use trunkline_wire::revision::{Era, Revision};
 
-/// A request or notification, and what answers it.
+/// A request or notification, and its result.
 pub(crate) struct Sample {
     pub(crate) params: Value,
     result: Option<Value>,
@@ -11,7 +11,7 @@ pub(crate) struct Sample {
 }
 
 impl Sample {
-    /// The result as `revision` wants it.
+    /// The result as `revision` spells it.
     pub(crate) fn result(&self, revision: Revision) -> Value {
         let mut result = self.result.clone().expect("requests have a result");
         if revision.era() == Era::Stateless {

@@ -1,4 +1,4 @@
-//! 2026-07-28 at a server: what the envelope must say, and both eras over one connection.
+//! 2026-07-28 at a server: what the envelope must contain, and both eras on one connection.
 
 use trunkline_wire::revision::Revision::*;
 

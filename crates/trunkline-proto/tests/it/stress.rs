@@ -1,5 +1,5 @@
-//! Random sequences of inputs: nothing panics, every call that is opened is answered or abandoned
-//! exactly once, and every request gets at most one answer.
+//! Random sequences of inputs: nothing panics, every opened call is answered or abandoned exactly once,
+//! and every request gets at most one answer.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use trunkline_testkit::repeats;
 
 use crate::transcript::{every_server_capability, fill, start};
 
-/// A small linear congruential generator: the same seed gives the same story everywhere.
+/// A linear congruential generator: the same seed gives the same run everywhere.
 struct Dice(u64);
 
 impl Dice {
@@ -44,7 +44,7 @@ struct Book {
     opened: Vec<u64>,
     /// Answers seen, by id.
     answers: BTreeMap<String, usize>,
-    /// Calls of ours that wait.
+    /// Our calls in flight.
     waiting: BTreeSet<u64>,
 }
 
@@ -76,7 +76,7 @@ impl Book {
         }
     }
 
-    /// A call that is open, or now and then one that is over or never was.
+    /// An open call, or now and then one that is over or never existed.
     fn some_call(&self, dice: &mut Dice) -> CallKey {
         let open: Vec<u64> = self.open.iter().copied().collect();
         let from = if dice.roll(8) == 0 { &self.opened } else { &open };
@@ -186,7 +186,7 @@ fn server_story(seed: u64) -> (usize, usize) {
     let mut core = Server::new(Arc::new(config));
     let mut now: Instant = start();
     let mut book = Book::default();
-    // Requests that want an answer; a cancelled one, or a subscription, may end without.
+    // Requests that expect an answer; a cancelled one, or a subscription, may end without.
     let (mut asked, mut excused) = (BTreeSet::new(), BTreeSet::new());
     for step in 0..150 {
         let input = match dice.roll(12) {
@@ -201,7 +201,7 @@ fn server_story(seed: u64) -> (usize, usize) {
             3 => {
                 let texts = [request(&mut dice, step), request(&mut dice, step + 1000)];
                 let text = format!("[{}]", texts.join(","));
-                // An array that is refused as a whole answers for its elements.
+                // A batch that is refused as a whole answers for its elements.
                 excused.extend([step, step + 1000]);
                 asked.extend([step, step + 1000]);
                 Input::received(Incoming::parse(text.as_bytes()))
@@ -252,7 +252,7 @@ fn server_story(seed: u64) -> (usize, usize) {
         core.handle(input, now);
         drain(&mut core, &mut book);
     }
-    // In the end everybody finishes.
+    // Finally every handler finishes.
     for call in book.open.clone() {
         book.open.remove(&call);
         core.handle(Input::Finished { call: CallKey(call), outcome: outcome(&mut dice) }, now);
@@ -303,7 +303,7 @@ fn client_story(seed: u64) -> usize {
     let mut core = Client::new(Arc::new(config), now);
     let mut book = Book::default();
     drain(&mut core, &mut book);
-    // Open it one way or the other, so that the story has a middle.
+    // Open it in either era, so that most of the run is past the handshake.
     let stateless = seed.is_multiple_of(2);
     let (id, first) = if stateless { (1, RESULTS[0]) } else { (2, RESULTS[1]) };
     if !stateless {

@@ -18,7 +18,7 @@ fn with_tasks(listen: &str) -> String {
     listen.replace("$META", declared)
 }
 
-/// The client is told what it will hear, and then the handler is.
+/// The client gets the acknowledgement first, then the handler is told.
 fn acknowledged(id: &str, filter: &str) -> String {
     format!(
         r#"
@@ -304,7 +304,7 @@ fn a_task_is_told_to_those_who_listen_for_it() {
             &acknowledged("1", r#"{"taskIds":["t"]}"#),
             &with_tasks(&listen("2", r#"{"taskIds":["u"]}"#)),
             &acknowledged("2", r#"{"taskIds":["u"]}"#),
-            // Whoever does not declare the extension hears nothing of it.
+            // A client that does not declare the extension hears nothing of it.
             &listen("3", r#"{"taskIds":["t"]}"#),
             &acknowledged("3", "{}"),
             &format!("changed task {{{task}}}"),

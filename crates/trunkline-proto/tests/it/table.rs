@@ -1,5 +1,5 @@
-//! Every method of the table, in every revision and both directions: served where the revision has
-//! it, refused where it lacks it. The table itself drives this, so a new row cannot be forgotten.
+//! Every method of the table, in every revision and both directions: served where the revision has it,
+//! refused where it lacks it. The table drives this, so a new row cannot be forgotten.
 
 use std::collections::BTreeSet;
 
@@ -139,7 +139,7 @@ fn a_server_hears_each_notification_its_revision_has_and_answers_none() {
         let params = params(name, revision);
         let sent = json!({ "jsonrpc": "2.0", "method": name, "params": params });
         let heard = match (row(name, Sender::Client, revision), name) {
-            // The core's own business.
+            // Answered by the core itself.
             (
                 _,
                 "notifications/initialized" | "notifications/cancelled" | "notifications/progress",
@@ -184,7 +184,7 @@ fn a_server_sends_only_notifications_the_revision_has() {
     each(Kind::Notification, |name, revision| {
         let params = sample(name, revision).params;
         let told = match (row(name, Sender::Server, revision), revision.era()) {
-            // There is no session to send them to: they go to those who listen.
+            // Without a session they go to the subscribers.
             (_, Era::Stateless) | (None, _) => String::new(),
             (Some(_), Era::Stateful) => {
                 let sent = json!({ "jsonrpc": "2.0", "method": name, "params": params });
@@ -231,7 +231,7 @@ fn a_client_answers_each_request_its_revision_has_and_refuses_the_others() {
         let sample = sample(name, revision);
         let sent = json!({ "jsonrpc": "2.0", "id": "s", "method": name, "params": sample.params });
         let expected = match (row(name, Sender::Server, revision), revision.era()) {
-            // A client of 2026-07-28 must not send responses, not even refusals.
+            // A client of 2026-07-28 must not send responses, not even errors.
             (_, Era::Stateless) => String::new(),
             (None, _) => {
                 r#"< {"jsonrpc":"2.0","id":"s","error":{"code":-32601,"message":"Method not found"}}"#.to_owned()
@@ -276,7 +276,7 @@ fn a_client_hears_each_notification_its_revision_has_and_answers_none() {
         let params = sample(name, revision).params;
         let sent = json!({ "jsonrpc": "2.0", "method": name, "params": params });
         let heard = match (row(name, Sender::Server, revision), name) {
-            // Nobody asked for that progress, and there is nothing to cancel.
+            // No call asked for that progress, and there is nothing to cancel.
             (_, "notifications/cancelled" | "notifications/progress") | (None, _) => String::new(),
             (Some(_), _) => format!("heard {name} {params}"),
         };

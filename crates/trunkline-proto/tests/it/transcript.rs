@@ -1,6 +1,6 @@
 //! Plays a transcript against a conversation. This is the only place that knows the crate's API;
-//! `trunkline_testkit::transcript` says what the lines mean. Every message we send is judged by
-//! the schema of the revision it speaks.
+//! `trunkline_testkit::transcript` defines the lines. Every message we send is validated against the
+//! schema of its revision.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -38,13 +38,13 @@ pub(crate) fn client() -> ClientScript {
     ClientScript { config, opening: None }
 }
 
-/// A server and what has been said before the script begins.
+/// A server, and the messages before the script.
 pub(crate) struct ServerScript {
     config: server::Config,
     opening: Option<String>,
 }
 
-/// A client and what has been said before the script begins.
+/// A client, and the messages before the script.
 pub(crate) struct ClientScript {
     config: client::Config,
     opening: Option<String>,
@@ -60,7 +60,7 @@ impl ServerScript {
         self.with(|config| config.revisions = Revisions::only(revision))
     }
 
-    /// After a handshake in which the client declared that it can be asked everything.
+    /// After a handshake in which the client declared every capability.
     pub(crate) fn opened(self, revision: Revision) -> Self {
         self.opened_by(
             revision,
@@ -143,7 +143,7 @@ impl ClientScript {
         script
     }
 
-    /// Plays the script and compares. What the client says before anything happens comes first.
+    /// Plays the script and compares. The client's first output precedes any event.
     #[track_caller]
     pub(crate) fn check(self, script: &str) {
         let steps = parse(&fill(script));
@@ -168,8 +168,8 @@ impl ClientScript {
     }
 }
 
-/// `$META` is the least `_meta` of a stateless request, `$ENV` its members without the brackets,
-/// and `$SELF` the members of the `_meta` that our own client sends.
+/// `$META` is the minimal `_meta` of a stateless request, `$ENV` its members without the brackets, and
+/// `$SELF` the members of the `_meta` that our own client sends.
 pub(crate) fn fill(script: &str) -> String {
     const ENV: &str = r#""io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}"#;
     const SELF: &str = r#""io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"cli","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"roots":{},"sampling":{},"elicitation":{"form":{},"url":{}}}"#;
@@ -235,7 +235,7 @@ impl<C: Conversation> Player<C> {
         played
     }
 
-    /// Lets time pass as the driver does: a tick at each deadline, and at no other time.
+    /// Advances time as the driver does: a tick at each deadline, and at no other time.
     fn wait(&mut self, until: Instant) -> Vec<Step> {
         let mut played = Vec::new();
         for _ in 0..100 {
@@ -255,7 +255,7 @@ impl<C: Conversation> Player<C> {
         while let Some(output) = self.core.poll() {
             let in_force = (self.in_force)(&self.core);
             match &output {
-                // Of silence there is nothing to see; `http.rs` looks at the ways.
+                // A transcript shows neither.
                 Output::NoReply(_) | Output::Pause { .. } => continue,
                 Output::Send(Outgoing::One(message), _) => {
                     self.audit.sent(&message.to_text(), in_force, speaker);

@@ -105,7 +105,7 @@ pub(super) async fn a_listener_that_left_disturbs_nobody(on: Subject) -> Kept {
     on.store.publish("news", b"nobody").await?;
     let mut later = on.store.listen("news").await?;
     on.store.publish("news", b"later").await?;
-    same("whoever comes later", next(&mut later).await?, b"later".to_vec())
+    same("a later listener", next(&mut later).await?, b"later".to_vec())
 }
 
 /// The next message, which must not be a loss.

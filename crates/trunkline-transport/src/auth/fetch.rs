@@ -67,7 +67,7 @@ impl HttpFetch {
             if at.origin.is_tls && !next.origin.is_tls {
                 let why = format!(
                     "`{}` redirects from `https` to `http`, where others can listen in. Ask \
-                     whoever runs it.",
+                     its operator.",
                     at.origin
                 );
                 return Err(FetchError::Forbidden(why));
@@ -79,7 +79,7 @@ impl HttpFetch {
             at = next;
         }
         let url = url::shown(&ask.url);
-        let why = format!("`{url}` redirects more than {HOPS} times. Ask whoever runs it.");
+        let why = format!("`{url}` redirects more than {HOPS} times. Ask its operator.");
         Err(FetchError::Failed(why))
     }
 

@@ -51,7 +51,7 @@ impl Opener {
 pub(super) fn check(page: &str) -> Result<(), String> {
     let refuse = |why: &str| {
         let page = url::shown(page);
-        Err(format!("The page `{page}` is not opened, for {why}. Ask whoever runs the server."))
+        Err(format!("The page `{page}` is not opened, for {why}. Ask the operator of the server."))
     };
     let is_url = |it: u8| it.is_ascii_alphanumeric() || b"-._~:/?#[]@!$&'()*+,;=%".contains(&it);
     if !page.bytes().all(is_url) {
@@ -132,7 +132,7 @@ mod tests {
             ("https://1.2.3.4.5/", "https://1.2.3.4.5/", "its address names no host"),
         ] {
             let expected = format!(
-                "The page `{shown}` is not opened, for {why}. Ask whoever runs the server."
+                "The page `{shown}` is not opened, for {why}. Ask the operator of the server."
             );
             assert_eq!(check(page), Err(expected), "{page}");
         }

@@ -1,4 +1,4 @@
-//! Messages on their way out: framed, kept until the peer has read them, and counted.
+//! Outgoing messages: framed, counted, and kept until the peer has read them.
 
 use std::io;
 use std::pin::Pin;
@@ -17,9 +17,9 @@ pub(super) struct Outbox {
     bytes: Vec<u8>,
     written: usize,
     needs_flush: bool,
-    /// How many bytes may be unsent before the peer counts as not reading.
+    /// High-water mark: with more unsent bytes than this, the peer counts as not reading.
     limit: usize,
-    /// Answers put in while the peer did not read, in bytes.
+    /// Bytes of answers added above the high-water mark.
     excess: usize,
     /// When the peer last read something.
     moved: Instant,
@@ -41,7 +41,7 @@ impl Outbox {
         };
     }
 
-    /// Writes what is there, all that is ready at once. Returns whether anything moved.
+    /// Writes everything that is ready at once. Returns whether anything was written.
     pub(super) fn send(
         &mut self,
         mut writer: Pin<&mut impl AsyncWrite>,
@@ -69,24 +69,24 @@ impl Outbox {
         Ok(moved)
     }
 
-    /// Whether everything is out.
+    /// Whether everything is written.
     pub(super) fn is_empty(&self) -> bool {
         self.bytes.is_empty() && !self.needs_flush
     }
 
-    /// Whether more is unsent than a peer that reads would leave.
+    /// Whether the unsent bytes exceed the high-water mark.
     pub(super) fn is_stuffed(&self) -> bool {
         self.bytes.len() - self.written > self.limit
     }
 
-    /// Whether there is room for the answers to more questions of the peer. A peer that owes us an
-    /// answer is read from for a while longer, or both might wait for the other to read.
+    /// Whether there is room for the answers to more requests of the peer. While the peer owes us an
+    /// answer we read a while longer, or both sides might wait for each other to read (deadlock).
     pub(super) fn has_room(&self, peer_owes: bool) -> bool {
         let patience = if peer_owes { PATIENCE * self.limit } else { 0 };
         !self.is_stuffed() || self.excess < patience
     }
 
-    /// When the peer last read something; only kept up to date once the end has begun.
+    /// When the peer last read something; only up to date once the drain has begun.
     pub(super) fn moved(&self) -> Instant {
         self.moved
     }
@@ -95,8 +95,8 @@ impl Outbox {
         self.moved = now();
     }
 
-    /// A reader that is slow but steady must not make us keep what it has read, and one large
-    /// answer should not cost its memory for ever.
+    /// Frees what the peer has read, for a slow but steady reader, and gives back the memory of one
+    /// large answer.
     fn forget_written(&mut self) {
         if self.written == self.bytes.len() {
             self.bytes.clear();
@@ -109,7 +109,7 @@ impl Outbox {
     }
 }
 
-/// How often the limit may be passed by a peer that owes us an answer.
+/// How many times the high-water mark a peer that owes us an answer may reach.
 const PATIENCE: usize = 4;
-/// Capacity kept when nothing is held.
+/// Capacity kept while the outbox is empty.
 const KEEP: usize = 64 * 1024;

@@ -1,4 +1,4 @@
-//! Handlers at work: each in a task of its own, or in the task of its request.
+//! Running handlers: each in its own task, or in the task of its request.
 
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -8,20 +8,20 @@ use trunkline_proto::{Call, CallKey, PeerNotification};
 use trunkline_wire::jsonrpc::Outcome;
 
 use super::RunHandlers;
+use crate::conversation_handle::ConversationHandle;
 use crate::handler::{Handler, begin, guarded_heard};
-use crate::voice::ConversationHandle;
 
-/// Handlers that get a task when they are not done at once. Dropping this stops them all.
+/// Handlers that get a task unless their first poll finishes them. Dropping this stops them all.
 pub(crate) struct HandlerTasks<H> {
     pub(crate) handler: Arc<H>,
-    pub(crate) voice: ConversationHandle,
+    pub(crate) handle: ConversationHandle,
     tasks: JoinSet<(CallKey, Outcome)>,
     stops: Vec<(CallKey, AbortHandle)>,
 }
 
 impl<H: Handler> HandlerTasks<H> {
-    pub(crate) fn new(handler: Arc<H>, voice: ConversationHandle) -> Self {
-        Self { handler, voice, tasks: JoinSet::new(), stops: Vec::new() }
+    pub(crate) fn new(handler: Arc<H>, handle: ConversationHandle) -> Self {
+        Self { handler, handle, tasks: JoinSet::new(), stops: Vec::new() }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -37,7 +37,7 @@ impl<H: Handler> HandlerTasks<H> {
 impl<H: Handler> RunHandlers for HandlerTasks<H> {
     fn start(&mut self, call: Call, cx: &mut Context<'_>) -> Option<Outcome> {
         let key = call.key;
-        match begin(&*self.handler, call, &self.voice, cx) {
+        match begin(&*self.handler, call, &self.handle, cx) {
             Ok(outcome) => Some(outcome),
             Err(future) => {
                 let stop = self.tasks.spawn(async move { (key, future.await) });
@@ -54,19 +54,19 @@ impl<H: Handler> RunHandlers for HandlerTasks<H> {
     }
 
     fn notify(&mut self, heard: PeerNotification) {
-        guarded_heard(&*self.handler, heard, &self.voice);
+        guarded_heard(&*self.handler, heard, &self.handle);
     }
 
     fn poll_finished(&mut self, cx: &mut Context<'_>) -> Poll<(CallKey, Outcome)> {
         loop {
             match ready!(self.tasks.poll_join_next(cx)) {
-                // The next one to start is polled where it starts, so nobody has to be woken for it.
+                // `start` polls the next handler itself, so no waker has to be registered.
                 None => return Poll::Pending,
                 Some(Ok((call, outcome))) => {
                     self.stops.retain(|(it, _)| *it != call);
                     return Poll::Ready((call, outcome));
                 }
-                // Panics are answers already, so this one was stopped and has no answer to give.
+                // `Guarded` turns panics into answers, so this task was aborted and owes none.
                 Some(Err(_)) => {}
             }
         }
@@ -89,23 +89,23 @@ mod in_place {
     /// Handlers that run in the task of the request they answer, and stop when it is dropped.
     pub(crate) struct HandlersInPlace<H> {
         pub(crate) handler: Arc<H>,
-        pub(crate) voice: ConversationHandle,
-        /// What came with the request.
+        pub(crate) handle: ConversationHandle,
+        /// The facts that came with the request.
         pub(crate) attached: Attached,
         running: Vec<(CallKey, Guarded)>,
         has_started: bool,
     }
 
     impl<H: Handler> HandlersInPlace<H> {
-        pub(crate) fn new(handler: Arc<H>, voice: ConversationHandle, attached: Attached) -> Self {
-            Self { handler, voice, attached, running: Vec::new(), has_started: false }
+        pub(crate) fn new(handler: Arc<H>, handle: ConversationHandle, attached: Attached) -> Self {
+            Self { handler, handle, attached, running: Vec::new(), has_started: false }
         }
 
         pub(crate) fn is_empty(&self) -> bool {
             self.running.is_empty()
         }
 
-        /// Whether a handler has seen the request.
+        /// Whether a handler has been called.
         pub(crate) fn has_started(&self) -> bool {
             self.has_started
         }
@@ -116,7 +116,7 @@ mod in_place {
             self.has_started = true;
             call.attached = self.attached.clone();
             let key = call.key;
-            match begin(&*self.handler, call, &self.voice, cx) {
+            match begin(&*self.handler, call, &self.handle, cx) {
                 Ok(outcome) => Some(outcome),
                 Err(future) => {
                     self.running.push((key, future));
@@ -130,7 +130,7 @@ mod in_place {
         }
 
         fn notify(&mut self, heard: PeerNotification) {
-            guarded_heard(&*self.handler, heard, &self.voice);
+            guarded_heard(&*self.handler, heard, &self.handle);
         }
 
         fn poll_finished(&mut self, cx: &mut Context<'_>) -> Poll<(CallKey, Outcome)> {

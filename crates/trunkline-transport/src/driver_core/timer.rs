@@ -7,16 +7,16 @@ use std::time::Instant;
 
 use tokio::time::{Sleep, sleep_until};
 
-/// Wakes its task at a deadline that may move. Costs nothing until the first one is waited for.
+/// Wakes its task at a deadline that may move. Allocates nothing before the first deadline.
 #[derive(Default)]
 pub(crate) struct DeadlineTimer {
     sleep: Option<Pin<Box<Sleep>>>,
-    /// What the sleep is set to, until it has fired.
+    /// The instant that `sleep` is set to, until it fires.
     armed: Option<Instant>,
 }
 
 impl DeadlineTimer {
-    /// Waits for `next`, the earliest deadline there is now.
+    /// Waits for `next`, the earliest deadline now.
     pub(crate) fn poll(&mut self, next: Option<Instant>, cx: &mut Context<'_>) -> Poll<()> {
         let Some(next) = next else {
             self.armed = None;
@@ -26,7 +26,7 @@ impl DeadlineTimer {
             self.armed = Some(next);
             Box::pin(sleep_until(next.into()))
         });
-        // A timer that fires too early does no harm, so a deadline that moves away does not reset it.
+        // An early wake-up does no harm, so a deadline that moves later does not reset the timer.
         if self.armed.is_none_or(|armed| next < armed) {
             sleep.as_mut().reset(next.into());
             self.armed = Some(next);
@@ -36,7 +36,7 @@ impl DeadlineTimer {
         Poll::Ready(())
     }
 
-    /// Sets the timer anew when it is next polled.
+    /// Sets the timer again at the next poll.
     pub(crate) fn reset(&mut self) {
         self.armed = None;
     }

@@ -1,4 +1,4 @@
-//! A request that is let in → how many are being answered, and what each takes until it is over.
+//! A request that was let in → a counted place until it is answered.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,8 +14,8 @@ use crate::budget::Held;
 use crate::handler::Handler;
 
 impl<H: Handler> Endpoint<H> {
-    /// Counts a request that is being answered, unless there are too many. While less than half of what
-    /// may be is taken, nobody keeps others waiting, and it is not looked whose they are.
+    /// Counts a request that is being answered, unless there are too many. Below half of the limit
+    /// nobody delays others, so the share of each caller is not checked.
     pub(super) fn admit(&self, caller: &Extensions) -> Result<Admitted, Refusal> {
         let (mut admitted, before) = Admitted::new(&self.busy, None);
         let calls = self.settings.limits.calls;
@@ -30,7 +30,7 @@ impl<H: Handler> Endpoint<H> {
     }
 }
 
-/// The headers of the request that a call came with, among its extensions.
+/// The headers of the request, attached to its call.
 #[derive(Clone)]
 pub struct RequestHeaders(pub Arc<HeaderMap>);
 
@@ -40,19 +40,19 @@ impl fmt::Debug for RequestHeaders {
     }
 }
 
-/// Counts as a request that is being answered until it is dropped.
+/// Counts as a request in progress until it is dropped.
 pub(super) struct Admitted {
     counter: Arc<AtomicUsize>,
-    /// What those in front of us know of the request.
+    /// What layers in front of the endpoint know about the request.
     pub(super) attached: Attached,
-    /// The place of a subscription or of a call, and the bytes of the request.
+    /// The place of a subscription or call, and the bytes of the request.
     _held: [Option<Held>; 2],
-    /// The bytes of what it subscribes to.
+    /// The bytes of the subscribed URIs.
     pub(super) subscribed: Option<Box<Held>>,
 }
 
 impl Admitted {
-    /// One more, and how many there were before.
+    /// Counts one more; also returns how many there were before.
     pub(super) fn new(counter: &Arc<AtomicUsize>, place: Option<Held>) -> (Self, usize) {
         let before = counter.fetch_add(1, Ordering::Relaxed);
         let attached = Attached::default();
@@ -62,7 +62,7 @@ impl Admitted {
         )
     }
 
-    /// The same with what was found out about the request, for the handler, and what it takes.
+    /// Adds what the handler learns about the request, and what the request holds.
     pub(super) fn with(
         mut self,
         head: &request::Parts,

@@ -1,4 +1,4 @@
-//! What goes out as the body of a response, and what comes in as that of a request.
+//! The body of a response, and the body of a request.
 
 use std::convert::Infallible;
 use std::future::{Future as _, poll_fn};
@@ -19,11 +19,11 @@ use trunkline_proto::http::{Refusal, door};
 use super::budgets::Meter;
 use super::idle_tracker::{IdleTracker, RequestGuard};
 
-/// The body of a response: nothing, a text, or events as they come.
+/// The body of a response: empty, one text, or a stream of events.
 #[derive(Default)]
 pub struct HttpBody {
     kind: Kind,
-    /// Dropped when the response is out.
+    /// Dropped when the response has been sent.
     pub(super) on_end: Option<RequestGuard>,
 }
 
@@ -35,7 +35,7 @@ enum Kind {
     Events(Pin<Box<dyn Events>>),
 }
 
-/// Events as they come: `None` at their end. Dropping it hangs up.
+/// A stream of events; `None` at its end. Dropping it closes the stream.
 pub(super) trait Events: Send {
     fn poll_events(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Vec<u8>>>;
 }
@@ -45,7 +45,7 @@ impl HttpBody {
         Self { kind: Kind::Whole(Bytes::from(text)), on_end: None }
     }
 
-    /// Has the text counted, if it is known as a whole.
+    /// Passes the text through `count`, if it is one text.
     pub(super) fn counted(&mut self, count: impl FnOnce(Bytes) -> Bytes) {
         if let Kind::Whole(text) = &mut self.kind {
             *text = count(std::mem::take(text));
@@ -58,8 +58,8 @@ impl HttpBody {
 }
 
 impl HttpBody {
-    /// A body whose pieces come as they are sent. It ends when the sender is dropped; when nobody
-    /// wants it any more, sending fails.
+    /// A body of the pieces that a channel delivers. It ends when the sender is dropped. Sending fails
+    /// once the client is gone.
     pub fn pieces(pieces: mpsc::Receiver<Vec<u8>>) -> Self {
         Self::events(Pieces(pieces))
     }
@@ -114,21 +114,22 @@ impl Body for HttpBody {
     }
 }
 
-/// The body of a request as it arrives. What is left of one that is dropped before its end is read
-/// and dropped by the connection, which then closes unless that was little.
+/// The body of a request as it arrives. If it is dropped before its end, the connection reads and
+/// discards a short rest, and closes over a long one.
 pub struct RequestBody {
-    // Invariant: it is there until this is dropped.
+    // Invariant: `Some` until this is dropped.
     body: Option<Incoming>,
     ended: bool,
     broken: bool,
-    /// Whether the client waits to be asked for it, and was not yet.
+    /// Whether the client waits for `100 Continue` and has not got it.
     unasked: bool,
-    /// None where somebody else serves the connection.
+    /// `None` where another server owns the connection.
     tracker: Option<Arc<IdleTracker>>,
 }
 
 impl RequestBody {
-    /// With `is_awaited` the client sends it when it is asked to, which reading does.
+    /// With `is_awaited`, the client sends the body after `100 Continue`, which the first read
+    /// triggers.
     pub(super) fn new(body: Incoming, is_awaited: bool, tracker: Arc<IdleTracker>) -> Self {
         let tracker = Some(tracker);
         Self { body: Some(body), ended: false, broken: false, unasked: is_awaited, tracker }
@@ -139,7 +140,7 @@ impl RequestBody {
     }
 }
 
-/// A body of a connection that somebody else serves, and closes.
+/// A body on a connection that another server owns and closes.
 impl From<Incoming> for RequestBody {
     fn from(body: Incoming) -> Self {
         Self { body: Some(body), ended: false, broken: false, unasked: false, tracker: None }
@@ -181,8 +182,8 @@ impl Drop for RequestBody {
             && !self.ended
             && !body.is_end_stream()
         {
-            // What comes after a chunk that is none cannot be told from it. Nor can the next request
-            // from a body that nobody asked for and that may come all the same.
+            // After a malformed chunk the end of the body is unknown. A client that did not get `100
+            // Continue` may send its body all the same. In both cases the next request cannot be found.
             tracker.leave_unread((!self.broken && !self.unasked).then_some(body));
         }
     }
@@ -194,7 +195,7 @@ impl std::fmt::Debug for RequestBody {
     }
 }
 
-/// The whole body of a request: usually the very bytes that were read.
+/// Reads the whole body of a request, usually without copying it.
 pub(super) async fn read<B: Body>(
     body: B,
     limit: usize,
@@ -214,7 +215,7 @@ pub(super) async fn read<B: Body>(
             if let Poll::Ready(frame) = body.as_mut().poll_frame(cx) {
                 return Poll::Ready(Ok(frame));
             }
-            // A body is mostly there already, and then there is no need for a timer.
+            // The body has usually arrived already; then no timer is needed.
             if timer.is_none() {
                 meter.count(kept, false)?;
             }
@@ -239,8 +240,8 @@ pub(super) async fn read<B: Body>(
     }
 }
 
-/// Lets a short body arrive that nobody will look at, so that its connection can go on. Says whether
-/// it did.
+/// Waits for a short body to arrive and discards it, so that the connection can be reused. Returns
+/// whether all of it arrived.
 pub(super) async fn let_arrive<B: Body>(body: B) -> bool {
     let mut left = UNREAD;
     let is_long = body.size_hint().lower() > left as u64;
@@ -257,13 +258,14 @@ pub(super) async fn let_arrive<B: Body>(body: B) -> bool {
     !is_long && timeout(UNREAD_TIME, arriving).await.unwrap_or(false)
 }
 
-/// Whether the client sends the body only when it is asked to (RFC 9110 §10.1.1).
+/// Whether the client sends the body only after `100 Continue` (RFC 9110 §10.1.1).
 pub(super) fn is_awaited(headers: &HeaderMap) -> bool {
     headers.get(EXPECT).is_some_and(|it| it.as_bytes().eq_ignore_ascii_case(b"100-continue"))
 }
 
-/// The body of a request that is let in. A refusal waits for a short body: where somebody else serves the
-/// connection, unread bytes may cost the client the answer. Nobody is asked for a body to be refused.
+/// The body of a request that is let in. A refusal first lets a short body arrive: where another server
+/// owns the connection, unread bytes may cause a reset that destroys the answer. A refusal never asks
+/// for a body with `100 Continue`.
 #[cfg(feature = "auth")]
 pub(super) async fn let_in<B: Body>(
     entered: Result<(), Refusal>,
@@ -283,7 +285,7 @@ pub(super) async fn let_in<B: Body>(
 const UNREAD: usize = 64 << 10;
 const UNREAD_TIME: Duration = Duration::from_millis(250);
 
-/// The text of a request: not copied if it came in one piece.
+/// The text of a request: not copied if it arrived in one piece.
 pub(super) enum Text<D> {
     Nothing,
     Piece(D),
@@ -291,7 +293,7 @@ pub(super) enum Text<D> {
 }
 
 impl<D: Buf> Text<D> {
-    /// What is kept for it, in bytes.
+    /// The bytes held for it.
     fn size(&self) -> usize {
         match self {
             Self::Nothing => 0,
@@ -300,7 +302,7 @@ impl<D: Buf> Text<D> {
         }
     }
 
-    /// What would be kept for it with one more piece, if `most` is all that can come.
+    /// The bytes that it would hold with one more piece, if at most `most` can come.
     fn size_with(&self, data: &D, limit: usize, most: usize) -> Result<usize, Refusal> {
         let needed = self.bytes().len() + data.remaining();
         if needed > limit {
@@ -309,12 +311,12 @@ impl<D: Buf> Text<D> {
         Ok(match self {
             Self::Nothing => needed,
             _ if needed <= self.size() => self.size(),
-            // More is to come: room for as much again saves copying it twice.
+            // More will come: doubling avoids a second copy.
             _ => (2 * needed).min(most).max(needed),
         })
     }
 
-    /// The same with one more piece, which takes this much.
+    /// Appends one more piece; the result holds `size` bytes.
     fn and(self, mut data: D, size: usize) -> Self {
         let mut pieces = match self {
             Self::Nothing if data.chunk().len() == data.remaining() => return Self::Piece(data),

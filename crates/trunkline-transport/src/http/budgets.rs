@@ -1,10 +1,10 @@
-//! What the requests of an endpoint hold → whether one more byte, session or subscription is let in.
+//! What the requests of an endpoint hold → whether one more byte, session or subscription fits.
 //!
-//! A body counts from its first byte that has to wait, as what is kept for it, until its call is
-//! answered: its `Content-Length` is a promise and takes nothing, but one that cannot be kept any more
-//! is refused before anything is read. So a body is admitted byte by byte, before its call is, and no
-//! number of requests takes more than the budget. A short body that is there as a whole, as nearly all
-//! are, is not counted: it waits for nothing, and its call is.
+//! A body counts for the memory it holds, from the first byte that has to wait until its call is
+//! answered. Its `Content-Length` is a promise and takes nothing, but a length that cannot fit any more
+//! is refused before anything is read. So bodies are admitted byte by byte, before their calls, and no
+//! number of requests exceeds the budget. A short body that has arrived completely, as nearly all have,
+//! is not counted: it waits for nothing, and its call is counted.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
@@ -19,8 +19,8 @@ use trunkline_wire::jsonrpc::ErrorObject;
 use crate::budget::{Budget, Held};
 use crate::limits::Limits;
 
-/// What may be held at once, in all and by each principal. Clones are the same budgets: endpoints
-/// that belong together share them.
+/// The budgets, in total and per principal. Clones share them, and so do endpoints that belong
+/// together.
 #[derive(Clone, Debug)]
 pub struct Budgets {
     bodies: Budget,
@@ -29,14 +29,14 @@ pub struct Budgets {
     subscribed: Budget,
     calls: Budget,
     answers: Budget,
-    /// What of the answers is not read, so that it need not be looked whose while that is little.
+    /// Bytes of answers that no client has read. Shares are only checked once this is large.
     unread: Arc<AtomicUsize>,
     answers_share: usize,
     knows_callers: bool,
 }
 
 impl Budgets {
-    /// Budgets within these limits. Where callers have no names, there is nobody to keep a share for.
+    /// Budgets within these limits. Without named callers there are no shares to protect.
     pub fn new(limits: &Limits, knows_callers: bool) -> Self {
         let of = |total: usize, share: usize| match knows_callers {
             true => Budget::new(total, share),
@@ -70,7 +70,7 @@ impl Budgets {
         &self.subscribed
     }
 
-    /// Counts what is subscribed to beside what `held` counts already.
+    /// Counts the bytes subscribed to beyond those that `held` counts already.
     pub(super) fn subscribe(
         &self,
         caller: &Extensions,
@@ -87,13 +87,13 @@ impl Budgets {
         counted.map_err(|over| self.refusal(over, "bytes of subscriptions"))
     }
 
-    /// A place for one more call, of those that not everybody may take: it is counted for the caller.
+    /// A place for one more call in the half that callers share fairly, counted for the caller.
     pub(super) fn call(&self, caller: &Extensions) -> Result<Held, Refusal> {
         let taken = self.calls.take(&principal(caller), 1);
         taken.map_err(|over| self.refusal(over, "calls"))
     }
 
-    /// Whether somebody who asks has read enough of what was answered.
+    /// Whether the caller has read enough of its earlier answers.
     pub(super) fn reads(&self, caller: &Extensions) -> Result<(), Refusal> {
         if self.unread.load(Ordering::Relaxed) < self.answers_share {
             return Ok(());
@@ -102,7 +102,7 @@ impl Budgets {
         fits.map_err(|over| self.refusal(over, "unread bytes of answers"))
     }
 
-    /// Counts an answer until it is sent, or nobody wants it any more.
+    /// Counts an answer until it is sent or its client is gone.
     pub(super) fn answer(&self, caller: &Extensions, text: Bytes) -> Bytes {
         if text.len() <= FREE {
             return text;
@@ -129,7 +129,7 @@ impl Budgets {
         Meter { budgets: self, caller, held: None, counted: 0 }
     }
 
-    /// What is over a share is the caller's own doing; what is over the total is nobody's.
+    /// A caller over its own share gets 429; over the total nobody is to blame.
     fn refusal(&self, over: Over, of: &str) -> Refusal {
         let (status, message) = match over {
             Over::Share if self.knows_callers => {
@@ -146,7 +146,7 @@ impl Budgets {
     }
 }
 
-/// An answer that is not read yet.
+/// An answer that the client has not read yet.
 struct Unread {
     text: Bytes,
     unread: Arc<AtomicUsize>,
@@ -165,13 +165,13 @@ impl Drop for Unread {
     }
 }
 
-/// What a session has ever subscribed to. What is given up counts until the session ends, but no
-/// session counts for more than it can have.
+/// What a session has ever subscribed to. Unsubscribed URIs count until the session ends, but no
+/// session counts for more than it can have at once.
 #[derive(Default)]
 pub(super) struct Subscribed(Mutex<Option<Box<Held>>>);
 
 impl Subscribed {
-    /// Counts what is about to be subscribed to.
+    /// Counts a new subscription.
     pub(super) fn count(
         &self,
         budgets: &Budgets,
@@ -191,7 +191,7 @@ impl Subscribed {
     }
 }
 
-/// Counts one body as it comes.
+/// Counts one body as it arrives.
 pub(super) struct Meter<'a> {
     budgets: &'a Budgets,
     caller: &'a Extensions,
@@ -200,7 +200,7 @@ pub(super) struct Meter<'a> {
 }
 
 impl Meter<'_> {
-    /// Whether a body of that length could come at all.
+    /// Whether a body of that length can fit at all.
     pub(super) fn expect(&self, length: usize) -> Result<(), Refusal> {
         if length <= FREE {
             return Ok(());
@@ -209,7 +209,7 @@ impl Meter<'_> {
         fits.map_err(|over| self.refusal(over))
     }
 
-    /// Counts what is kept of it by now. `is_whole` if nothing more will come.
+    /// Counts what is held of it by now. `is_whole` if the body is complete.
     pub(super) fn count(&mut self, kept: usize, is_whole: bool) -> Result<(), Refusal> {
         let kept = kept.max(LEAST);
         if kept <= self.counted || (is_whole && kept <= FREE && self.held.is_none()) {
@@ -232,21 +232,21 @@ impl Meter<'_> {
         self.budgets.refusal(over, "bytes of requests")
     }
 
-    /// What was counted: for as long as somebody works on it.
+    /// The counted bytes, for the caller to hold until the call is answered.
     pub(super) fn into_held(self) -> Option<Held> {
         self.held
     }
 }
 
-/// The one who pays. Whoever has no name shares one with all who have none.
+/// The principal that is charged. All unnamed callers share one.
 pub(super) fn principal(caller: &Extensions) -> Arc<str> {
     static NOBODY: LazyLock<Arc<str>> = LazyLock::new(|| Arc::from(""));
     caller.get::<Principal>().map_or_else(|| Arc::clone(&NOBODY), |it| Arc::from(it.id()))
 }
 
-/// A body that is there as a whole and no longer than this is not counted.
+/// A complete body no longer than this is not counted.
 const FREE: usize = 16 << 10;
-/// What a body that has to wait costs beside its bytes.
+/// What an incomplete body costs beyond its bytes.
 const LEAST: usize = 4 << 10;
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Messages ⇄ POSTs and event streams: the client's end of HTTP.
 //!
-//! `HttpDriver` is to HTTP what [`crate::drive`] is to a pipe: the one loop that owns the
-//! conversation. A task of its own delivers each message (`client/delivery.rs`) and reports back;
-//! dropping its entry here stops the task.
+//! `HttpDriver` is to HTTP what [`crate::drive`] is to a pipe: the one loop that owns the conversation.
+//! Each message has a task that delivers it (`client/delivery.rs`) and reports back; dropping the entry
+//! here aborts the task.
 
 mod delivery;
 mod exchange;
@@ -33,10 +33,10 @@ use trunkline_wire::method::Method;
 use trunkline_wire::revision::Era;
 
 use crate::clock::now;
+use crate::conversation_handle::ConversationHandle;
 use crate::driver_core::{DeadlineTimer, DriverCore, Effect, HandlerTasks, OpenedSignal, Urged};
 use crate::handler::Handler;
 use crate::limits::Limits;
-use crate::voice::ConversationHandle;
 use delivery::{DeliveryEvent, End, EventKind, Post};
 use pool::Pool;
 use request::PostRequest;
@@ -48,7 +48,7 @@ pub use single::{Pieces, send_single};
 pub use target::HttpTarget;
 pub use verdicts::Verdicts;
 
-/// A conversation over HTTP, before it is driven.
+/// A conversation over HTTP, before it runs.
 pub(crate) struct HttpDriver<H> {
     core: DriverCore<Client, HandlerTasks<H>>,
     config: Arc<Config>,
@@ -59,26 +59,26 @@ pub(crate) struct HttpDriver<H> {
     post: Arc<Post>,
     reports: mpsc::Receiver<DeliveryEvent>,
     people: mpsc::UnboundedReceiver<(u64, bool)>,
-    /// What is on its way.
+    /// Messages in flight.
     out: Vec<Carried>,
     next: u64,
     route: Arc<Route>,
     params: ParamRegistry,
-    /// Messages that wait until the handshake is through.
+    /// Messages that wait for the end of the handshake.
     held: VecDeque<PostRequest>,
     handshake: Handshake,
-    /// Whether the session is there, while that is asked.
+    /// The `ping` that checks whether the session still exists, if one is in flight.
     asking: Option<Asking>,
-    /// The stream on which the server speaks of its own accord.
+    /// The stream for messages that the server sends on its own initiative.
     stream: Option<Carried>,
     target: HttpTarget,
-    /// What was remembered of this server, while the handshake relies on it.
+    /// The verdict on this server that the handshake relies on, if any.
     known: Option<Known>,
-    /// When the last message must be out, once the end has begun.
+    /// When the last message must be sent, once closing has begun.
     closing: Option<Instant>,
 }
 
-/// A message on its way, or a stream. Dropping it stops its task.
+/// A message in flight, or a stream. Dropping it aborts its task.
 struct Carried {
     key: u64,
     id: Option<i64>,
@@ -94,24 +94,24 @@ impl Drop for Carried {
     }
 }
 
-/// What the messages wait for.
+/// What queued messages wait for.
 enum Handshake {
     /// The answer to `server/discover` or `initialize`, in the first session or a later one.
     Asking,
-    /// HTTP+SSE is being tried; how `initialize` fared before, if it was.
+    /// HTTP+SSE is being tried; `before` says how `initialize` failed over POST.
     TryingStream {
         request: Box<PostRequest>,
         before: Option<Before>,
     },
-    /// The nod to `notifications/initialized`.
+    /// The 202 for `notifications/initialized`.
     Confirming(u64),
     Done,
 }
 
-/// A `ping` in a session that may be gone.
+/// A `ping` in a session that the server may have dropped.
 struct Asking {
     key: u64,
-    /// What waits for it: sent, and answered as if the session were gone.
+    /// Requests answered as if the session were gone; they wait for the verdict.
     doubtful: Vec<PostRequest>,
 }
 
@@ -135,7 +135,7 @@ impl<H: Handler> HttpDriver<H> {
         let known = target.verdicts.as_ref().and_then(|it| it.get(&Key::of(&target), now));
         let known = known.filter(|_| !config.revisions.of_era(Era::Stateful).is_empty());
         let start = if known.is_some() { Start::Initialize } else { Start::Probe };
-        let (voice, commands) = ConversationHandle::new(limits.queue);
+        let (handle, commands) = ConversationHandle::new(limits.queue);
         let (tell, reports) = mpsc::channel(REPORTS);
         let (tell_people, people) = mpsc::unbounded_channel();
         let post = Post {
@@ -147,7 +147,7 @@ impl<H: Handler> HttpDriver<H> {
         };
         let client = Client::over_http(Arc::clone(&config), start, now);
         Ok(Self {
-            core: DriverCore::new(client, commands, HandlerTasks::new(handler, voice)),
+            core: DriverCore::new(client, commands, HandlerTasks::new(handler, handle)),
             config,
             opened: OpenedSignal::default(),
             timer: DeadlineTimer::default(),
@@ -169,22 +169,22 @@ impl<H: Handler> HttpDriver<H> {
         })
     }
 
-    pub(crate) fn voice(&self) -> ConversationHandle {
-        self.core.handlers.voice.clone()
+    pub(crate) fn handle(&self) -> ConversationHandle {
+        self.core.handlers.handle.clone()
     }
 
     pub(crate) fn on_opened(&mut self) -> oneshot::Receiver<Result<Arc<Opened>, OpenError>> {
         self.opened.subscribe()
     }
 
-    /// Runs the conversation until [`ConversationHandle::close`], or until it cannot go on.
+    /// Runs the conversation until [`ConversationHandle::close`] or a fatal failure.
     pub(crate) async fn run(mut self) {
         poll_fn(|cx| {
             self.act(cx);
             self.poll(cx)
         })
         .await;
-        // Whoever still waits for an answer learns that none will come.
+        // Callers that still wait learn that no answer will come.
         self.core.conversation.handle(Input::Close, now());
         self.act(&mut Context::from_waker(std::task::Waker::noop()));
     }
@@ -201,7 +201,7 @@ impl<H: Handler> HttpDriver<H> {
                 if turns < TURNS {
                     continue;
                 }
-                // A server that never stops talking keeps neither the clock nor others waiting.
+                // A server that never stops sending must starve neither deadlines nor other tasks.
                 if self.core.check_deadlines() {
                     self.act(cx);
                 }
@@ -229,7 +229,7 @@ impl<H: Handler> HttpDriver<H> {
 
     fn poll_commands(&mut self, cx: &mut Context<'_>) -> bool {
         let mut busy = false;
-        // While a handshake is under way or too much is on its way, others wait.
+        // During a handshake, or with too much in flight, senders wait.
         while matches!(self.handshake, Handshake::Done)
             && self.out.len() < self.limits.requests
             && self.core.poll_command(cx)
@@ -279,7 +279,7 @@ impl<H: Handler> HttpDriver<H> {
                 Effect::Send(Outgoing::One(message), _) => self.send(&message),
                 Effect::Opened(facts) => self.on_open(facts),
                 Effect::Failed(error) => self.on_failed(error),
-                // A client makes no batches, and the others are a server's.
+                // A client sends no batches, and the other effects are a server's.
                 Effect::Send(Outgoing::Batch(_), _) | Effect::NoReply(_) | Effect::Pause { .. } => {
                 }
             }
@@ -321,8 +321,8 @@ impl<H: Handler> HttpDriver<H> {
         self.next
     }
 
-    /// Gives up on a request. In the new era hanging up says so, before a notification does: not
-    /// before the request itself has had the time to arrive.
+    /// Cancels a request. From 2026-07-28 closing its connection says so. Before, a notification does,
+    /// which must not overtake the request.
     fn cancel(&mut self, id: i64, message: &Message) {
         self.held.retain(|it| it.id != Some(id));
         if let Some(asking) = &mut self.asking {
@@ -359,7 +359,7 @@ impl<H: Handler> HttpDriver<H> {
         }
     }
 
-    /// The time that a person takes to log in is not the server's.
+    /// The time a person takes to log in does not count against the server's deadline.
     fn on_people(&mut self, post: u64, does: bool) {
         if let Some(carried) = self.out.iter().find(|it| it.key == post)
             && let Some(id) = carried.id
@@ -369,7 +369,7 @@ impl<H: Handler> HttpDriver<H> {
         }
     }
 
-    /// Takes a message in that came on the stream of the request `id`, if on any.
+    /// Handles a message that came on the stream of the request `id`, if on any.
     fn receive(&mut self, incoming: Incoming, id: Option<i64>) {
         let via = id
             .and_then(|it| u64::try_from(it).ok())
@@ -379,7 +379,7 @@ impl<H: Handler> HttpDriver<H> {
 
     fn on_end(&mut self, carried: &Carried, end: End) {
         if matches!(self.handshake, Handshake::Confirming(key) if key == carried.key) {
-            // To ask for another would go on for ever.
+            // Asking for yet another session could loop for ever.
             if matches!(end, End::SessionGone(_)) {
                 let why = "it does not know the session that it has just opened.";
                 return self.on_failed(OpenError::Invalid(why.to_owned()));
@@ -392,7 +392,7 @@ impl<H: Handler> HttpDriver<H> {
         match end {
             End::AnswerAndGone(incoming) => {
                 self.receive(incoming, carried.id);
-                // What comes next should not meet the same.
+                // The next message should not meet the same failure.
                 if Arc::ptr_eq(&carried.route, &self.route) {
                     self.ask_for_session();
                 }
@@ -430,7 +430,7 @@ impl<H: Handler> HttpDriver<H> {
     }
 }
 
-/// Statuses that an HTTP+SSE server may give to a POST where it expects a GET.
+/// Statuses with which an HTTP+SSE server may answer a POST where it expects a GET.
 fn may_be_sse(status: u16) -> bool {
     matches!(status, 400 | 404 | 405)
 }
@@ -441,9 +441,9 @@ fn learn(params: &mut ParamRegistry, incoming: &Incoming) {
     }
 }
 
-/// How many reports of deliveries may wait.
+/// Capacity of the channel of delivery reports.
 const REPORTS: usize = 64;
-/// How often the loop goes round before it lets others have a turn.
+/// How many turns the loop takes before it yields.
 const TURNS: u32 = 32;
-/// How long a request may take to arrive before something overtakes it.
+/// How long a request may take to arrive before its cancellation follows.
 const ARRIVAL: Duration = Duration::from_millis(100);

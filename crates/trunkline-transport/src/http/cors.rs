@@ -1,4 +1,4 @@
-//! What the pages of other origins may do: ask first, and read the answer.
+//! CORS: which origins may send requests and read the responses.
 
 use http::header::{self, HeaderValue};
 use http::{HeaderMap, Response, StatusCode};
@@ -10,7 +10,7 @@ use super::response::empty;
 use crate::handler::Handler;
 
 impl<H: Handler> Endpoint<H> {
-    /// A browser asks whether a page may send a request: if its origin was let in by name.
+    /// Answers a preflight request, if the origin is on the allow list.
     pub(super) fn preflight(
         &self,
         headers: &HeaderMap,
@@ -23,7 +23,7 @@ impl<H: Handler> Endpoint<H> {
         let mut response = empty(StatusCode::NO_CONTENT);
         let allowed = response.headers_mut();
         allowed.insert(header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(methods));
-        // The origin is trusted by name, so it may send what it asks to send.
+        // The origin is trusted by name, so it may send any header it asks for.
         let asked = headers.get(header::ACCESS_CONTROL_REQUEST_HEADERS).cloned();
         let asked = asked.unwrap_or(HeaderValue::from_static("content-type, accept"));
         allowed.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, asked);
@@ -31,10 +31,10 @@ impl<H: Handler> Endpoint<H> {
         Ok(response)
     }
 
-    /// Lets the pages of an origin that was let in by name read the response.
+    /// Lets pages of an origin on the allow list read the response.
     pub(super) fn allow_reading(&self, headers: &HeaderMap, response: &mut Response<HttpBody>) {
         let Some(origin) = headers.get(header::ORIGIN) else { return };
-        // Who is let in by this door, and lacks a scope, may read which.
+        // A client that passed the door but lacks a scope may read which one.
         let is_turned_away = response.status() == StatusCode::FORBIDDEN
             && !response.headers().contains_key(header::WWW_AUTHENTICATE);
         if is_turned_away || !origin.to_str().is_ok_and(|it| self.settings.door.knows_origin(it)) {

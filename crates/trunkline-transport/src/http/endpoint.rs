@@ -1,4 +1,5 @@
-//! An HTTP request → its response: every revision on one URL, and the two of 2024-11-05 beside it.
+//! An HTTP request → its response: every revision at one URL, and the two paths of 2024-11-05 beside
+//! it.
 
 use std::future::Future;
 use std::ops::ControlFlow::{Break, Continue};
@@ -30,40 +31,40 @@ use super::serve::Answers;
 use super::session::Session;
 use super::sessions::Sessions;
 use super::sse::KeepAlive;
+use crate::conversation_handle::ConversationHandle;
 use crate::handler::Handler;
 use crate::limits::Limits;
-use crate::voice::ConversationHandle;
 
 /// How a server is reached over HTTP.
 #[derive(Clone)]
 pub struct Settings {
     /// The path that serves every revision with Streamable HTTP.
     pub path: String,
-    /// The two paths of 2024-11-05, if they are served: where events come from, where messages go.
+    /// The two paths of 2024-11-05, if served: one for events, one for messages.
     pub sse_paths: Option<(String, String)>,
-    /// Who is let in.
+    /// The checks of Origin and Host.
     pub door: Door,
     /// Whether clients before 2026-07-28 get sessions.
     pub sessions: bool,
-    /// Whether answers go out as events even where they are one text.
+    /// Whether answers are sent as event streams even where JSON would do.
     pub always_stream: bool,
-    /// What checks who sends a request. Where there is none, whoever is in front may do it, and
-    /// put a `Principal` into the extensions of the request.
+    /// Authenticates requests. Without it, a layer in front may do so and put a `Principal` into the
+    /// extensions of the request.
     #[cfg(feature = "auth")]
     pub gate: Option<Arc<trunkline_auth::resource::Gate>>,
-    /// Plain texts beside the server: a path, and what it says at the time. They are for everybody.
+    /// Plain-text pages beside the server: a path, and what produces the text. They are public.
     pub pages: Vec<(String, Page)>,
-    /// Whether `/` is that path, too: a router in front may have taken its own away.
+    /// Whether `/` is an alias of `path`: an outer router may strip its prefix.
     pub is_nested: bool,
-    /// What the ids of sessions are sealed with, if sessions are to outlive the process.
+    /// Seals session ids, if sessions are to outlive the process.
     pub lasting: Option<Arc<Lasting>>,
-    /// What all may hold together, if that is shared with other endpoints.
+    /// Budgets shared with other endpoints, if any.
     pub budgets: Option<Budgets>,
     /// The bounds.
     pub limits: Limits,
 }
 
-/// What a page says now.
+/// Produces the text of a page.
 pub type Page = Arc<dyn Fn() -> String + Send + Sync>;
 
 impl Settings {
@@ -85,7 +86,7 @@ impl Settings {
         }
     }
 
-    /// Whether everybody who is let in has a name.
+    /// Whether every caller that is let in has a name.
     fn knows_callers(&self) -> bool {
         #[cfg(feature = "auth")]
         return self.gate.is_some();
@@ -94,14 +95,14 @@ impl Settings {
     }
 }
 
-/// Where a request may come in.
+/// The paths that accept requests.
 #[derive(Clone, Copy)]
 pub(super) enum Place {
-    /// For every revision.
+    /// Streamable HTTP, for every revision.
     Streamable,
-    /// Where the events of 2024-11-05 come from.
+    /// The event stream of 2024-11-05.
     Events,
-    /// Where its messages go.
+    /// The messages of 2024-11-05.
     Messages,
 }
 
@@ -115,37 +116,37 @@ impl Place {
     }
 }
 
-/// A handler that is reached over HTTP.
+/// Serves a handler over HTTP.
 pub struct Endpoint<H: Handler> {
     pub(super) settings: Settings,
     pub(super) core: Arc<Config>,
-    /// What is spoken over the two paths of 2024-11-05: they know no other era.
+    /// For the two paths of 2024-11-05, which only know the stateful era.
     old_core: Arc<Config>,
     pub(super) handler: Arc<H>,
     pub(super) sessions: Arc<Sessions<H>>,
     pub(super) budgets: Budgets,
     pub(super) tagger: Tagger,
-    /// Requests that are being answered.
+    /// Requests in progress.
     pub(super) busy: Arc<AtomicUsize>,
-    /// Subscriptions of the stateless era: they are kept, not worked on.
+    /// Subscriptions of the stateless era. They wait and do no work.
     pub(super) listening: Arc<AtomicUsize>,
-    /// Whether the server should end.
+    /// Whether the server is shutting down.
     closing: AtomicBool,
-    /// What goes on although its client has hung up, and belongs to no session.
+    /// Calls that continue after their client disconnected, and belong to no session.
     pub(super) left: Arc<Mutex<JoinSet<()>>>,
-    /// Subscriptions of the stateless era, which would never end by themselves.
+    /// Subscriptions of the stateless era, which never end by themselves.
     listens: Arc<Mutex<Vec<ConversationHandle>>>,
 }
 
 impl<H: Handler> Endpoint<H> {
-    /// Serves `handler`, which is what `core` says.
+    /// Serves `handler` as the server that `core` describes.
     pub fn new(core: Arc<Config>, handler: Arc<H>, settings: Settings) -> Arc<Self> {
         let limits = &settings.limits;
         let sessions = Sessions::new(limits.session_idle, limits.session_sweep);
         let budgets = settings.budgets.clone();
         let budgets = budgets.unwrap_or_else(|| Budgets::new(limits, settings.knows_callers()));
         let mut core = Config::clone(&core);
-        // Whoever is not known by name must not be told what others have begun.
+        // Unnamed callers must not see each other's tasks.
         if let Some(tasks) = &mut core.capabilities.tasks {
             tasks.list &= settings.knows_callers();
         }
@@ -169,7 +170,7 @@ impl<H: Handler> Endpoint<H> {
         })
     }
 
-    /// Answers one request. `envelopes` is shared by the requests of one connection.
+    /// Answers one request. The requests of one connection share `envelopes`.
     pub fn answer<B: Body>(
         &self,
         request: Request<B>,
@@ -178,7 +179,7 @@ impl<H: Handler> Endpoint<H> {
         self.answer_any(request, envelopes, false)
     }
 
-    /// Ends every session, and what its handlers are at.
+    /// Ends every session and its handlers.
     pub fn end(&self) {
         for session in self.sessions.all() {
             self.sessions.remove(&session.id);
@@ -186,19 +187,19 @@ impl<H: Handler> Endpoint<H> {
         self.left.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
     }
 
-    /// Ends what would never end by itself: streams of sessions, and subscriptions.
+    /// Ends what never ends by itself: streams of sessions, and subscriptions.
     pub fn hang_up(&self) {
-        // Whoever comes later sees this, and whoever came before is in one of the lists.
+        // Later requests see this flag; earlier ones are in one of the lists.
         self.closing.store(true, Ordering::SeqCst);
         for session in self.sessions.all() {
             session.hang_up();
         }
-        for voice in &*self.listens.lock().unwrap_or_else(PoisonError::into_inner) {
-            voice.close();
+        for handle in &*self.listens.lock().unwrap_or_else(PoisonError::into_inner) {
+            handle.close();
         }
     }
 
-    /// Whether nothing is lost with it: it has no sessions and answers nobody.
+    /// Whether it can be dropped without loss: no sessions, no requests in progress.
     pub fn is_idle(&self) -> bool {
         let counts = [&self.busy, &self.listening];
         counts.iter().all(|it| it.load(Ordering::SeqCst) == 0) && self.sessions.all().is_empty()
@@ -235,7 +236,7 @@ impl<H: Handler> Endpoint<H> {
         }
     }
 
-    /// The entrance at this path. All of them have the same rules of who is let in.
+    /// The entrance at this path. All entrances share the same door.
     fn place(&self, path: &str) -> Option<Place> {
         if path == self.settings.path || (self.settings.is_nested && path == "/") {
             return Some(Place::Streamable);
@@ -249,7 +250,7 @@ impl<H: Handler> Endpoint<H> {
         }
     }
 
-    /// What is no entrance: public documents and pages.
+    /// Serves the other paths: public documents and pages.
     fn beside(&self, head: &request::Parts) -> Result<Response<HttpBody>, Refusal> {
         #[cfg(feature = "auth")]
         if let Some(document) = self.document(head) {
@@ -274,7 +275,7 @@ impl<H: Handler> Endpoint<H> {
         Ok(response)
     }
 
-    /// The stream of a session: what is about no request, or the rest of one that broke off.
+    /// Answers a GET with the general stream of a session, or with the rest of a broken stream.
     fn get(&self, head: &request::Parts) -> Result<Response<HttpBody>, Refusal> {
         let headers = &head.headers;
         let session = session_request(headers, self.rules())?;
@@ -285,8 +286,8 @@ impl<H: Handler> Endpoint<H> {
         let session = self.session(session, &head.extensions)?;
         let reader = match headers.get(&LAST_EVENT_ID).map(|it| it.to_str()) {
             None => Some(session.attach()),
-            // An id that is not ours, or too old, has nothing after it; but one of a process before this is
-            // a client's that comes back for what is next.
+            // An event id that is unknown or too old has nothing after it. An id from an earlier
+            // process belongs to a client that reconnects for what comes next.
             Some(id) => {
                 let resumed = id.ok().and_then(|it| session.resume(it));
                 resumed.or_else(|| session.is_back().then(|| session.attach()))
@@ -294,14 +295,14 @@ impl<H: Handler> Endpoint<H> {
         };
         Ok(match reader {
             Some(reader) => {
-                // The rest of a call ends with its answer, and nobody has to ask for it twice.
+                // The rest of a call ends with its answer and needs no expiry.
                 let expiry = match session.is_general(reader) {
                     true => Expiry::of(&head.extensions),
                     false => Expiry::never(),
                 };
                 self.follow(session, reader, expiry)
             }
-            // The status that tells a reader of events not to come back.
+            // 204 tells an `EventSource` not to reconnect.
             None => empty(StatusCode::NO_CONTENT),
         })
     }
@@ -320,7 +321,7 @@ impl<H: Handler> Endpoint<H> {
         Rules { config: &self.core, sessions: self.settings.sessions }
     }
 
-    /// The session of this id, which is nobody's but its owner's.
+    /// The session of this id, for its owner only.
     pub(super) fn session(
         &self,
         id: &str,
@@ -334,7 +335,7 @@ impl<H: Handler> Endpoint<H> {
         }
     }
 
-    /// A session with this id.
+    /// Creates a session with this id.
     pub(super) fn session_of(&self, id: String, style: Style, owner: Attached) -> Arc<Session<H>> {
         let core = if style == Style::Single { &self.old_core } else { &self.core };
         let tags = self.tagger.scope(&id);
@@ -360,7 +361,8 @@ impl<H: Handler> Endpoint<H> {
         }))
     }
 
-    /// The stream of 2024-11-05, which is the session: it begins with where to send messages.
+    /// The event stream of 2024-11-05, which is the session. Its first event names the path for
+    /// messages.
     fn old_events(&self, head: &request::Parts) -> Result<Response<HttpBody>, Refusal> {
         let headers = &head.headers;
         if headers.contains_key(header::ACCEPT) && !door::accepts_events(headers) {
@@ -404,12 +406,12 @@ impl<H: Handler> Endpoint<H> {
         Ok(accepted())
     }
 
-    /// Keeps a subscription where [`Self::hang_up`] finds it.
-    pub(super) fn register(&self, voice: ConversationHandle) -> Listed {
-        let listed = Listed { all: Arc::clone(&self.listens), voice: voice.clone() };
-        self.listens.lock().unwrap_or_else(PoisonError::into_inner).push(voice);
+    /// Lists a subscription so that [`Self::hang_up`] finds it.
+    pub(super) fn register(&self, handle: ConversationHandle) -> Listed {
+        let listed = Listed { all: Arc::clone(&self.listens), handle: handle.clone() };
+        self.listens.lock().unwrap_or_else(PoisonError::into_inner).push(handle);
         if self.closing.load(Ordering::SeqCst) {
-            listed.voice.close();
+            listed.handle.close();
         }
         listed
     }
@@ -443,7 +445,7 @@ impl<H: Handler> Answers for Endpoint<H> {
     }
 }
 
-/// What those in front of us found out about a request.
+/// What layers in front found out about a request.
 pub(super) fn attached(extensions: &Extensions) -> Attached {
     match extensions.is_empty() {
         true => Attached::default(),
@@ -454,26 +456,26 @@ pub(super) fn attached(extensions: &Extensions) -> Attached {
 /// A subscription that is listed until it is dropped.
 pub(super) struct Listed {
     all: Arc<Mutex<Vec<ConversationHandle>>>,
-    voice: ConversationHandle,
+    handle: ConversationHandle,
 }
 
 impl Drop for Listed {
     fn drop(&mut self) {
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(at) = all.iter().position(|it| it.is(&self.voice)) {
+        if let Some(at) = all.iter().position(|it| it.is(&self.handle)) {
             all.swap_remove(at);
         }
     }
 }
 
-/// Reads a stream of a session.
+/// Streams a session's events to one reader.
 struct Following<H: Handler> {
     session: Arc<Session<H>>,
     reader: Reader,
     keep_alive: KeepAlive,
     expiry: Expiry,
     begins_with: Option<Vec<u8>>,
-    /// If the stream is the session itself: what to remove it from at its end.
+    /// Set if the stream is the session itself: where to remove it at its end.
     of: Option<Arc<Sessions<H>>>,
 }
 
@@ -482,7 +484,7 @@ impl<H: Handler> Events for Following<H> {
         let this = &mut *self;
         if this.expiry.poll(cx) {
             match this.of {
-                // It still has the answers of calls to carry.
+                // The stream still has to carry the answers of open calls.
                 Some(_) => this.session.hang_up(),
                 None => return Poll::Ready(None),
             }

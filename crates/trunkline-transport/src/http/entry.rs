@@ -1,7 +1,7 @@
-//! A request → one that was let in, by an endpoint that may not be the one that answers it.
+//! A request → an authenticated request, which another endpoint may answer.
 //!
-//! Where one door has many endpoints behind it, nothing may be built or kept for a request before
-//! its Host, its Origin and its sender are checked.
+//! Where one door leads to many endpoints, nothing may be built or kept for a request before its Host,
+//! Origin and sender are checked.
 
 use std::ops::ControlFlow::{self, Break, Continue};
 use std::sync::Mutex;
@@ -20,20 +20,20 @@ use crate::handler::Handler;
 pub struct LetIn<B>(pub(super) Request<B>);
 
 impl<B> LetIn<B> {
-    /// The request, with what the gate noted of its sender.
+    /// The request, with what the gate recorded about its sender.
     pub fn get(&self) -> &Request<B> {
         &self.0
     }
 
-    /// Sends it elsewhere.
+    /// Changes its URI.
     pub fn redirect(&mut self, to: Uri) {
         *self.0.uri_mut() = to;
     }
 }
 
 impl<H: Handler> Endpoint<H> {
-    /// Checks a request that is meant for an endpoint with the same rules of who is let in, served at
-    /// `path`; or answers it, if it goes no further.
+    /// Checks a request meant for an endpoint at `path` with the same door and gate, or answers it if
+    /// it goes no further.
     pub async fn let_in<B: Body>(
         &self,
         request: Request<B>,
@@ -52,7 +52,7 @@ impl<H: Handler> Endpoint<H> {
         }
     }
 
-    /// Answers a request that an endpoint with the same rules has let in.
+    /// Answers a request that an endpoint with the same door and gate has let in.
     pub fn answer_let_in<B: Body>(
         &self,
         LetIn(request): LetIn<B>,
@@ -75,7 +75,7 @@ impl<H: Handler> Endpoint<H> {
         self.finish(&head, outcome)
     }
 
-    /// Host, Origin, preflight and sender, in this order.
+    /// Checks Host, Origin, preflight and sender, in this order.
     pub(super) async fn check<B: Body>(
         &self,
         head: &mut request::Parts,
@@ -101,7 +101,7 @@ impl<H: Handler> Endpoint<H> {
         }
     }
 
-    /// The response, with what the client has to know beside it.
+    /// Adds the headers for CORS and the nonce to the response.
     pub(super) fn finish(
         &self,
         head: &request::Parts,
@@ -115,9 +115,9 @@ impl<H: Handler> Endpoint<H> {
     }
 }
 
-/// What is wrong with a head wherever the request goes.
+/// Refuses a malformed head, whatever the path.
 fn check_fields(headers: &HeaderMap) -> Result<(), Refusal> {
-    // HTTP/1 has this bound already.
+    // HTTP/1 enforces this bound already.
     if headers.len() > HEADER_FIELDS {
         let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
         return Err(Refusal::new(status, "There are too many header fields."));

@@ -1,5 +1,5 @@
-//! One request that is answered in the task of its connection: no task and no channel of its own, and
-//! nothing is kept. A client that hangs up cancels it.
+//! One stateless request, answered in the task of its connection: no task, no channel, no state that
+//! outlives it. A client that disconnects cancels it.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -20,15 +20,14 @@ use super::endpoint::Listed;
 use super::expiry::Expiry;
 use super::sse::{KeepAlive, write_event};
 use crate::clock::now;
+use crate::conversation_handle::ConversationHandle;
 use crate::driver_core::{DeadlineTimer, DriverCore, Effect, HandlersInPlace, Urged};
 use crate::handler::{Handler, Listening};
-use crate::voice::ConversationHandle;
 
-/// A request on its way to its answer.
+/// A request until its answer is complete.
 pub(super) struct Exchange<H> {
     core: DriverCore<Server, HandlersInPlace<H>>,
-    /// What is to be said next. Most requests have one thing to say, and then nothing is allocated
-    /// for more.
+    /// The next message to send. Most requests send one, and then nothing more is allocated.
     next: Option<Outgoing>,
     more: VecDeque<Outgoing>,
     timer: DeadlineTimer,
@@ -43,9 +42,13 @@ impl<H: Handler> Exchange<H> {
         attached: Attached,
     ) -> Self {
         server.is_for(&attached);
-        let (voice, commands) = ConversationHandle::of_one_request(queue);
+        let (handle, commands) = ConversationHandle::of_one_request(queue);
         Self {
-            core: DriverCore::new(server, commands, HandlersInPlace::new(handler, voice, attached)),
+            core: DriverCore::new(
+                server,
+                commands,
+                HandlersInPlace::new(handler, handle, attached),
+            ),
             next: None,
             more: VecDeque::new(),
             timer: DeadlineTimer::default(),
@@ -53,11 +56,11 @@ impl<H: Handler> Exchange<H> {
         }
     }
 
-    /// Tells this request of changes from now on, and lets it be closed from outside.
+    /// Subscribes this request to changes; the returned handle can close it.
     pub(super) fn listen(&mut self) -> ConversationHandle {
-        let HandlersInPlace { handler, voice, attached, .. } = &self.core.handlers;
-        self.listening = handler.listen(voice, attached);
-        voice.clone()
+        let HandlersInPlace { handler, handle, attached, .. } = &self.core.handlers;
+        self.listening = handler.listen(handle, attached);
+        handle.clone()
     }
 
     pub(super) fn begin(&mut self, incoming: Incoming, era: MessageEra, cx: &mut Context<'_>) {
@@ -65,12 +68,12 @@ impl<H: Handler> Exchange<H> {
         self.act(cx);
     }
 
-    /// Whether a handler has seen the request.
+    /// Whether a handler has been called.
     pub(super) fn dispatched(&self) -> bool {
         self.core.handlers.has_started()
     }
 
-    /// The next thing to say; `None` when everything is said.
+    /// The next message to send; `None` at the end.
     pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Outgoing>> {
         loop {
             if let Some(message) = self.next.take() {
@@ -102,7 +105,7 @@ impl<H: Handler> Exchange<H> {
         if busy {
             self.act(cx);
         }
-        // What cannot be sent yet stays where those who speak wait for room.
+        // Commands that cannot be sent yet stay in the queue (back-pressure).
         while self.next.is_none() && self.core.poll_command(cx) {
             self.act(cx);
             busy = true;
@@ -123,25 +126,25 @@ impl<H: Handler> Exchange<H> {
     fn act(&mut self, cx: &mut Context<'_>) {
         while let Some(effect) = self.core.poll(cx) {
             match effect {
-                // Over HTTP a subscription ends with its result, and with nothing else.
+                // Over HTTP a subscription ends only with its result.
                 Effect::Send(Outgoing::One(Message::Notification { method, .. }), _)
                     if method == Method::Cancelled => {}
                 Effect::Send(message, _) if self.next.is_none() => self.next = Some(message),
                 Effect::Send(message, _) => self.more.push_back(message),
-                // Only the streams of a session can be left and asked for again.
+                // Only the streams of a session can be resumed.
                 Effect::NoReply(_) | Effect::Pause { .. } => {}
-                // These are a client's.
+                // These effects are a client's.
                 Effect::Opened(_) | Effect::Failed(_) => {}
             }
         }
     }
 }
 
-/// An exchange and what it counts as. If the client hangs up before 2026-07-28, that says nothing:
-/// the work goes on, within its deadline, and what comes of it is dropped.
+/// An exchange and the places it holds. Before 2026-07-28 a disconnect does not cancel: the call
+/// continues within its deadline, and its answer is dropped.
 pub(super) struct Owned<H: Handler> {
     exchange: Option<(Exchange<H>, Admitted)>,
-    /// Where the work goes on, if it does.
+    /// Where the call continues after a disconnect, if it does.
     left: Option<Arc<Mutex<JoinSet<()>>>>,
 }
 
@@ -181,7 +184,7 @@ impl<H: Handler> Drop for Owned<H> {
     }
 }
 
-/// The rest of an exchange that began with something other than its answer.
+/// The rest of an exchange whose first message was not its answer.
 pub(super) struct Rest<H: Handler> {
     exchange: Owned<H>,
     first: Option<Outgoing>,
@@ -198,7 +201,7 @@ impl<H: Handler> Rest<H> {
         keep_alive: KeepAlive,
         listed: Option<Listed>,
     ) -> Self {
-        // A call ends with its answer.
+        // A call ends with its answer and needs no expiry.
         let expiry = match listed {
             Some(_) => Expiry::of_caller(exchange.caller()),
             None => Expiry::never(),
@@ -210,7 +213,7 @@ impl<H: Handler> Rest<H> {
 impl<H: Handler> Events for Rest<H> {
     fn poll_events(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Vec<u8>>> {
         let this = &mut *self;
-        // Without a result: the subscription is not over, it only has to be asked for again.
+        // No result: the subscription is not over, the client must only renew it.
         if this.expiry.poll(cx) {
             return Poll::Ready(None);
         }
@@ -218,7 +221,7 @@ impl<H: Handler> Events for Rest<H> {
         if let Some(first) = this.first.take() {
             write_event(&first, &mut out);
         }
-        // All that is ready goes out at once, but for what the client has to read first.
+        // Send everything ready at once, up to what the client must read first.
         loop {
             if out.len() >= PIECE {
                 this.keep_alive.put_off();

@@ -1,8 +1,7 @@
-//! Until when whoever was let in may listen → the end of what it listens to.
+//! The expiry of a credential → the end of the streams it opened.
 //!
-//! A call ends by itself, and so does its stream. A stream that nobody waits for an answer on would
-//! go on for ever, and with it what a token that is long over gets to hear: it ends with the token,
-//! and a client that has a new one comes back.
+//! A call ends by itself, and so does its stream. A stream that waits for no answer would outlive the
+//! token that opened it. It ends with the token, and a client with a new token reconnects.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -16,7 +15,7 @@ use trunkline_proto::Attached;
 
 use crate::clock::now;
 
-/// When somebody's time is over, if it ever is.
+/// When the credential expires, if ever.
 pub(super) struct Expiry(Option<Pin<Box<Sleep>>>);
 
 impl Expiry {
@@ -24,7 +23,7 @@ impl Expiry {
         Self(None)
     }
 
-    /// The end of the credential that came with a request.
+    /// The expiry of the credential that came with a request.
     pub(super) fn of(extensions: &Extensions) -> Self {
         let expires = extensions.get::<Principal>().and_then(|it| it.expires);
         Self::at(expires.and_then(|it| (now() + LEEWAY).checked_add(left(it, SystemTime::now()))))
@@ -34,7 +33,7 @@ impl Expiry {
         caller.get().map_or_else(Self::never, Self::of)
     }
 
-    /// Whether it is over now. It says so once.
+    /// Whether it expires now. Ready once.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> bool {
         let Some(timer) = &mut self.0 else { return false };
         if timer.as_mut().poll(cx) == Poll::Pending {
@@ -49,13 +48,12 @@ impl Expiry {
     }
 }
 
-/// Whoever checked the credential may go by a clock that is behind ours: then nothing is left, but
-/// not less.
+/// The time that is left; zero, not negative, if the clock of the checker is behind ours.
 fn left(expires: SystemTime, now: SystemTime) -> Duration {
     expires.duration_since(now).unwrap_or_default()
 }
 
-/// For how long a credential is still good after its time, for clocks differ.
+/// Clock skew: how long a credential is accepted after its expiry.
 const LEEWAY: Duration = Duration::from_secs(60);
 
 #[cfg(test)]

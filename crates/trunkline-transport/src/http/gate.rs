@@ -1,5 +1,4 @@
-//! A request → who sends it, or a refusal that says what would let it in. One gate for every
-//! revision and entrance.
+//! A request → its principal, or a refusal with a challenge. One gate for every revision and path.
 
 use http::header::{self, HeaderName, HeaderValue};
 use http::{Extensions, Method, Response, StatusCode, request};
@@ -16,12 +15,12 @@ use super::response::{empty, json};
 use crate::handler::Handler;
 
 impl<H: Handler> Endpoint<H> {
-    /// Finds out who sends a request, and notes it where handlers find it. What was noted there by
-    /// whoever is in front does not count.
+    /// Authenticates a request and records the principal for handlers. Replaces any principal that a
+    /// layer in front recorded.
     pub(super) async fn enter(&self, head: &mut request::Parts, path: &str) -> Result<(), Refusal> {
         let Some(gate) = &self.settings.gate else { return Ok(()) };
-        // The gate has a bound of its own on what it asks about: a stranger who waits for that
-        // takes no place of a call.
+        // The gate bounds its own lookups: an unauthenticated request that waits for one takes no place
+        // of a call.
         head.extensions.remove::<Principal>();
         let headers = head.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
         let (full, query) = (head.uri.path(), head.uri.query());
@@ -37,14 +36,14 @@ impl<H: Handler> Endpoint<H> {
             head.extensions.insert(Nonce(nonce));
         }
         head.extensions.insert(principal.map_err(|denied| self.refusal(denied))?);
-        // It has done its work: from here on nobody can log it or send it on.
+        // From here on the token can neither be logged nor forwarded.
         head.headers.remove(header::AUTHORIZATION);
         head.headers.remove(DPOP);
         Ok(())
     }
 
-    /// Whether who was let in has the scopes that this request takes. In an array of requests it is
-    /// all of them together, in one challenge.
+    /// Whether the caller has the scopes that this request needs. A batch needs all of them together,
+    /// in one challenge.
     pub(super) fn check_scopes(
         &self,
         incoming: &Incoming,
@@ -71,8 +70,8 @@ impl<H: Handler> Endpoint<H> {
             .map_err(|denied| Refusal { id: id_of(incoming), ..self.refusal(denied) })
     }
 
-    /// The public document about who gives out tokens, if it is asked for. Pages of every origin
-    /// may read it.
+    /// The Protected Resource Metadata document (RFC 9728), if requested. Pages of every origin may
+    /// read it.
     pub(super) fn document(
         &self,
         head: &request::Parts,
@@ -84,7 +83,7 @@ impl<H: Handler> Endpoint<H> {
                 let mut response = empty(StatusCode::NO_CONTENT);
                 let allowed = response.headers_mut();
                 allowed.insert(header::ACCESS_CONTROL_ALLOW_METHODS, GET);
-                // Clients say which revision they speak, also here.
+                // Clients send `MCP-Protocol-Version` here too.
                 allowed.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, ANYTHING);
                 response
             }
@@ -105,7 +104,7 @@ impl<H: Handler> Endpoint<H> {
     }
 }
 
-/// Tells a client the nonce of its next proof, if the gate has one for it.
+/// Sends the next DPoP nonce (RFC 9449 §8.2), if the gate has one.
 pub(super) fn give_nonce(head: &request::Parts, response: &mut Response<HttpBody>) {
     if let Some(Nonce(nonce)) = head.extensions.get() {
         response.headers_mut().insert(DPOP_NONCE, nonce.clone());

@@ -1,5 +1,5 @@
-//! Tracks since when a connection is idle, reads a head or has stalled, so that the server can close one
-//! that does not move without a timer for each request.
+//! Tracks since when a connection is idle, reads a head or has stalled, so that the server can close it
+//! without a timer per request.
 
 use std::io;
 use std::pin::Pin;
@@ -18,16 +18,16 @@ use crate::limits::Limits;
 #[derive(Debug)]
 pub(super) struct IdleTracker {
     start: Instant,
-    /// Requests being answered.
+    /// Requests in progress.
     busy: AtomicU32,
     /// When the connection last became idle, in milliseconds since its start.
     idle_since: AtomicU64,
-    /// When the head that is being read began, likewise; 0 if none is.
+    /// When the head that is being read began, likewise; 0 if none.
     head_since: AtomicU64,
-    /// Since when the peer has not read what is there for it, likewise.
+    /// Since when the peer has not read what we sent, likewise.
     stalled_since: AtomicU64,
     expired: AtomicBool,
-    /// Whether a body was dropped before its end, so that more of it may be on its way.
+    /// Whether a body was dropped before its end, so that the rest may still arrive.
     is_unread: AtomicBool,
     unread: Mutex<Option<Incoming>>,
     pub(super) is_h2: bool,
@@ -48,8 +48,8 @@ impl IdleTracker {
         })
     }
 
-    /// A body is dropped before its end. What is left of it is kept if the next request comes after
-    /// it; one of HTTP/2 has a stream of its own, which ends with it.
+    /// Records that a body was dropped before its end. The rest is kept if the next request follows it;
+    /// in HTTP/2 a body has its own stream.
     pub(super) fn leave_unread(&self, rest: Option<Incoming>) {
         self.is_unread.store(true, Ordering::Relaxed);
         if !self.is_h2 {
@@ -57,29 +57,29 @@ impl IdleTracker {
         }
     }
 
-    /// What is left of the body of the request that was just answered, if it can be read.
+    /// The rest of the body of the request that was just answered, if it can be read.
     pub(super) fn take_unread(&self) -> Option<Incoming> {
         self.unread.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// It has arrived after all.
+    /// The rest of the body has arrived.
     pub(super) fn arrived(&self) {
         self.is_unread.store(false, Ordering::Relaxed);
     }
 
-    /// Whether a body that nobody wants may be on its way.
+    /// Whether an unwanted body may still arrive.
     pub(super) fn is_unread(&self) -> bool {
         self.is_unread.load(Ordering::Relaxed)
     }
 
-    /// A request has come in; it is over when what is returned is dropped.
+    /// A request has arrived; it is over when the guard is dropped.
     pub(super) fn request(self: &Arc<Self>) -> RequestGuard {
         self.busy.fetch_add(1, Ordering::Relaxed);
         self.head_since.store(0, Ordering::Relaxed);
         RequestGuard(Arc::clone(self))
     }
 
-    /// When to look again; `None` if the connection has done nothing for too long.
+    /// When to check again; `None` if the connection must be closed.
     pub(super) fn check(&self, limits: &Limits) -> Option<Instant> {
         let at = self.now();
         let stalled = self.stalled_since.load(Ordering::Relaxed);
@@ -99,19 +99,19 @@ impl IdleTracker {
         if due <= at {
             return None;
         }
-        // A head may begin at any time, and then has less time than the connection.
+        // A head may begin at any time and has a shorter deadline.
         let next = due.min(at + millis(limits.header_read));
         Some(self.start + Duration::from_millis(next))
     }
 
-    /// Has the next read fail, if that ends a head that does not come. Says whether it does.
+    /// Makes the next read fail if a head is overdue. Returns whether one is.
     pub(super) fn expire(&self) -> bool {
         let is_head = self.head_since.load(Ordering::Relaxed) > 0;
         self.expired.store(is_head, Ordering::Relaxed);
         is_head
     }
 
-    /// Bytes have come: if nothing is being answered, a head has begun.
+    /// Bytes have arrived: unless a request is in progress, a head begins.
     pub(super) fn heard(&self) {
         if self.busy.load(Ordering::Relaxed) == 0 && self.head_since.load(Ordering::Relaxed) == 0 {
             self.head_since.store(self.now().max(1), Ordering::Relaxed);
@@ -134,7 +134,7 @@ impl IdleTracker {
     }
 }
 
-/// A request that is being answered.
+/// Marks a request in progress.
 pub(super) struct RequestGuard(Arc<IdleTracker>);
 
 impl Drop for RequestGuard {
@@ -144,11 +144,11 @@ impl Drop for RequestGuard {
     }
 }
 
-/// A byte stream that tells the tracker what it reads and writes.
+/// A byte stream that reports its reads and writes to the tracker.
 pub(super) struct TrackedStream<S> {
     pub(super) stream: S,
     pub(super) tracker: Arc<IdleTracker>,
-    /// Whether the peer has said that nothing more comes, or is gone.
+    /// Whether the peer has closed its side or is gone.
     pub(super) is_over: bool,
 }
 
@@ -160,14 +160,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for TrackedStream<S> {
     ) -> Poll<io::Result<()>> {
         let this = &mut *self;
         if this.tracker.expired.load(Ordering::Relaxed) {
-            // As much of it as there is room for: whoever is this slow is hardly listening.
+            // Best effort: a client this slow is hardly reading.
             let _ = Pin::new(&mut this.stream).poll_write(cx, TIMED_OUT);
             return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
         }
         let before = buf.filled().len();
         let polled = Pin::new(&mut this.stream).poll_read(cx, buf);
         match &polled {
-            // HTTP/2 looks after its own heads.
+            // HTTP/2 watches its own heads.
             Poll::Ready(Ok(())) if buf.filled().len() > before => {
                 if !this.tracker.is_h2 {
                     this.tracker.heard();
@@ -207,7 +207,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for TrackedStream<S> {
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let polled = Pin::new(&mut self.stream).poll_flush(cx);
-        // Where bytes are encrypted, they may be taken long before they can go.
+        // TLS may accept bytes long before it can send them.
         self.tracker.wrote(&polled);
         polled
     }
@@ -218,7 +218,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for TrackedStream<S> {
 }
 
 fn millis(time: Duration) -> u64 {
-    // Far beyond any clock, and yet it can be added to one.
+    // Larger than any real time, but safe to add to one.
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX / 4).min(u64::MAX / 4)
 }
 

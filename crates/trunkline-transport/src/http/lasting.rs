@@ -1,7 +1,7 @@
-//! Sessions that outlive the process: the id of one carries what `initialize` said, sealed, so whoever has
-//! the key opens it again as it was.
+//! Sessions that outlive the process: the session id carries the sealed `initialize` parameters, so any
+//! process with the key can restore the session.
 //!
-//! What was said since (subscriptions, the log level) is not in it, and what was in flight is gone.
+//! Later state (subscriptions, the log level) is not part of it, and calls in flight are lost.
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -19,7 +19,7 @@ use super::endpoint::{Endpoint, attached};
 use super::session::Session;
 use crate::handler::Handler;
 
-/// What the ids of sessions are sealed with, by all endpoints that have them in common.
+/// Seals session ids, for all endpoints that share sessions.
 pub struct Lasting {
     sealer: Sealer,
     state: Mutex<State>,
@@ -27,17 +27,17 @@ pub struct Lasting {
 
 #[derive(Default)]
 struct State {
-    /// Sessions that their clients have ended, by a hash of their ids. The oldest are forgotten.
+    /// Hashes of the ids of ended sessions (tombstones), the oldest evicted first.
     ended: VecDeque<u64>,
 }
 
 impl Lasting {
-    /// The same key, the same sessions.
+    /// Endpoints with the same key share sessions.
     pub fn new(key: [u8; 32]) -> Self {
         Self { sealer: Sealer::new(&[key]), state: Mutex::default() }
     }
 
-    /// Notes that a session is over for good.
+    /// Adds a tombstone for a session.
     pub(super) fn ended(&self, id: &str) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.ended.len() >= ENDED {
@@ -54,7 +54,7 @@ impl std::fmt::Debug for Lasting {
 }
 
 impl<H: Handler> Endpoint<H> {
-    /// The id of a session that is opened with this, if it can last.
+    /// The sealed id for a session that `incoming` opens, if it can be restored.
     pub(super) fn lasting_id(&self, incoming: &Incoming, caller: &Extensions) -> Option<String> {
         let lasting = self.settings.lasting.as_ref()?;
         let Incoming::One(Message::Request { params: Params::Object(params), .. }) = incoming
@@ -69,7 +69,7 @@ impl<H: Handler> Endpoint<H> {
         fits.then(|| lasting.sealer.seal(hello.get().as_bytes(), &self.context(caller), until))
     }
 
-    /// Opens a session again that another process has opened.
+    /// Restores a session that another process opened.
     pub(super) fn bring_back(
         &self,
         id: &str,
@@ -79,7 +79,7 @@ impl<H: Handler> Endpoint<H> {
         let hello = lasting.sealer.open(id, &self.context(caller), SystemTime::now()).ok();
         let hello = hello.and_then(|it| String::from_utf8(it).ok());
         let Some(hello) = hello else { return Ok(None) };
-        // One at a time: of two requests that come back at once, one brings it and both have it.
+        // Single-flight: of two concurrent requests, one restores the session and both use it.
         let state = lasting.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.ended.contains(&hash(id)) {
             return Ok(None);
@@ -99,7 +99,7 @@ impl<H: Handler> Endpoint<H> {
         Ok(Some(session))
     }
 
-    /// For whom and where a session is.
+    /// Binds a sealed id to its principal and endpoint.
     fn context(&self, caller: &Extensions) -> Vec<u8> {
         format!("trunkline session\0{}\0{}", self.settings.path, principal(caller)).into_bytes()
     }
@@ -111,15 +111,15 @@ fn hash(id: &str) -> u64 {
     hasher.finish()
 }
 
-/// The handshake of a session, as its client said it.
+/// The handshake of a session, as its client sent it.
 pub(super) fn handshake(hello: &str) -> [Incoming; 2] {
     let hello = format!(r#"{{"jsonrpc":"2.0","id":0,"method":"initialize","params":{hello}}}"#);
     let ready = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
     [Incoming::parse(hello.as_bytes()), Incoming::parse(ready.as_bytes())]
 }
 
-/// How long what `initialize` said may be for the id to carry it.
+/// The longest `initialize` parameters that an id carries.
 const HELLO: usize = 1536;
-/// How long an id can be come back with.
+/// The TTL of a sealed id.
 const LIFE: Duration = Duration::from_secs(7 * 24 * 3600);
 const ENDED: usize = 4096;

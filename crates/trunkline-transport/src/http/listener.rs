@@ -7,11 +7,9 @@ use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 #[cfg(feature = "tls")]
 use super::tls::Tls;
 
-/// Where a server's connections come from: made of a `TcpListener` or a `UnixListener`, or by
-/// `Tls::listen`.
+/// Accepts a server's connections: built from a `TcpListener` or a `UnixListener`, or by `Tls::listen`.
 ///
-/// Over a Unix socket there is HTTP/1 alone. Who may connect is a matter of the socket's
-/// permissions, which are whoever's who made it.
+/// A Unix socket speaks HTTP/1 only. The permissions that its creator set decide who may connect.
 #[derive(Debug)]
 pub struct Listener(Kind);
 
@@ -23,7 +21,7 @@ enum Kind {
     Unix(UnixListener),
 }
 
-/// A connection of which nothing has been read yet.
+/// A connection before its first byte.
 pub(super) enum Accepted {
     Tcp(TcpStream),
     #[cfg(feature = "tls")]

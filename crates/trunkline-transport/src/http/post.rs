@@ -47,7 +47,7 @@ impl<H: Handler> Endpoint<H> {
             let mut envelopes = envelopes.lock().unwrap_or_else(PoisonError::into_inner);
             classify(headers, &incoming, self.rules(), &mut envelopes)?
         };
-        // Clients of the dialect were never told to name what they read.
+        // Clients of the dialect were never told to send `Accept`.
         if !accepts && !matches!(route, Route::Dialect) {
             return Err(unacceptable());
         }
@@ -82,7 +82,7 @@ impl<H: Handler> Endpoint<H> {
             Route::Open => self.open(incoming, admitted, &head.extensions).await,
             Route::Session(id) => {
                 let session = self.session(&id, &head.extensions).map_err(|refusal| {
-                    // Which request it was that found no session is told where it can be.
+                    // The refusal names the request where it can be told.
                     Refusal { id: id_of(&incoming), ..refusal }
                 })?;
                 session
@@ -93,7 +93,7 @@ impl<H: Handler> Endpoint<H> {
                 let expects = expects_answer(&incoming);
                 let (era, admitted) = (Some(MessageEra::Stateful), Arc::new(admitted));
                 match session.post(incoming, era, expects, admitted).await {
-                    // An array in which nobody asked anything.
+                    // A batch without a request.
                     Posted::Silence if is_batch => Ok(accepted()),
                     Posted::Gone => Err(no_session()),
                     posted => Ok(self.respond(session, posted)),
@@ -102,7 +102,7 @@ impl<H: Handler> Endpoint<H> {
         }
     }
 
-    /// A message over the two paths of 2024-11-05: what comes of it goes out over the stream.
+    /// A message over the two paths of 2024-11-05: the answer goes out on the stream.
     pub(super) async fn post_old<B: Body>(
         &self,
         session: &Arc<Session<H>>,
@@ -146,14 +146,14 @@ impl<H: Handler> Endpoint<H> {
         Ok(Incoming::parse(text.bytes()))
     }
 
-    /// Lets a subscription of so many bytes in: there may be as many as sessions.
+    /// Admits a subscription of this many bytes: there may be as many as sessions.
     fn admit_listener(&self, caller: &Extensions, bytes: usize) -> Result<Admitted, Refusal> {
         let mut admitted = Admitted::new(&self.listening, Some(self.budgets.listener(caller)?)).0;
         self.budgets.subscribe(caller, bytes, &mut admitted.subscribed)?;
         Ok(admitted)
     }
 
-    /// Opens a session, if there is room for one more and `initialize` comes to something.
+    /// Opens a session, if there is room and `initialize` succeeds.
     async fn open(
         &self,
         incoming: Incoming,
@@ -163,7 +163,7 @@ impl<H: Handler> Endpoint<H> {
         let place = self.budgets.session(caller);
         let place = place.map_err(|it| Refusal { id: id_of(&incoming), ..it })?;
         let style = Style::Resumable { primed: false };
-        // Who opened it is remembered for as long as it lives, what they sent is not.
+        // The session remembers who opened it, not what they sent.
         let id = self.lasting_id(&incoming, caller).unwrap_or_else(random_name);
         let session = self.session_of(id, style, attached(caller));
         let era = Some(MessageEra::Stateful);
@@ -197,7 +197,7 @@ impl<H: Handler> Endpoint<H> {
         }
     }
 
-    /// Answers a request where it came in: JSON if its answer is the first thing said.
+    /// Answers a request in place: with JSON if its answer is the first message.
     async fn exchange(
         &self,
         core: Server,
@@ -217,7 +217,7 @@ impl<H: Handler> Endpoint<H> {
         let exchange = Exchange::new(core, handler, self.settings.limits.queue, attached);
         let left = (era == Era::Stateful).then(|| Arc::clone(&self.left));
         let mut exchange = Owned::new(exchange, admitted, left);
-        // A change that happens from now on is told.
+        // From here on no change is missed.
         let listed = listens.then(|| self.register(exchange.get().listen()));
         let mut message = Some((incoming, decided));
         let first = poll_fn(|cx| {
@@ -250,7 +250,7 @@ impl<H: Handler> Endpoint<H> {
         Ok(json(status, text))
     }
 
-    /// The arguments that a tool wants repeated in headers must be there, and be the same.
+    /// Checks that the arguments a tool wants repeated in headers are there and equal.
     fn check_params(
         &self,
         headers: &HeaderMap,
@@ -275,7 +275,7 @@ impl<H: Handler> Endpoint<H> {
     }
 }
 
-/// Whether something will be said about a message, if only that there is nothing to say.
+/// Whether a message gets a response, if only an empty one.
 fn expects_answer(incoming: &Incoming) -> bool {
     match incoming {
         Incoming::One(message) => matches!(message, Message::Request { .. }),
@@ -290,7 +290,7 @@ fn is_listen(incoming: &Incoming) -> bool {
     }
 }
 
-/// The bytes of what a message wants to be told of.
+/// The bytes of the URIs that a message subscribes to.
 fn subscribes(incoming: &Incoming) -> usize {
     let of = |message: &Message| match message {
         Message::Request { method, params: Params::Object(params), .. } => match method.known() {

@@ -1,4 +1,4 @@
-//! What comes of a request → its response.
+//! An outcome → an HTTP response.
 
 use http::header::{self, HeaderName, HeaderValue};
 use http::{Response, StatusCode};
@@ -32,7 +32,7 @@ pub(super) fn empty(status: StatusCode) -> Response<HttpBody> {
     response
 }
 
-/// A short text, for people and for programs that look whether anybody is there.
+/// A short text, for people and for health checks.
 ///
 /// ```
 /// # use http::StatusCode;
@@ -47,7 +47,7 @@ pub fn plain(status: StatusCode, text: impl Into<String>) -> Response<HttpBody> 
     response
 }
 
-/// A refusal as it is sent: its status, its headers, and an error to read.
+/// A refusal as it is sent: status, headers and an error object.
 ///
 /// ```
 /// # use http::StatusCode; use trunkline_proto::http::Refusal;
@@ -66,8 +66,8 @@ pub fn refuse(refusal: Refusal) -> Response<HttpBody> {
         StatusCode::UNSUPPORTED_MEDIA_TYPE => say(header::ACCEPT_ENCODING, "identity"),
         StatusCode::SERVICE_UNAVAILABLE => say(header::RETRY_AFTER, "30"),
         StatusCode::TOO_MANY_REQUESTS => say(header::RETRY_AFTER, "1"),
-        // What is left of the body is not read, or others may see its end elsewhere (RFC 9112 §11.2).
-        // Either way nothing can follow it.
+        // The rest of the body stays unread, or its end is ambiguous (request smuggling, RFC 9112
+        // §11.2). Either way no request can follow on this connection.
         StatusCode::PAYLOAD_TOO_LARGE
         | StatusCode::REQUEST_TIMEOUT
         | StatusCode::NOT_IMPLEMENTED => say(header::CONNECTION, "close"),

@@ -1,4 +1,4 @@
-//! A listener → connections, each served by hyper within its limits, until the server should end.
+//! A listener → connections, each served by hyper within its limits, until shutdown.
 
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
@@ -27,7 +27,7 @@ use super::linger::linger;
 use super::listener::{Accepted, Listener};
 use crate::limits::Limits;
 
-/// Answers requests; what is shared by the requests of one connection comes with them.
+/// Answers requests, with the state that the requests of one connection share.
 pub trait Answers: Send + Sync + 'static {
     /// Answers one request.
     fn answer(
@@ -36,19 +36,19 @@ pub trait Answers: Send + Sync + 'static {
         envelopes: &Mutex<EnvelopeCache>,
     ) -> impl Future<Output = Response<HttpBody>> + Send;
 
-    /// The server should end: what would never end by itself must.
+    /// Shutdown begins: ends what never ends by itself.
     fn hang_up(&self);
 
-    /// The server has ended: what is still at work stops.
+    /// Shutdown is over: stops what still runs.
     fn end(&self);
 }
 
-/// Listens at an address, with room for a burst of connections to wait in.
+/// Listens at an address, with a backlog for bursts of connections.
 pub async fn bind(address: impl ToSocketAddrs) -> io::Result<TcpListener> {
     let mut failed = io::Error::new(io::ErrorKind::InvalidInput, "The address names no place.");
     for address in tokio::net::lookup_host(address).await? {
         let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-        // A server that was just ended may be started again.
+        // A restarted server can take its port back at once.
         socket.set_reuseaddr(true)?;
         match socket.bind(address).and_then(|()| socket.listen(BACKLOG)) {
             Ok(listener) => return Ok(listener),
@@ -58,9 +58,9 @@ pub async fn bind(address: impl ToSocketAddrs) -> io::Result<TcpListener> {
     Err(failed)
 }
 
-/// Serves connections until `shutdown`, then answers what is in flight and returns.
+/// Serves connections until `shutdown`, then drains the requests in flight and returns.
 ///
-/// The listener is one of TCP, one that `Tls::listen` secured, or one of a Unix socket.
+/// The listener is TCP, TLS over TCP (`Tls::listen`), or a Unix socket.
 pub async fn serve(
     listener: impl Into<Listener>,
     answers: Arc<impl Answers>,
@@ -74,7 +74,7 @@ pub async fn serve(
     let mut open = JoinSet::new();
     let mut shutdown = pin!(shutdown);
     loop {
-        // Those that are over are forgotten as they end.
+        // Remove the connections that have ended.
         while open.try_join_next().is_some() {}
         let accepted = {
             let mut next = pin!(accept(&listener, &room));
@@ -95,15 +95,15 @@ pub async fn serve(
     drop(close);
     serving.answers.hang_up();
     let all = async { while open.join_next().await.is_some() {} };
-    // Whoever has not finished by then is cut off when the rest is dropped.
+    // Dropping the rest cuts off connections that have not finished by then.
     let _ = timeout(serving.limits.shutdown, all).await;
     drop(open);
     serving.answers.end();
     Ok(())
 }
 
-/// The next connection, once there is room for it. Trouble with one is no trouble with the next,
-/// and trouble with this process (no descriptors left, say) passes when others end.
+/// The next connection, once there is room for it. An error of one connection does not affect the next,
+/// and an error of the process (no descriptors left, say) passes when others end.
 async fn accept(
     listener: &Listener,
     room: &Arc<Semaphore>,
@@ -140,7 +140,7 @@ async fn connection<A: Answers>(
             let Some(is_h2) = peeked.await.flatten() else { return };
             spoken(stream, is_h2, &serving, closing).await;
         }
-        // The others in boxes: they are large, and few connections are of these kinds.
+        // Boxed: these futures are large and these connections rare.
         #[cfg(feature = "tls")]
         Accepted::Tls(stream, acceptor) => {
             let secured = async {
@@ -156,7 +156,7 @@ async fn connection<A: Answers>(
     }
 }
 
-/// Speaks HTTP until the connection ends.
+/// Serves HTTP until the connection ends.
 async fn spoken<A: Answers>(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     is_h2: bool,
@@ -166,7 +166,7 @@ async fn spoken<A: Answers>(
     let (builders, limits) = (&serving.builders, &serving.limits);
     let tracker = IdleTracker::new(is_h2);
     if is_h2 {
-        // Until its first request is there, it is on its way.
+        // Until its first request arrives, the connection counts as reading a head.
         tracker.heard();
     }
     let answers = Arc::clone(&serving.answers);
@@ -176,22 +176,22 @@ async fn spoken<A: Answers>(
         let shared = Arc::clone(&shared);
         async move { Ok::<_, Infallible>(shared.answer(request).await) }
     });
-    // Lent to hyper: how it ends is not hyper's to say.
+    // Lent to hyper: we decide how it closes.
     let mut tracked = TrackedStream { stream, tracker: Arc::clone(&tracker), is_over: false };
     let stream = TokioIo::new(&mut tracked);
     let ended = if is_h2 {
-        // In a box: it is large, and few connections are of this kind.
+        // Boxed: it is large and rare.
         let served = builders.h2.serve_connection(stream, service);
         let end = http2::Connection::graceful_shutdown;
         let mut served = Box::pin(served);
         watched(served.as_mut(), end, &tracker, limits, closing, is_h2).await
     } else {
-        // Pinned here and lent: a future that is handed over is there twice.
+        // Pinned here and lent: moving the future would double the stack it takes.
         let mut served = pin!(builders.h1.serve_connection(stream, service));
         let end = http1::Connection::graceful_shutdown;
         watched(served.as_mut(), end, &tracker, limits, closing, is_h2).await
     };
-    // One that was cut off was idle, or did not read: nobody there waits for an answer.
+    // We cut it off because it was idle or did not read: no answer is owed.
     let Some(served) = ended else { return };
     if !tracked.is_over {
         let is_owed = served.is_err() || tracker.is_unread();
@@ -199,20 +199,20 @@ async fn spoken<A: Answers>(
     }
 }
 
-/// Has answers go out when they are there, not when the peer has acknowledged the last one.
+/// Sets TCP_NODELAY, so that answers do not wait for an acknowledgement.
 fn prepare(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)
 }
 
-/// Whether the peer speaks HTTP/2, which begins with a line that no request of HTTP/1 begins with.
-/// `None` if it hangs up before it says anything.
+/// Whether the peer speaks HTTP/2, from the connection preface (RFC 9113 §3.4). `None` if it closes
+/// before it sends anything.
 async fn speaks_h2(stream: &TcpStream) -> Option<bool> {
     let mut first = [0; PREFACE.len()];
     let n = stream.peek(&mut first).await.ok().filter(|it| *it > 0)?;
     Some(n > 1 && first[..n] == PREFACE[..n])
 }
 
-/// What comes of it, or `None` if it takes too long or the server ends meanwhile.
+/// The output of a future, or `None` if it takes too long or shutdown begins.
 async fn unless_closing<T>(
     waiting: impl Future<Output = T>,
     within: Duration,
@@ -226,7 +226,7 @@ async fn unless_closing<T>(
     timeout(within, waiting).await.ok().flatten()
 }
 
-/// Drives a connection, and ends one that does nothing for too long: then there is no outcome.
+/// Drives a connection, and ends one that is idle for too long: then there is no outcome.
 async fn watched<C: Future>(
     mut served: Pin<&mut C>,
     end: fn(Pin<&mut C>),
@@ -253,7 +253,7 @@ async fn watched<C: Future>(
             }
             match tracker.check(limits) {
                 Some(next) => look.as_mut().reset(next.into()),
-                // Only half a head of HTTP/1 is owed a word.
+                // Only a half-sent HTTP/1 head gets a 408.
                 None if !is_h2 && tracker.expire() => {
                     look.as_mut().reset(Instant::now() + limits.header_read);
                 }
@@ -264,7 +264,7 @@ async fn watched<C: Future>(
     .await
 }
 
-/// What the requests of one connection share.
+/// The state that the requests of one connection share.
 struct Shared<A> {
     answers: Arc<A>,
     envelopes: Mutex<EnvelopeCache>,
@@ -285,7 +285,8 @@ impl<A: Answers> Shared<A> {
         response
     }
 
-    /// A body was not read to its end: if that is not near, nothing can follow this response.
+    /// Handles a body that was not read to its end: unless a short rest arrives, no request can follow
+    /// this response.
     async fn end_body(&self, response: &mut Response<HttpBody>) {
         let arrived = match self.tracker.take_unread() {
             Some(rest) => Box::pin(let_arrive(rest)).await,
@@ -298,8 +299,8 @@ impl<A: Answers> Shared<A> {
     }
 }
 
-/// How connections are served. How long a head may take is watched by `idle_tracker`, which needs no timer
-/// for each request.
+/// How connections are served. `idle_tracker` watches how long a head takes, without a timer per
+/// request.
 struct Builders {
     h1: http1::Builder,
     h2: http2::Builder<TokioExecutor>,
@@ -330,9 +331,9 @@ fn is_about_one_peer(error: &io::Error) -> bool {
 }
 
 const CLOSE: HeaderValue = HeaderValue::from_static("close");
-/// How HTTP/2 begins.
+/// The start of the HTTP/2 connection preface.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0";
-/// Connections that may wait to be accepted, if the system allows as many.
+/// The accept backlog, if the system allows that many.
 const BACKLOG: u32 = 4096;
 const PAUSE: Duration = Duration::from_millis(50);
 

@@ -1,8 +1,7 @@
-//! One session of the stateful era: a conversation that many requests take part in.
+//! One session of the stateful era: a conversation that many requests share.
 //!
-//! A session has no task and no queue: a POST, a handler that has finished or a command locks it, tells
-//! the conversation, and puts what the conversation says into the streams. Handlers never run under the
-//! lock.
+//! A session has no task and no queue: a POST, a finished handler or a command locks it, tells the
+//! conversation, and puts the outgoing messages into the streams. Handlers never run under the lock.
 
 mod deferred;
 mod waiting;
@@ -27,10 +26,10 @@ use trunkline_wire::revision::Era;
 use super::admitted::Admitted;
 use super::budgets::Subscribed;
 use crate::clock::now;
+use crate::conversation_handle::ConversationHandle;
 use crate::driver_core::{DeadlineTimer, DriverCore, Effect, Urged};
 use crate::handler::{Guarded, Handler, Listening, begin, guarded_heard};
 use crate::limits::Limits;
-use crate::voice::ConversationHandle;
 use deferred::{Deferred, Todo};
 use waiting::Waiting;
 
@@ -38,16 +37,16 @@ use waiting::Waiting;
 pub(super) struct Session<H> {
     pub(super) id: String,
     handler: Arc<H>,
-    voice: ConversationHandle,
+    handle: ConversationHandle,
     tags: Tags,
     is_old: bool,
     /// What came with the request that opened it.
     owner: Attached,
-    /// What it has ever subscribed to, as far as that counts.
+    /// The bytes it has ever subscribed to.
     pub(super) subscribed: Subscribed,
     state: Mutex<State>,
     me: Weak<Self>,
-    /// Wakes the session itself: whoever speaks up has it hear that at once.
+    /// Its waker runs the session: a command is handled in the task that sends it.
     pump: Waker,
 }
 
@@ -56,24 +55,24 @@ struct State {
     streams: Streams,
     readers: Vec<(RequestStream, Waker)>,
     used: Instant,
-    /// Whether it is over: nothing is taken in any more.
+    /// Whether it is over and accepts nothing more.
     ended: bool,
     /// Whether it ends with its last call.
     leaving: bool,
-    /// Whether it was opened by another process, and brought back.
+    /// Whether another process opened it and this one restored it.
     is_back: bool,
     listening: Listening,
 }
 
 /// How a POST is answered.
 pub(super) enum Posted {
-    /// There is nothing to answer.
+    /// With 202: there is nothing to answer.
     Accepted,
     /// With one text.
     Whole(StatusCode, Vec<u8>),
     /// With events.
     Events(Reader),
-    /// Not at all: it was cancelled.
+    /// Not at all: the request was cancelled.
     Silence,
     /// Not here: the session is over.
     Gone,
@@ -89,7 +88,7 @@ impl<H: Handler> Session<H> {
         limits: &Limits,
         owner: Attached,
     ) -> Arc<Self> {
-        let (voice, commands) = ConversationHandle::new(limits.queue);
+        let (handle, commands) = ConversationHandle::new(limits.queue);
         let bounds = Bounds {
             events: limits.replay_events,
             bytes: limits.replay_bytes,
@@ -111,7 +110,7 @@ impl<H: Handler> Session<H> {
         Arc::new_cyclic(|me| Self {
             id,
             handler,
-            voice,
+            handle,
             tags,
             is_old: style == Style::Single,
             owner,
@@ -122,9 +121,9 @@ impl<H: Handler> Session<H> {
         })
     }
 
-    /// Begins to hear of changes and of what handlers say.
+    /// Starts to receive changes and commands.
     pub(super) fn begin(&self) {
-        let listening = self.handler.listen(&self.voice, &self.owner);
+        let listening = self.handler.listen(&self.handle, &self.owner);
         let mut state = self.lock();
         if state.ended {
             drop(state);
@@ -135,7 +134,7 @@ impl<H: Handler> Session<H> {
         self.hear();
     }
 
-    /// Whether `initialize` has been answered; its revision then decides how events are written.
+    /// Whether `initialize` has been answered; the revision then decides the form of events.
     pub(super) fn is_open(&self) -> bool {
         let mut state = self.lock();
         let Some(revision) = state.core.conversation.session_revision() else { return false };
@@ -143,7 +142,7 @@ impl<H: Handler> Session<H> {
         true
     }
 
-    /// Has the handshake again that its client had with another process. Nobody waits for its answer.
+    /// Replays the handshake that its client had with another process. Its answer is dropped.
     pub(super) fn shake_hands(&self, hello: &str) {
         let mut state = self.lock();
         for incoming in super::lasting::handshake(hello) {
@@ -154,13 +153,13 @@ impl<H: Handler> Session<H> {
         state.is_back = true;
     }
 
-    /// Whether another process has opened it.
+    /// Whether another process opened it.
     pub(super) fn is_back(&self) -> bool {
         self.lock().is_back
     }
 
-    /// Takes a message in, and works on it until it is known how it is answered. The conversation
-    /// decides the era of one that nobody has decided.
+    /// Handles a message until it is known how the POST is answered. Without `era`, the conversation
+    /// decides it.
     pub(super) async fn post(
         &self,
         incoming: Incoming,
@@ -170,7 +169,7 @@ impl<H: Handler> Session<H> {
     ) -> Posted {
         let (reader, todo) = {
             let mut state = self.lock();
-            // What its one stream has no time left to answer belongs to the next.
+            // The closing stream has no time left to answer a request.
             let is_too_late = self.is_old && state.leaving && asks(&incoming);
             if state.ended || is_too_late {
                 return Posted::Gone;
@@ -185,7 +184,7 @@ impl<H: Handler> Session<H> {
                 None => conversation.handle(Input::Received(incoming, via), now),
             }
             let mut todo = state.act(Some(&admitted), now);
-            // Whatever else this session carries, these calls are the ones of this request.
+            // These calls belong to this request, whatever else the session carries.
             todo.calls.iter_mut().for_each(|it| it.attached = admitted.attached.clone());
             (reader, todo)
         };
@@ -197,37 +196,37 @@ impl<H: Handler> Session<H> {
         }
     }
 
-    /// Whether the caller of a request is the one who opened it.
+    /// Whether the caller is the one who opened the session.
     pub(super) fn is_of(&self, caller: &Attached) -> bool {
         self.handler.is_same_caller(&self.owner, caller)
     }
 
-    /// Whether it is one of 2024-11-05, with a single stream.
+    /// Whether it is an HTTP+SSE session (2024-11-05), with a single stream.
     pub(super) fn is_old(&self) -> bool {
         self.is_old
     }
 
-    /// Whether its readers are so far behind that no more should be asked of it.
+    /// Whether its readers are so far behind that it accepts no more requests.
     pub(super) fn is_stuffed(&self) -> bool {
         self.lock().streams.is_stuffed()
     }
 
-    /// A reader for what is about no request.
+    /// A reader of the general stream, for messages that belong to no request.
     pub(super) fn attach(&self) -> Reader {
         let mut state = self.lock();
         state.used = now();
         let reader = state.streams.attach();
-        // Whoever read this until now finds out that it does no more.
+        // The previous reader notices that it was replaced.
         state.wake(reader.via);
         reader
     }
 
-    /// Whether this reader reads what is about no request.
+    /// Whether this reader reads the general stream.
     pub(super) fn is_general(&self, reader: Reader) -> bool {
         reader.via == GENERAL
     }
 
-    /// A reader for what came after an event, if the id is one that this session gave out.
+    /// A reader for the events after `last_event`, if this session issued that id.
     pub(super) fn resume(&self, last_event: &str) -> Option<Reader> {
         let id = EventId::parse(last_event)?;
         if self.tag(id.stream, id.place) != id.tag {
@@ -240,7 +239,7 @@ impl<H: Handler> Session<H> {
         Some(reader)
     }
 
-    /// Appends what the reader has not had. If there is nothing, it is woken when there is.
+    /// Appends the events that the reader has not had. If there are none, registers its waker.
     pub(super) fn read(&self, reader: Reader, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Read {
         let mut state = self.lock();
         let was_stuffed = state.streams.is_stuffed();
@@ -265,24 +264,24 @@ impl<H: Handler> Session<H> {
             state.readers.retain(|(via, _)| *via != reader.via);
         }
         drop(state);
-        // Those who waited for this reader to read need not any more.
+        // Senders that waited for this reader may continue.
         if was_stuffed {
             self.hear();
         }
     }
 
-    /// Ends the streams that have nothing more to say to anybody: the server goes, or the time of
-    /// whoever listens is over.
+    /// Ends the streams that owe no answer, because the server shuts down or the reader's credential
+    /// expired.
     pub(super) fn hang_up(&self) {
         let mut state = self.lock();
         state.leaving = true;
-        // The one stream of 2024-11-05 still has the answers to carry.
+        // The one stream of 2024-11-05 still has to carry the answers.
         if !self.is_old || state.core.handlers.is_empty() {
             state.leave(now());
         }
     }
 
-    /// Ends the session: handlers stop, readers find the end.
+    /// Ends the session: stops its handlers and ends its streams.
     pub(super) fn end(&self) {
         let mut state = self.lock();
         state.end();
@@ -293,13 +292,13 @@ impl<H: Handler> Session<H> {
         }
         let listening = state.listening.take();
         drop(state);
-        // Others may hold the register of listeners and wait for this session.
+        // Not under the lock: a thread that holds the listeners may wait for this session.
         drop(listening);
     }
 
-    /// Looks after what nothing else looks after: what is kept for too long, and questions that no
-    /// handler waits for. Says whether the session is over because nothing has happened since
-    /// `since`, and nobody waits.
+    /// Does the periodic work: drops events kept for too long, and questions that no handler waits for.
+    /// Returns whether the session has expired: nothing has happened since `since`, and no request is
+    /// open.
     pub(super) fn sweep(&self, since: Option<Instant>, now: Instant) -> bool {
         let mut state = self.lock();
         state.streams.sweep(now);
@@ -318,7 +317,7 @@ impl<H: Handler> Session<H> {
 
     fn perform(&self, todo: Todo) {
         for heard in todo.heard {
-            guarded_heard(&*self.handler, heard, &self.voice);
+            guarded_heard(&*self.handler, heard, &self.handle);
         }
         for call in todo.calls {
             self.start(call);
@@ -327,16 +326,16 @@ impl<H: Handler> Session<H> {
 
     fn start(&self, call: Call) {
         let key = call.key;
-        // Those that are not done at once get a task, which asks again.
+        // A handler that is not done at once gets a task, which polls it again.
         let mut cx = Context::from_waker(Waker::noop());
-        let outcome = match begin(&*self.handler, call, &self.voice, &mut cx) {
+        let outcome = match begin(&*self.handler, call, &self.handle, &mut cx) {
             Ok(outcome) => outcome,
             Err(future) => return self.work_on(key, future),
         };
         self.finish(key, outcome);
     }
 
-    /// Lets a handler work for as long as it takes, whoever hangs up meanwhile.
+    /// Runs a handler to its end, even if the client disconnects.
     fn work_on(&self, key: CallKey, future: Guarded) {
         let Some(session) = self.me.upgrade() else { return };
         let task = tokio::spawn(async move {
@@ -366,7 +365,7 @@ impl<H: Handler> Session<H> {
             state.core.finish(call, outcome, now);
             let mut todo = state.act(None, now);
             if let Some(admitted) = admitted {
-                // What follows from a call that is done belongs to the same request.
+                // Calls that follow from a finished call belong to the same request.
                 state.core.handlers.follow_on(&mut todo, &admitted);
             }
             if state.leaving && state.core.handlers.is_empty() {
@@ -387,13 +386,14 @@ impl<H: Handler> Session<H> {
         self.perform(todo);
     }
 
-    /// Takes in what was said, unless a reader is so far behind that it has to wait.
+    /// Handles the queued commands, unless a reader is so far behind that they must wait
+    /// (back-pressure).
     fn hear(&self) {
         let mut cx = Context::from_waker(&self.pump);
         let todo = {
             let mut state = self.lock();
             let now = now();
-            // Nobody but its client and the server ends a session.
+            // Only the client and the server end a session, not a handle.
             while let Poll::Ready(Urged::Cancelled | Urged::Close) = state.core.poll_urgent(&mut cx)
             {
             }
@@ -422,18 +422,18 @@ impl<H> Session<H> {
 }
 
 impl State {
-    /// From here on nothing is taken in.
+    /// Stops accepting messages.
     fn end(&mut self) {
         self.ended = true;
         self.core.refuse_requests();
     }
 
-    /// Does everything the conversation wants done, but for what must wait for the lock.
-    /// `admitted` is given with a message that no handler has seen yet.
+    /// Does what the conversation wants done, except what must wait for the unlock. `admitted` comes
+    /// with a message that no handler has seen yet.
     fn act(&mut self, admitted: Option<&Arc<Admitted>>, now: Instant) -> Todo {
         let dispatched = admitted.is_none();
         self.core.handlers.admit(admitted);
-        // Handlers are polled once the session is unlocked.
+        // Handlers are polled after the unlock.
         let mut cx = Context::from_waker(Waker::noop());
         while let Some(effect) = self.core.poll(&mut cx) {
             match effect {
@@ -469,7 +469,7 @@ impl State {
         self.wake_any(changed);
     }
 
-    /// Ends what is about no request: nothing more will be said there.
+    /// Ends the general stream.
     fn leave(&mut self, now: Instant) {
         self.streams.end_general(now);
         self.wake(GENERAL);
@@ -495,7 +495,7 @@ impl State {
     }
 }
 
-/// Has a session hear what was said, right where it was said.
+/// A waker that makes a session handle its commands at once.
 struct Pump<H>(Weak<Session<H>>);
 
 impl<H: Handler> Wake for Pump<H> {
@@ -514,7 +514,7 @@ fn asks(incoming: &Incoming) -> bool {
     }
 }
 
-/// What is about no request.
+/// The general stream.
 const GENERAL: RequestStream = RequestStream(0);
 
 #[cfg(test)]

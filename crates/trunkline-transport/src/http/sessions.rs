@@ -1,4 +1,4 @@
-//! Every session by its id, with the place that it takes, and bounded in idleness.
+//! The sessions of an endpoint by id, each with its place in the budget, until they expire.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -17,7 +17,7 @@ pub(super) struct Sessions<H: Handler> {
 }
 
 struct Known<H: Handler> {
-    /// Each with the place that it takes.
+    /// Each with its place in the budget.
     by_id: HashMap<String, (Arc<Session<H>>, Held)>,
     is_swept: bool,
 }
@@ -32,7 +32,7 @@ impl<H: Handler> Sessions<H> {
         self.lock().by_id.get(id).map(|(session, _)| Arc::clone(session))
     }
 
-    /// Adds a session, which takes its place. The first has idle ones looked for from then on.
+    /// Adds a session. The first one starts the periodic sweep.
     pub(super) fn add(self: &Arc<Self>, place: Held, session: &Arc<Session<H>>) {
         let mut known = self.lock();
         known.by_id.insert(session.id.clone(), (Arc::clone(session), place));
@@ -61,7 +61,7 @@ impl<H: Handler> Sessions<H> {
 
     fn end_idle(&self, now: Instant) {
         let since = now.checked_sub(self.idle);
-        // Asking takes a lock of each, so it is not done under ours.
+        // Each sweep takes the session's lock, so ours is free by then.
         for session in self.all() {
             if session.sweep(since, now) {
                 self.remove(&session.id);
@@ -79,7 +79,7 @@ impl<H: Handler> Sessions<H> {
 }
 
 impl<H: Handler> Drop for Sessions<H> {
-    /// Nobody can reach them any more, so their handlers have nobody to answer.
+    /// No client can reach the sessions any more, so their handlers stop.
     fn drop(&mut self) {
         for session in self.all() {
             session.end();
@@ -87,7 +87,7 @@ impl<H: Handler> Drop for Sessions<H> {
     }
 }
 
-/// Ends idle sessions for as long as there is an endpoint.
+/// Ends expired sessions while the endpoint exists.
 async fn sweep<H: Handler>(sessions: Weak<Sessions<H>>, every: Duration) {
     loop {
         tokio::time::sleep(every).await;

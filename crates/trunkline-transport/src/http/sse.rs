@@ -1,4 +1,4 @@
-//! Messages → events, and signs of life on a stream that has nothing to say.
+//! Messages → events, and keep-alive comments on a quiet stream.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -19,8 +19,7 @@ pub(super) fn write_event(message: &Outgoing, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\n\n");
 }
 
-/// Says something about nothing when nothing else was said for a while, so that those between us
-/// and the client do not take the stream for dead, and we notice if it is.
+/// Sends a comment on a quiet stream, so that proxies do not take it for dead and we notice if it is.
 pub(super) struct KeepAlive {
     every: Duration,
     timer: Option<Pin<Box<Sleep>>>,
@@ -32,7 +31,7 @@ impl KeepAlive {
         Self { every, timer: None, due: None }
     }
 
-    /// Something was said.
+    /// An event was sent.
     pub(super) fn put_off(&mut self) {
         self.due = None;
     }

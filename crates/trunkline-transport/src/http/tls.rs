@@ -1,4 +1,4 @@
-//! Certificates and a key, as PEM → TLS for a server, which can get others while it runs.
+//! Certificates and a key as PEM → TLS for a server; they can be replaced while it runs.
 
 use std::fmt;
 use std::io;
@@ -15,32 +15,31 @@ use tokio_rustls::server::TlsStream;
 
 use super::listener::Listener;
 
-/// TLS 1.2 and 1.3 for a server: its certificates and its key, and perhaps whose clients are let in.
+/// TLS 1.2 and 1.3 for a server: its certificates and key, and optionally the authorities of its
+/// clients.
 ///
-/// Clients choose between HTTP/2 and HTTP/1.1 as they shake hands. Clones share what
-/// [`reload`](Self::reload) changes.
+/// ALPN chooses between HTTP/2 and HTTP/1.1. Clones share what [`reload`](Self::reload) changes.
 #[derive(Clone)]
 pub struct Tls(Arc<RwLock<Current>>);
 
-/// What the next handshake goes by.
+/// The material for the next handshake.
 struct Current {
     config: Arc<ServerConfig>,
-    /// The authorities whose clients are let in.
+    /// The authorities whose clients are let in (mutual TLS).
     clients: Option<Arc<RootCertStore>>,
 }
 
 impl Tls {
-    /// Takes PEM texts: the certificates, the server's own first, then those between it and a root;
-    /// their key; and, if clients must show a certificate, those of the authorities that may have
-    /// issued it.
+    /// Takes PEM texts: the certificate chain, the server's own first; its key; and, if clients must
+    /// show a certificate, the authorities that may have issued it.
     pub fn new(certificates: &[u8], key: &[u8], clients: Option<&[u8]>) -> io::Result<Self> {
         let current = Current::new(certificates, key, clients.map(authorities).transpose()?)?;
         Ok(Self(Arc::new(RwLock::new(current))))
     }
 
-    /// Goes by other certificates from the next connection on; those that are open stay as they are.
-    /// If they are not in order, all stays as it was. Where `clients` is `None`, the authorities
-    /// stay: nothing here lets in clients without a certificate.
+    /// Replaces the certificates from the next connection on; open connections keep theirs. If the new
+    /// ones are invalid, nothing changes. With `clients` as `None`, the authorities stay: a reload
+    /// never turns client certificates off.
     pub fn reload(
         &self,
         certificates: &[u8],
@@ -56,10 +55,10 @@ impl Tls {
         Ok(())
     }
 
-    /// Secures a listener.
+    /// Wraps a listener in TLS.
     ///
-    /// Handshakes have as long as the head of a request (`Limits::header_read`), and nobody waits
-    /// for another's. Whoever speaks something else than TLS is hung up on.
+    /// Handshakes have the deadline of a request head (`Limits::header_read`) and do not delay each
+    /// other. A peer that does not speak TLS is disconnected.
     pub fn listen(&self, listener: TcpListener) -> Listener {
         Listener::secured(listener, self.clone())
     }
@@ -118,7 +117,7 @@ impl Current {
     }
 }
 
-/// Whether the two agreed on HTTP/2.
+/// Whether ALPN chose HTTP/2.
 pub(super) fn is_h2(stream: &TlsStream<TcpStream>) -> bool {
     stream.get_ref().1.alpn_protocol() == Some(H2)
 }

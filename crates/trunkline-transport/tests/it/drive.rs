@@ -9,10 +9,10 @@ use trunkline_proto::client::{Client, Config as ClientConfig};
 use trunkline_proto::server::{Config, Server};
 use trunkline_proto::{Call, PeerNotification};
 use trunkline_transport::Limits;
+use trunkline_transport::conversation_handle::{ConversationHandle, Request};
 use trunkline_transport::drive::{DriveError, Driver};
 use trunkline_transport::handler::{Answer, Handler, Nobody};
 use trunkline_transport::memory;
-use trunkline_transport::voice::{ConversationHandle, Request};
 use trunkline_wire::frame::Framing;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Object;
@@ -26,13 +26,13 @@ const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","param
 struct Answers;
 
 impl Handler for Answers {
-    fn call(&self, call: Call, voice: &ConversationHandle) -> Answer {
+    fn call(&self, call: Call, handle: &ConversationHandle) -> Answer {
         if call.method.name == "tools/list" {
             return Answer::Now(Ok(Json::of(&"x".repeat(64 << 10))));
         }
         let request =
             Request { during: Some(call.key), ..Request::new("roots/list", Object::default()) };
-        let roots = voice.ask(request);
+        let roots = handle.ask(request);
         Answer::later(async move { Ok(roots.await.unwrap_or_else(|_| Json::null())) })
     }
 }
@@ -156,7 +156,7 @@ async fn client(
     let (near, (reader, mut writer)) = memory::pair();
     let core = Client::new(Arc::new(config), Instant::now());
     let mut driver = Driver::new(core, handler, near, Some(Framing::Newline), Limits::default());
-    let (voice, opened) = (driver.voice(), driver.on_opened());
+    let (handle, opened) = (driver.handle(), driver.on_opened());
     tokio::spawn(driver.run());
     let mut lines = BufReader::new(reader);
     let mut line = String::new();
@@ -167,7 +167,7 @@ async fn client(
     line.clear();
     lines.read_line(&mut line).await.unwrap();
     assert!(line.contains("notifications/initialized"), "{line}");
-    (voice, lines, writer)
+    (handle, lines, writer)
 }
 
 async fn next_line(lines: &mut (impl AsyncBufReadExt + Unpin)) -> String {
@@ -178,13 +178,13 @@ async fn next_line(lines: &mut (impl AsyncBufReadExt + Unpin)) -> String {
 
 #[tokio::test]
 async fn a_call_dropped_before_it_is_sent_is_never_sent() {
-    let (voice, mut lines, _writer) = client(Arc::new(Nobody)).await;
-    let mut asking = Box::pin(voice.ask(Request::new("tools/list", Object::default())));
+    let (handle, mut lines, _writer) = client(Arc::new(Nobody)).await;
+    let mut asking = Box::pin(handle.ask(Request::new("tools/list", Object::default())));
     // Polled once, the call is queued; the driver has not had its turn yet.
     let polled = std::future::poll_fn(|cx| std::task::Poll::Ready(asking.as_mut().poll(cx))).await;
     assert!(polled.is_pending());
     drop(asking);
-    let ping = voice.ask(Request::new("ping", Object::default()));
+    let ping = handle.ask(Request::new("ping", Object::default()));
     let asked = async { ping.await.map(drop) };
     let (line, _) = tokio::join!(next_line(&mut lines), timeout(Duration::from_millis(200), asked));
     assert!(line.contains(r#""method":"ping""#), "{line}");
@@ -202,7 +202,7 @@ async fn a_listener_that_panics_costs_nothing_else() {
             panic!("a listener of the test fails");
         }
     }
-    let (_voice, mut lines, mut writer) = client(Arc::new(Clumsy)).await;
+    let (_handle, mut lines, mut writer) = client(Arc::new(Clumsy)).await;
     let changed = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
     let ping = r#"{"jsonrpc":"2.0","id":"p","method":"ping"}"#;
     writer.write_all(format!("{changed}\n{ping}\n").as_bytes()).await.unwrap();

@@ -10,8 +10,8 @@ use tokio::time::timeout;
 use trunkline_proto::CallError;
 use trunkline_proto::client::Config;
 use trunkline_transport::connection::Connection;
+use trunkline_transport::conversation_handle::Request;
 use trunkline_transport::handler::Nobody;
-use trunkline_transport::voice::Request;
 use trunkline_transport::{Limits, memory};
 use trunkline_wire::frame::Framing;
 use trunkline_wire::json::Json;
@@ -116,7 +116,7 @@ async fn a_connection_that_is_dropped_or_closed_has_ended() {
 #[tokio::test]
 async fn once_the_end_has_begun_no_call_is_made() {
     let (connection, mut peer) = open().await;
-    connection.voice().close();
+    connection.handle().close();
     let late = timeout(PATIENCE, call(&connection)).await.expect("it does not wait");
     assert!(was_not_made(&late), "{late:?}");
     timeout(PATIENCE, connection.ended()).await.expect("it ends");

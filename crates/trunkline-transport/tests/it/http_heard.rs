@@ -8,10 +8,10 @@ use tokio::time::timeout;
 use trunkline_proto::{Attached, Call, PeerNotification, client, server};
 use trunkline_transport::Limits;
 use trunkline_transport::connection::Connection;
+use trunkline_transport::conversation_handle::{ConversationHandle, Request};
 use trunkline_transport::handler::{Answer, Handler, Listening, Nobody};
 use trunkline_transport::http::client::HttpTarget;
 use trunkline_transport::http::{Endpoint, Settings, bind, serve};
-use trunkline_transport::voice::{ConversationHandle, Request};
 use trunkline_wire::jsonrpc::Object;
 use trunkline_wire::model::{Implementation, ResourcesCapability};
 use trunkline_wire::revision::{Revision, Revisions};
@@ -22,19 +22,19 @@ const PATIENCE: Duration = Duration::from_secs(10);
 struct Tells(mpsc::UnboundedSender<(String, u64)>);
 
 impl Handler for Tells {
-    fn call(&self, call: Call, voice: &ConversationHandle) -> Answer {
-        Nobody.call(call, voice)
+    fn call(&self, call: Call, handle: &ConversationHandle) -> Answer {
+        Nobody.call(call, handle)
     }
 
-    fn heard(&self, heard: PeerNotification, voice: &ConversationHandle) {
+    fn heard(&self, heard: PeerNotification, handle: &ConversationHandle) {
         let about = heard.params.get("uri").or(heard.params.get("notifications"));
         let about = about.map(|it| format!(" {it}")).unwrap_or_default();
-        let _ = self.0.send((format!("{}{about}", heard.method), voice.number()));
+        let _ = self.0.send((format!("{}{about}", heard.method), handle.number()));
     }
 
-    fn listen(&self, voice: &ConversationHandle, _: &Attached) -> Listening {
-        let _ = self.0.send(("listens".to_owned(), voice.number()));
-        Some(Box::new(Leaves(self.0.clone(), voice.number())))
+    fn listen(&self, handle: &ConversationHandle, _: &Attached) -> Listening {
+        let _ = self.0.send(("listens".to_owned(), handle.number()));
+        Some(Box::new(Leaves(self.0.clone(), handle.number())))
     }
 }
 

@@ -9,7 +9,7 @@ use crate::jsonrpc::{ErrorObject, Object};
 use crate::model::{Resource, ResourceTemplate, Tool};
 use crate::text::{UriTemplate, Value};
 
-/// A tool of `tools/list` as the dialect has it.
+/// A tool of `tools/list` in the dialect's form.
 pub(super) fn tool(raw: &Json) -> Result<Json, serde_json::Error> {
     let mut tool = Object::parse(raw.get())?;
     let mut shaped = Object::default();
@@ -19,7 +19,7 @@ pub(super) fn tool(raw: &Json) -> Result<Json, serde_json::Error> {
     Ok(with_rest(shaped, &tool))
 }
 
-/// A resource of `resources/list` as the dialect has it.
+/// A resource of `resources/list` in the dialect's form.
 pub(super) fn resource(raw: &Json) -> Result<Json, serde_json::Error> {
     let mut resource = Object::parse(raw.get())?;
     let mut shaped = Object::default();
@@ -29,7 +29,7 @@ pub(super) fn resource(raw: &Json) -> Result<Json, serde_json::Error> {
     Ok(with_rest(shaped, &resource))
 }
 
-/// A template of `resources/templates/list` as the dialect has it: its variables are the query.
+/// A template of `resources/templates/list` in the dialect's form: its variables are the query.
 pub(super) fn template(raw: &Json) -> Result<Json, serde_json::Error> {
     let mut template = Object::parse(raw.get())?;
     let id = required(&mut template, "uriTemplate")?;
@@ -79,7 +79,7 @@ pub fn read_tools(raw: &Json) -> Result<Vec<Tool>, serde_json::Error> {
     Ok(tools.collect())
 }
 
-/// Reads the answer to `mcp/listResources`; what takes a query is a template.
+/// Reads the answer to `mcp/listResources`; a resource with a query is a template.
 ///
 /// ```
 /// # use trunkline_wire::{dialect::*, json::Json};
@@ -161,7 +161,7 @@ fn is_template(id: &str) -> Option<UriTemplate> {
     UriTemplate::parse(id).ok().filter(|template| template.variables().count() > 0)
 }
 
-/// The variables, each once, and whether the URI makes no sense without it.
+/// The distinct variables, and whether the URI needs each.
 fn variables(template: &UriTemplate) -> Vec<(String, bool)> {
     let mut names: Vec<String> = Vec::new();
     for variable in template.variables() {
@@ -169,7 +169,7 @@ fn variables(template: &UriTemplate) -> Vec<(String, bool)> {
             names.push(variable.name.to_string());
         }
     }
-    // Leaving a needed variable out gives a URI that is none of the template's.
+    // Without a required variable, the URI no longer matches the template.
     let is_needed = |name: &String| {
         let others = names.iter().filter(|other| *other != name);
         let filled = others.map(|other| (other.clone(), Value::Text("x".into()))).collect();
@@ -193,7 +193,7 @@ fn value(raw: &Json) -> Option<Value> {
     }
 }
 
-/// A text, number or truth value as it stands in a URI.
+/// A string, number or boolean as it appears in a URI.
 fn scalar(raw: &Json) -> Option<String> {
     match raw.get().as_bytes().first()? {
         b'"' => raw.to().ok(),

@@ -1,7 +1,7 @@
-//! What a server said in one revision → the same for a client of another.
+//! A server's result in one revision → the same result for a client of another.
 //!
-//! Up is free: newer revisions read what older ones write. Down drops or reshapes what the older
-//! one lacks. Between the eras a result gains or loses its envelope.
+//! Upward nothing is lost: newer revisions read what older ones write. Downward, drop or reshape what
+//! the older one lacks. Between the eras a result gains or loses its envelope.
 
 use serde::de::Error as _;
 
@@ -18,8 +18,8 @@ use crate::model::{
 };
 use crate::revision::{Era, Revision};
 
-/// A result of `method` as a client of `to` reads it. What both revisions read alike is not opened,
-/// so nothing in it changes. `schema` is the tool's output schema, if it has one.
+/// A result of `method` as a client of `to` reads it. A part that both revisions spell alike is not
+/// parsed, so it stays byte for byte. `schema` is the tool's output schema, if it has one.
 ///
 /// ```
 /// # use trunkline_wire::{era::carry, json::Json, method::Method, revision::Revision};
@@ -46,7 +46,7 @@ pub fn result(
         }
         (Era::Stateful, Era::Stateful) if from < to => Ok(said),
         _ => match method {
-            // The last of the old era has all that the new one can say in a result.
+            // The last stateful revision can express every result of the stateless one.
             Method::ToolsCall if to.profile().icons && is_plain(&said) => strip_envelope(&said),
             Method::PromptsGet | Method::ResourcesRead | Method::CompletionComplete
                 if to.profile().icons =>
@@ -66,7 +66,8 @@ pub fn result(
     }
 }
 
-/// Whether a result has no structured content that only the new era has: one that is no object.
+/// Whether a result has no structured content that only the stateless era allows: one that is no
+/// object.
 fn is_plain(said: &Json) -> bool {
     if !said.get().contains("structuredContent") {
         return true;
@@ -87,7 +88,7 @@ fn down<T: ResultBody>(mut result: T, to: Revision) -> Json {
     }
 }
 
-/// A result without what the stateless era adds to it.
+/// A result without the members that the stateless era adds.
 fn strip_envelope(said: &Json) -> Result<Json, serde_json::Error> {
     let odd = || serde_json::Error::custom("it is no object in which every name stands once");
     let mut members = Members::of(said.get()).ok_or_else(odd)?;
@@ -98,7 +99,7 @@ fn strip_envelope(said: &Json) -> Result<Json, serde_json::Error> {
     Ok(members.write(meta.as_ref().map(|it| ("_meta", it))))
 }
 
-/// The `_meta` of a result without who wrote it; nothing if that was all.
+/// The `_meta` of a result without the server's info; `None` if it is then empty.
 fn without_server(meta: &str) -> Option<Json> {
     let mut members = Members::of(meta)?;
     members.take(SERVER_INFO);
@@ -126,7 +127,7 @@ pub fn error(method: Method, mut said: ErrorObject, from: Revision, to: Revision
             code::RESOURCE_NOT_FOUND
         }
         (code::MISSING_CLIENT_CAPABILITY, Era::Stateful) => code::INVALID_PARAMS,
-        // Between us and that server: nothing a client could do about it.
+        // Between us and that server: the client cannot do anything about it.
         (code::HEADER_MISMATCH | code::UNSUPPORTED_REVISION, _) => code::INTERNAL_ERROR,
         (code, _) => code,
     };
@@ -138,7 +139,7 @@ fn names_a_resource(error: &ErrorObject) -> bool {
     data.is_some_and(|it| it.get("uri").is_some())
 }
 
-/// A question as a client of `to` can be asked it, or why it cannot.
+/// A question as a client of `to` reads it, or why it cannot be asked.
 ///
 /// ```
 /// # use trunkline_wire::{era::carry, model::InputRequest, revision::Revision};
@@ -188,7 +189,7 @@ mod tests {
         };
         let said = r#"{"resultType":"complete","content":[],"structuredContent":{"a":1},"odd":2}"#;
         assert_eq!(told(said), r#"{"content":[],"structuredContent":{"a":1},"odd":2}"#);
-        // One that is no object cannot be told there as it is.
+        // One that is no object cannot be expressed there.
         let said = r#"{"resultType":"complete","content":[],"structuredContent":[1]}"#;
         assert!(!told(said).contains(r#""structuredContent":[1]"#));
     }

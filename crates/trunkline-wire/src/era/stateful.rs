@@ -1,5 +1,5 @@
-//! The model ⇄ JSON for the revisions that begin with `initialize`: drop or reshape what the
-//! revision lacks, then write. Reading needs no codec, since the model reads every spelling.
+//! The model ⇄ JSON for the revisions that begin with `initialize`: drop or reshape what the revision
+//! lacks, then write. Reading needs no codec, because the model reads every spelling.
 //!
 //! ```
 //! use trunkline_wire::era::stateful;
@@ -28,9 +28,9 @@ use crate::model::{
 };
 use crate::revision::{Era, Revision};
 
-/// Something that older revisions know less of.
+/// A type that older revisions restrict.
 pub trait Fit {
-    /// Drops or reshapes whatever the revision lacks.
+    /// Drops or reshapes what the revision lacks.
     fn fit(&mut self, profile: &Profile);
 }
 
@@ -39,7 +39,7 @@ pub trait ResultBody: Fit + Serialize {
     /// Whether 2026-07-28 requires a cache hint with it.
     const CACHEABLE: bool = false;
 
-    /// Takes the `_meta` out.
+    /// Removes and returns the `_meta`.
     fn take_meta(&mut self) -> Option<Json>;
 
     /// Appends the value as a JSON object.
@@ -48,7 +48,7 @@ pub trait ResultBody: Fit + Serialize {
     }
 }
 
-/// Writes a result as the revision has it.
+/// Writes a result as the revision spells it.
 ///
 /// ```
 /// # use trunkline_wire::{era::{stateful::*, stateless::Extras}, json::Json, model::*, revision::Revision};
@@ -63,7 +63,7 @@ pub fn encode_result<T: ResultBody>(mut value: T, profile: &Profile) -> Json {
     Json::from_written(out)
 }
 
-/// Writes parameters as the revision has them.
+/// Writes parameters as the revision spells them.
 ///
 /// ```
 /// # use trunkline_wire::{era::{stateful::*, stateless::Extras}, json::Json, model::*, revision::Revision};
@@ -75,10 +75,9 @@ pub fn encode_params<T: Fit + Serialize>(mut value: T, profile: &Profile) -> Obj
     Object::of(&value)
 }
 
-/// Makes a structured result agree with the tool's output schema as [`Fit`] reshapes that schema:
-/// where structured results must be objects, the value goes inside `result` exactly if the schema
-/// does. Call it before encoding whenever the schema is at hand; without it only values that are
-/// no objects are wrapped.
+/// Makes a structured result match the tool's output schema after [`Fit`] has reshaped that schema:
+/// where structured results must be objects, both are wrapped in `result` or neither is. Call it before
+/// encoding whenever the schema is at hand; without it only values that are no objects are wrapped.
 ///
 /// ```
 /// # use trunkline_wire::{era::{stateful::*, stateless::Extras}, json::Json, model::*, revision::Revision};
@@ -96,7 +95,7 @@ pub fn fit_output(result: &mut CallToolResult, schema: Option<&Json>, profile: &
     }
 }
 
-/// Appends a tool's result as the revision has it. Blocks of plain text are written in one pass.
+/// Appends a tool's result as the revision spells it. Plain text blocks are written in one pass.
 ///
 /// ```
 /// # use trunkline_wire::{era::{stateful::*, stateless::Extras}, json::Json, model::*, revision::Revision};
@@ -136,7 +135,7 @@ fn write_in_era(
     }
 }
 
-/// Text and nothing else: the same in every revision.
+/// Only text, which every revision spells alike.
 fn is_plain(result: &CallToolResult) -> bool {
     result.structured_content.is_none()
         && result.meta.is_none()
@@ -198,7 +197,7 @@ pub fn encode_task(task: &Task) -> Json {
     Json::of(&TaskOnWire::of(task))
 }
 
-/// The answer to `tasks/get`, with how far the task is.
+/// The answer to `tasks/get`, with the progress of the task.
 ///
 /// ```
 /// # use trunkline_wire::{era::stateful::*, model::*};
@@ -334,20 +333,20 @@ pub(super) fn take_token(meta: &mut Object) -> Result<Option<Id>, MetaFault> {
     }
 }
 
-/// Why a question cannot be put in a revision.
+/// Why a revision cannot ask a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unfit {
     /// The revision has no elicitation.
     Elicitation,
     /// The revision has no URL elicitation.
     Url,
-    /// The revision's forms have no fields in which several things are chosen.
+    /// The revision's forms have no multi-select fields.
     Many(String),
-    /// The revision's models cannot be given tools.
+    /// The revision cannot give tools to the model.
     Tools,
 }
 
-/// Whether the revision has a way to ask this. What passes is reshaped by [`Fit`].
+/// Whether the revision can ask this. [`Fit`] reshapes what passes.
 ///
 /// ```
 /// # use trunkline_wire::{era::{stateful::*, stateless::Extras}, json::Json, model::*, revision::Revision};
@@ -389,7 +388,7 @@ impl fmt::Display for Unfit {
 
 impl std::error::Error for Unfit {}
 
-/// Writes a result as any revision has it.
+/// Writes a result as `revision` spells it.
 ///
 /// ```
 /// # use trunkline_wire::{era::{stateful::*, stateless::Extras}, json::Json, model::*, revision::Revision};

@@ -1,5 +1,5 @@
-//! The model ⇄ JSON for 2026-07-28: every request carries its [`Envelope`] in `_meta`, every
-//! result says its `resultType`, and what can be kept says for how long.
+//! The model ⇄ JSON for 2026-07-28: every request carries its [`Envelope`] in `_meta`, every result its
+//! `resultType`, and a cacheable result its TTL.
 //!
 //! ```
 //! use trunkline_wire::era::stateless::{Decoded, Extras, decode_result, encode_result};
@@ -28,25 +28,25 @@ use crate::revision::Revision;
 
 pub use envelope::Envelope;
 
-/// What goes on a result besides its body.
+/// The members of a result besides its body.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Extras<'a> {
-    /// How long the result stays fresh; [`CacheHint::NONE`] where a hint is required and not given.
+    /// The cache hint; [`CacheHint::NONE`] where one is required and absent.
     pub cache: Option<CacheHint>,
-    /// Who the server is.
+    /// The server's name and version.
     pub server_info: Option<&'a Json>,
 }
 
-/// What a result turned out to be.
+/// A decoded result.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Decoded {
     /// The answer, unchanged.
     Complete(Json),
-    /// Questions first.
+    /// Questions for the client.
     InputRequired(InputRequired),
     /// A task.
     Task(Task),
-    /// A `resultType` that this crate does not know: the result is not to be used.
+    /// An unknown `resultType`: the result must not be used.
     Unknown(String),
 }
 
@@ -69,7 +69,7 @@ pub fn encode_result<T: ResultBody>(mut value: T, extras: &Extras<'_>) -> Json {
     Json::from_written(out)
 }
 
-/// Makes a result of members that are already spelled as this revision has them.
+/// Builds a result from members that are already spelled for this revision.
 ///
 /// ```
 /// # use trunkline_wire::{era::stateless::*, json::Json, jsonrpc::{Id, Object}, model::*};
@@ -91,7 +91,7 @@ pub fn add_envelope(mut body: Object, is_cacheable: bool, extras: &Extras<'_>) -
     Json::from_written(out)
 }
 
-/// Writes a result that asks before it answers. It is never kept.
+/// Writes an `input_required` result. It is never cacheable.
 ///
 /// ```
 /// # use trunkline_wire::{era::stateless::*, json::Json, jsonrpc::{Id, Object}, model::*};
@@ -149,7 +149,7 @@ pub fn encode_task_params(task: &DetailedTask) -> Json {
     Json::of(&task)
 }
 
-/// The answer that ends `subscriptions/listen`.
+/// The result that ends `subscriptions/listen`.
 ///
 /// ```
 /// # use trunkline_wire::{era::stateless::*, json::Json, jsonrpc::{Id, Object}, model::*};
@@ -166,7 +166,7 @@ pub fn encode_listen_result(subscription: &Id, extras: &Extras<'_>) -> Json {
     Json::from_written(out)
 }
 
-/// Says in a notification's parameters which subscription they belong to.
+/// Tags a notification's parameters with their subscription.
 ///
 /// ```
 /// # use trunkline_wire::{era::stateless::*, json::Json, jsonrpc::{Id, Object}, model::*};
@@ -179,7 +179,7 @@ pub fn tag_subscription(params: &mut Object, subscription: &Id) {
     params.set("_meta", with_meta(meta, SUBSCRIPTION_ID, &subscription.to_json()));
 }
 
-/// Reads which subscription a notification or listen result belongs to from its `_meta`.
+/// The subscription that the `_meta` of a notification or listen result names.
 ///
 /// ```
 /// # use trunkline_wire::{era::stateless::*, json::Json, jsonrpc::{Id, Object}, model::*};
@@ -191,7 +191,7 @@ pub fn subscription_id(meta: &Json) -> Option<Id> {
     Id::from_json(Object::parse(meta.get()).ok()?.get(SUBSCRIPTION_ID)?.get())
 }
 
-/// Tells an answer from questions and tasks. An absent `resultType` means an answer.
+/// Tells a complete result from questions and tasks. Without `resultType` it is complete.
 ///
 /// ```
 /// # use trunkline_wire::{era::stateless::*, json::Json, jsonrpc::{Id, Object}, model::*};
@@ -207,7 +207,7 @@ pub fn decode_result(raw: Json) -> Result<Decoded, serde_json::Error> {
         #[serde(default)]
         result_type: Option<String>,
     }
-    // Derived readers take arrays for objects; a result must be an object.
+    // Derived deserialisers accept arrays for structs; a result must be an object.
     if !raw.is_object() {
         return Err(serde_json::Error::custom("a result must be an object"));
     }
@@ -227,8 +227,8 @@ pub fn decode_result(raw: Json) -> Result<Decoded, serde_json::Error> {
     }
 }
 
-/// Reads how long a result stays fresh. A missing or negative time means not at all, a missing
-/// or unknown scope means private.
+/// Reads the cache hint of a result. A missing or negative TTL means zero, a missing or unknown scope
+/// means private.
 ///
 /// ```
 /// # use trunkline_wire::{era::stateless::*, json::Json, jsonrpc::{Id, Object}, model::*};
@@ -250,8 +250,7 @@ pub fn decode_cache(raw: &Json) -> CacheHint {
     CacheHint { ttl_ms, scope: scope.unwrap_or_default() }
 }
 
-/// The same result, stale at once whatever it said: for one that came of questions, which must not
-/// be kept.
+/// The same result with a TTL of zero: one that depends on answers must not be cached.
 ///
 /// ```
 /// # use trunkline_wire::{era::stateless::*, json::Json, jsonrpc::{Id, Object}, model::*};
@@ -266,7 +265,7 @@ pub fn never_kept(raw: Json) -> Json {
     }
 }
 
-/// Reads who answered from a result's `_meta`.
+/// Reads the server's name and version from a result's `_meta`.
 ///
 /// ```
 /// # use trunkline_wire::{era::stateless::*, json::Json, jsonrpc::{Id, Object}, model::*};
@@ -287,7 +286,7 @@ fn encode_as(kind: &str, body: &Json, extras: &Extras<'_>) -> Json {
     Json::from_written(out)
 }
 
-/// Begins a result with everything but its body.
+/// Writes the start of a result: everything but its body.
 pub(super) fn open(
     kind: &str,
     cache: Option<CacheHint>,
@@ -296,7 +295,7 @@ pub(super) fn open(
     out: &mut Vec<u8>,
 ) {
     use std::io::Write;
-    // Room for a short result; and neither of these names has anything to escape.
+    // Room for a short result. Neither name needs escaping.
     out.reserve(512);
     out.extend_from_slice(br#"{"resultType":""#);
     out.extend_from_slice(kind.as_bytes());
@@ -307,7 +306,7 @@ pub(super) fn open(
     }
     match (extras.server_info, meta) {
         (None, None) => {}
-        // Nearly every result: nothing to merge, so nothing to read.
+        // The common case: nothing to merge, so nothing to parse.
         (Some(server_info), None) => {
             out.extend_from_slice(br#","_meta":{""#);
             out.extend_from_slice(SERVER_INFO.as_bytes());
@@ -326,11 +325,11 @@ pub(super) fn open(
     }
 }
 
-/// Goes on with the body's members, and ends the result.
+/// Writes the body's members and the end of the result.
 pub(super) fn append(body: &impl ResultBody, out: &mut Vec<u8>) {
     let start = out.len();
     body.write(out);
-    // The body's own opening bracket becomes the comma before its first member.
+    // The body's opening brace becomes the comma before its first member.
     if out.len() == start + 2 {
         out.truncate(start);
         out.push(b'}');
@@ -346,7 +345,7 @@ fn splice(object: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&object[1..]);
 }
 
-/// `meta` with one more member, unless it has that member already.
+/// `meta` with one more member, unless it exists.
 fn with_meta(meta: Option<Json>, name: &'static str, value: &Json) -> Json {
     let mut object = meta.and_then(|meta| Object::parse(meta.get()).ok()).unwrap_or_default();
     if object.get(name).is_none() {

@@ -1,9 +1,9 @@
 //! The frontmatter of a Markdown file → JSON.
 //!
-//! Frontmatter is YAML, and this reads the part of YAML that frontmatter is written in: mappings,
-//! sequences, plain and quoted scalars, block scalars, flow collections on one line. What it does
-//! not know (anchors, tags, several documents) it refuses. Whoever compares frontmatter to decide
-//! what to trust must not guess.
+//! Frontmatter is YAML. This reads the subset that frontmatter uses: mappings, sequences, plain and
+//! quoted scalars, block scalars, flow collections on one line. It refuses everything else (anchors,
+//! tags, several documents), because code that compares frontmatter to decide what to trust must not
+//! guess.
 
 mod scalar;
 
@@ -11,7 +11,7 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-/// Why a text has no frontmatter that can be read.
+/// Why the frontmatter cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadFrontmatter {
     /// The line of the file, from 1.
@@ -71,7 +71,7 @@ struct Reader {
     depth: usize,
 }
 
-/// A line that says something: where it is, how far in, and what it says.
+/// A line that is not blank: its number, indentation and text.
 #[derive(Clone)]
 struct Line {
     indent: usize,
@@ -85,7 +85,7 @@ impl Line {
 }
 
 impl Reader {
-    /// The next line that says something, without leaving it behind.
+    /// The next line that is not blank, without consuming it.
     fn peek(&mut self) -> Read<Option<Line>> {
         while let Some(line) = self.lines.get(self.at) {
             let text = line.trim_start_matches(' ');
@@ -102,7 +102,7 @@ impl Reader {
         Ok(None)
     }
 
-    /// What begins at `line`, inside something that is `parent` far in.
+    /// The node that begins at `line`, inside a parent with this indentation.
     fn node(&mut self, line: Line, parent: Option<usize>) -> Read<Value> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
@@ -134,7 +134,7 @@ impl Reader {
                 return Err(self.wrong("a name stands twice"));
             }
             self.at += 1;
-            // The items of a sequence may stand right below its name.
+            // The items of a sequence may have the indentation of its key.
             let items = match rest {
                 "" => self.peek()?.filter(|it| it.indent == indent && it.is_item()),
                 _ => None,
@@ -157,7 +157,7 @@ impl Reader {
             if !line.is_item() {
                 break;
             }
-            // What follows the dash is a node of its own, as far in as it stands.
+            // The text after the dash is a node of its own, indented as it stands.
             self.lines[self.at].replace_range(indent..=indent, " ");
             let next = self.peek()?.filter(|it| it.indent > indent);
             items.push(match next {
@@ -168,7 +168,7 @@ impl Reader {
         Ok(Value::Array(items))
     }
 
-    /// A value whose first line, already left behind, goes on with `rest`.
+    /// A value that begins with `rest`, on a line already consumed.
     fn value(&mut self, rest: &str, parent: Option<usize>) -> Read<Value> {
         let inner = parent.map_or(0, |it| it + 1);
         match rest.chars().next() {
@@ -184,7 +184,7 @@ impl Reader {
         }
     }
 
-    /// A plain scalar, which may go on over lines that are further in.
+    /// A plain scalar, which may continue on lines with more indentation.
     fn plain(&mut self, rest: &str, inner: usize) -> Read<Value> {
         let first = scalar::plain(rest).map_err(|why| self.wrong_before(why))?;
         let mut text = first.text.to_owned();
@@ -213,7 +213,7 @@ impl Reader {
         }
     }
 
-    /// A block scalar: its header is `rest`, its lines are further in.
+    /// A block scalar: its header is `rest`, its lines are indented further.
     fn block(&mut self, rest: &str, inner: usize) -> Read<String> {
         let header = scalar::BlockHeader::read(rest).map_err(|why| self.wrong_before(why))?;
         let mut indent = header.indent.map(|more| inner.saturating_sub(1) + more);
@@ -235,12 +235,12 @@ impl Reader {
         Ok(header.join(&lines))
     }
 
-    /// What is wrong with the line that comes next.
+    /// An error at the next line.
     fn wrong(&self, why: &'static str) -> BadFrontmatter {
         BadFrontmatter { line: self.at + 2, why }
     }
 
-    /// What is wrong with the line that was left behind last.
+    /// An error at the line consumed last.
     fn wrong_before(&self, why: &'static str) -> BadFrontmatter {
         BadFrontmatter { line: self.at + 1, why }
     }

@@ -1,4 +1,4 @@
-//! What makes a skill a skill (SEP-2640): its name, where its files are, and its frontmatter.
+//! The rules for skills (SEP-2640): names, the location of files, and frontmatter.
 //!
 //! ```
 //! use trunkline_wire::ext::skills::{is_skill_name, name_of, read_frontmatter};
@@ -17,11 +17,11 @@ pub use super::frontmatter::BadFrontmatter;
 pub const SKILL_FILE: &str = "SKILL.md";
 /// The scheme of the URIs that servers should use.
 pub const SKILL_SCHEME: &str = "skill://";
-/// The type of a directory among resources.
+/// The media type of a directory among resources.
 pub const DIRECTORY_TYPE: &str = "inode/directory";
-/// The most files that a skill should have.
+/// How many files a skill should have at most.
 pub const MAX_FILES: usize = 512;
-/// The most bytes that a skill's files should have together.
+/// How many bytes a skill's files should have together at most.
 pub const MAX_BYTES: u64 = 16 << 20;
 
 /// Whether `name` is 1 to 64 of `a–z 0–9 -`, without a hyphen at either end or two in a row.
@@ -39,7 +39,7 @@ pub fn is_skill_name(name: &str) -> bool {
         && !name.contains("--")
 }
 
-/// The directory of a skill, by the URI of its `SKILL.md`.
+/// The directory of a skill, from the URI of its `SKILL.md`.
 ///
 /// ```
 /// # use trunkline_wire::ext::skills::*;
@@ -50,7 +50,7 @@ pub fn directory(uri: &str) -> Option<&str> {
     uri.strip_suffix(SKILL_FILE)?.strip_suffix('/').filter(|it| !it.ends_with('/'))
 }
 
-/// The name that the URI of a `SKILL.md` gives the skill.
+/// The name of a skill, from the URI of its `SKILL.md`.
 ///
 /// ```
 /// # use trunkline_wire::ext::skills::*;
@@ -63,7 +63,7 @@ pub fn name_of(uri: &str) -> Option<&str> {
     path.rsplit('/').next().filter(|it| !it.is_empty())
 }
 
-/// Whether `uri` is a file within `directory`: below it, and by no detour.
+/// Whether `uri` is a file below `directory`, without `.` or `..` segments.
 ///
 /// ```
 /// # use trunkline_wire::ext::skills::*;
@@ -76,7 +76,7 @@ pub fn is_within(uri: &str, directory: &str) -> bool {
     inside.is_some_and(|path| path.split('/').all(|it| !matches!(it, "" | "." | "..")))
 }
 
-/// The frontmatter of a `SKILL.md`: what stands between two lines of `---` at its beginning.
+/// The frontmatter of a `SKILL.md`: the text between two lines of `---` at its start.
 ///
 /// ```
 /// # use trunkline_wire::ext::skills::*;

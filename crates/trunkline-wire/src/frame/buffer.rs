@@ -1,13 +1,13 @@
-//! Chunks in, slices out. Bytes move at most once, however many texts a chunk holds.
+//! A buffer: chunks in, slices out. Bytes move at most once, however many texts a chunk holds.
 
 use std::ops::Range;
 
-/// Capacity kept when nothing is held.
+/// Capacity kept while the buffer is empty.
 const KEEP: usize = 256 << 10;
-/// Room beyond the longest text for what surrounds it: a header block, a line break.
+/// Room beyond the longest text for its framing: a header block, a line break.
 const MARGIN: usize = 4 << 10;
 
-/// Bytes that were read and not yet cut; those before `start` are done with.
+/// Bytes that were read; those before `start` are consumed.
 #[derive(Debug, Default)]
 pub(super) struct Buffer {
     bytes: Vec<u8>,
@@ -20,7 +20,7 @@ impl Buffer {
         Self { ceiling: limit.saturating_add(MARGIN), ..Self::default() }
     }
 
-    /// Room for `chunk` more bytes. Grows by doubling, but not past what one text may take.
+    /// Room for `chunk` more bytes. Grows by doubling, up to what one text may take.
     pub(super) fn space(&mut self, chunk: usize) -> &mut Vec<u8> {
         if self.start >= self.bytes.len() {
             self.clear();
@@ -29,7 +29,7 @@ impl Buffer {
             }
         }
         if self.bytes.capacity() - self.bytes.len() < chunk {
-            // Afterwards `start` is 0 until a text is complete: an unfinished text moves only once.
+            // From here `start` is 0 until a text is complete: an unfinished text moves only once.
             self.bytes.drain(..self.start);
             self.start = 0;
         }
@@ -41,12 +41,12 @@ impl Buffer {
         &mut self.bytes
     }
 
-    /// What has not been cut yet.
+    /// The unconsumed bytes.
     pub(super) fn rest(&self) -> &[u8] {
         self.bytes.get(self.start..).unwrap_or_default()
     }
 
-    /// Cuts `count` bytes off and says where they lie until the next [`Buffer::space`].
+    /// Consumes `count` bytes and returns their range, valid until the next [`Buffer::space`].
     pub(super) fn consume(&mut self, count: usize) -> Range<usize> {
         let end = (self.start + count).min(self.bytes.len());
         let range = self.start.min(end)..end;

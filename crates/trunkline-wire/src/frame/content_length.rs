@@ -1,5 +1,5 @@
-//! Header blocks with a `Content-Length` → texts. A header that cannot be trusted ends the stream,
-//! because nothing says where the next one starts.
+//! Header blocks with a `Content-Length` → texts. A malformed header ends the stream, because the start
+//! of the next one is unknown.
 
 use super::buffer::Buffer;
 use super::scan::Scanner;
@@ -7,16 +7,16 @@ use super::{Cut, find};
 
 /// The longest header block.
 const MAX_HEADER: usize = 4 << 10;
-/// The longest text that is passed over instead of ending the stream.
+/// The longest text that is skipped instead of ending the stream.
 const MAX_SKIP: usize = 1 << 30;
 
-/// Which part of a block comes next.
+/// The part of a block that comes next.
 #[derive(Debug, Default)]
 pub(super) enum Blocks {
     /// The header.
     #[default]
     Header,
-    /// A text of so many bytes.
+    /// A text of this length.
     Text(usize),
     /// The rest of a text over the limit.
     Dropping(usize, Scanner),
@@ -68,7 +68,7 @@ impl Blocks {
     }
 }
 
-/// Takes one header block off and reads the length in it; `None` if it is not complete.
+/// Consumes one header block and reads its length; `None` if it is incomplete.
 fn header(buffer: &mut Buffer) -> Option<Result<usize, &'static str>> {
     let blank = buffer.rest().iter().take_while(|byte| byte.is_ascii_whitespace()).count();
     buffer.consume(blank);
@@ -76,7 +76,7 @@ fn header(buffer: &mut Buffer) -> Option<Result<usize, &'static str>> {
     let head = &rest[..rest.len().min(MAX_HEADER)];
     let mut lines = Lines(head);
     let mut length = None;
-    // The block is read from its start each time: it is short, and it nearly always comes whole.
+    // The block is parsed from its start each time: it is short and nearly always complete.
     loop {
         let Some(line) = lines.next() else {
             return (head.len() == MAX_HEADER).then_some(Err("The header block does not end."));
@@ -98,7 +98,7 @@ fn header(buffer: &mut Buffer) -> Option<Result<usize, &'static str>> {
     Some(length.ok_or("The header has no `Content-Length` field."))
 }
 
-/// One header line → the length, if it is the field that has it.
+/// One header line → the length, if it is that field.
 fn field(line: &[u8]) -> Result<Option<usize>, &'static str> {
     let colon = find(b':', line).ok_or("A header line has no colon.")?;
     let (name, value) = (&line[..colon], line[colon + 1..].trim_ascii());
@@ -116,7 +116,7 @@ fn field(line: &[u8]) -> Result<Option<usize>, &'static str> {
     digits.parse().map(Some).map_err(|_| "The announced length is absurd.")
 }
 
-/// Complete lines; what follows the last line break stays.
+/// Complete lines; the text after the last line break stays.
 struct Lines<'a>(&'a [u8]);
 
 impl<'a> Iterator for Lines<'a> {

@@ -1,15 +1,15 @@
-//! Lines → texts. A line over the limit is thrown away as it comes; its id is not.
+//! Lines → texts. A line over the limit is discarded as it arrives, except for its id.
 
 use super::buffer::Buffer;
 use super::scan::Scanner;
 use super::{Cut, find};
 
-/// Where the search for the line's end stands.
+/// The state of the search for the end of the line.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
-    /// So many bytes of the unfinished line were searched already.
+    /// How many bytes of the unfinished line were searched already.
     searched: usize,
-    /// The line is over the limit; what was seen of it is in here.
+    /// The line is over the limit; its scanner.
     dropping: Option<Scanner>,
 }
 
@@ -35,7 +35,7 @@ impl Lines {
                         return Some(cut);
                     }
                 }
-                // One byte of grace: it may be the `\r` of the line break.
+                // One byte more: it may be the `\r` of the line break.
                 None if rest.len() > limit.saturating_add(1) => {
                     self.searched = 0;
                     self.dropping = Some(Scanner::default());
@@ -57,7 +57,7 @@ impl Lines {
     }
 }
 
-/// Cuts a line of `length` bytes and the `end` bytes after it; `None` if there is nothing on it.
+/// Cuts a line of `length` bytes and the `end` bytes after it; `None` if it is blank.
 fn line(buffer: &mut Buffer, length: usize, end: usize, limit: usize) -> Option<Cut> {
     let mut range = buffer.consume(length + end);
     range.end = range.start + length;

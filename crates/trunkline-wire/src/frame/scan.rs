@@ -1,13 +1,13 @@
-//! A text too long to keep, in pieces → its id, and whether it is a response. Remembers a few
-//! hundred bytes, whatever the text.
+//! A text too long to keep, in pieces → its id, and whether it is a response. Uses a few hundred bytes,
+//! whatever the length.
 
 use crate::jsonrpc::{Id, Malformed, MalformedKind};
 
-/// The longest name or id that is remembered.
+/// The longest name or id that is kept.
 const MAX_TOKEN: usize = 1 << 10;
 
-/// Follows strings and depth, and reads the members of the outermost object. It judges nothing:
-/// the text is refused anyway, only its owner is looked for.
+/// Tracks strings and depth, and reads the members of the outermost object. It validates nothing: the
+/// text is refused anyway, only its id is needed.
 #[derive(Debug, Default)]
 pub(super) struct Scanner {
     depth: usize,
@@ -22,7 +22,7 @@ pub(super) struct Scanner {
     has_outcome: bool,
 }
 
-/// What is being read in the outermost object.
+/// The current token of the outermost object.
 #[derive(Debug, Default, PartialEq, Clone, Copy)]
 enum Place {
     #[default]
@@ -32,7 +32,7 @@ enum Place {
 }
 
 impl Scanner {
-    /// Takes the next piece in.
+    /// Scans the next piece.
     pub(super) fn feed(&mut self, mut piece: &[u8]) {
         while !self.done && !piece.is_empty() {
             if self.in_string {
@@ -44,7 +44,7 @@ impl Scanner {
         }
     }
 
-    /// What is known now that the text has ended.
+    /// The result, once the text has ended.
     pub(super) fn finish(self) -> Malformed {
         Malformed {
             kind: MalformedKind::TooLong,
@@ -54,7 +54,7 @@ impl Scanner {
         }
     }
 
-    /// Passes through a string up to its end, an escape, or the end of the piece.
+    /// Skips a string up to its end, an escape, or the end of the piece.
     fn string<'a>(&mut self, piece: &'a [u8]) -> &'a [u8] {
         let stop = match self.escaped {
             true => Some(0),
@@ -79,7 +79,7 @@ impl Scanner {
             }
             b'{' | b'[' => {
                 self.keep(&[byte]);
-                // A batch has no one owner.
+                // A batch has no single id.
                 self.done = self.depth == 0 && byte == b'[';
                 self.depth += 1;
             }
@@ -96,7 +96,7 @@ impl Scanner {
                 self.place = Place::Name;
             }
             b' ' | b'\t' | b'\r' | b'\n' => {}
-            // Before the object starts nothing but space can stand.
+            // Only white space may precede the object.
             _ if self.depth == 0 => self.done = true,
             _ => self.keep(&[byte]),
         }
@@ -113,7 +113,7 @@ impl Scanner {
         let name = serde_json::from_slice::<String>(&self.take()).unwrap_or_default();
         self.place = Place::Other;
         match &*name {
-            // The first one counts, as it does when the text can be parsed.
+            // The first one counts, as in the parser.
             "id" if !self.has_id => {
                 self.has_id = true;
                 self.place = Place::Id;
@@ -133,7 +133,7 @@ impl Scanner {
         self.done |= self.id.is_some() && self.has_method;
     }
 
-    /// The token, or nothing if it was too long to remember.
+    /// The token, or nothing if it was too long to keep.
     fn take(&mut self) -> Vec<u8> {
         let token = std::mem::take(&mut self.token);
         if token.len() > MAX_TOKEN { Vec::new() } else { token }

@@ -1,4 +1,4 @@
-//! Server-sent events ⇄ bytes, as HTML's event stream format has them.
+//! Server-sent events ⇄ bytes, in the event stream format of the HTML standard.
 //!
 //! ```
 //! use trunkline_wire::frame::sse::{Decoder, Event, Received};
@@ -16,31 +16,31 @@ use crate::jsonrpc::Malformed;
 use super::buffer::Buffer;
 use super::scan::Scanner;
 
-/// An event, as it is written and as it is read.
+/// An event, for writing and reading.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Event<'a> {
-    /// Its type; `None` stands for `message`.
+    /// Its type; `None` means `message`.
     pub event: Option<&'a str>,
-    /// Its id. An empty one makes the reader forget the last.
+    /// Its id. An empty one resets the reader's last id.
     pub id: Option<&'a str>,
-    /// How many milliseconds to wait before connecting again.
+    /// The reconnection delay in milliseconds.
     pub retry: Option<u64>,
-    /// Its text. On reading, an event without `data` and one with nothing in it look the same.
+    /// Its text. A reader cannot tell an event without `data` from one with empty data.
     pub data: &'a [u8],
 }
 
-/// What the stream held next.
+/// The next item of the stream.
 #[derive(Debug, PartialEq)]
 pub enum Received<'a> {
     /// An event with data, an id or a delay.
     Event(Event<'a>),
-    /// An event over the limit. It was thrown away; the stream goes on.
+    /// An event over the limit. It was discarded; the stream continues.
     TooLong(Malformed),
 }
 
 impl Event<'_> {
-    /// Appends the event. Line breaks in `data` become several `data` lines; in `event` and `id`,
-    /// where nothing can stand for them, they become spaces.
+    /// Appends the event. Line breaks in `data` become several `data` lines; in `event` and `id`, which
+    /// cannot contain them, they become spaces.
     pub fn write(&self, out: &mut Vec<u8>) {
         if let Some(event) = self.event {
             field("event", event.as_bytes(), out);
@@ -65,7 +65,7 @@ impl Event<'_> {
     }
 }
 
-/// Appends a comment, which keeps a connection alive and says nothing.
+/// Appends a comment (keep-alive).
 ///
 /// ```
 /// # use trunkline_wire::frame::sse::*;
@@ -93,15 +93,15 @@ pub struct Decoder {
     buffer: Buffer,
     limit: usize,
     at_start: bool,
-    /// So many bytes of the unfinished line were searched already.
+    /// How many bytes of the unfinished line were searched already.
     searched: usize,
-    /// The last line ended with `\r`: a `\n` that follows belongs to it.
+    /// The last line ended with `\r`: a following `\n` belongs to it.
     after_return: bool,
-    /// In the middle of a line over the limit; whether it is a `data` line.
+    /// Inside a line over the limit; whether it is a `data` line.
     long_line: Option<bool>,
-    /// In the middle of an event over the limit.
+    /// Inside an event over the limit.
     dropping: Option<Scanner>,
-    /// What the event has so far.
+    /// The event so far.
     draft: Draft,
     /// The draft was lent out: start a new one.
     lent: bool,
@@ -117,7 +117,7 @@ struct Draft {
 }
 
 impl Decoder {
-    /// A decoder that keeps events up to `limit` bytes.
+    /// A decoder with a limit of `limit` bytes per event.
     pub fn new(limit: usize) -> Self {
         Self {
             buffer: Buffer::new(limit),
@@ -132,13 +132,13 @@ impl Decoder {
         }
     }
 
-    /// Takes a chunk in. Call [`Decoder::next`] until it says `None` before pushing more.
+    /// Appends a chunk. Call [`Decoder::next`] until it returns `None` before pushing more.
     pub fn push(&mut self, chunk: &[u8]) {
         self.buffer.space(chunk.len()).extend_from_slice(chunk);
     }
 
-    /// The next event, or `None` if more bytes are needed. An event that the stream ends in the
-    /// middle of never comes.
+    /// The next event, or `None` if more bytes are needed. An event that the end of the stream
+    /// truncates is never returned.
     #[allow(clippy::should_implement_trait, reason = "it lends from the buffer")]
     pub fn next(&mut self) -> Option<Received<'_>> {
         if self.at_start {
@@ -155,14 +155,14 @@ impl Decoder {
         Some(Received::Event(self.draft.lend()))
     }
 
-    /// Reads on to the end of an event worth telling; the scanner of one that was too long.
+    /// Reads to the end of an event that is not empty; returns the scanner of one that was too long.
     fn complete(&mut self) -> Option<Option<Scanner>> {
         while let Some((start, length)) = self.line() {
             if length > 0 || self.long_line.take().is_some() {
                 self.check_size(length);
                 let line = self.buffer.lend(start..start + length);
                 self.draft.take_line(line, self.dropping.as_mut());
-                // A byte that is no UTF-8 is kept as three.
+                // A byte that is not UTF-8 becomes three.
                 self.check_size(0);
             } else if let Some(scanner) = self.dropping.take() {
                 self.draft.clear();
@@ -176,8 +176,8 @@ impl Decoder {
         None
     }
 
-    /// The next complete line, without its end. A line over the limit is reported as an empty one
-    /// with `long_line` set: what mattered of it went to the scanner.
+    /// The next complete line, without its end. A line over the limit is reported as an empty one with
+    /// `long_line` set: the scanner has read it.
     fn line(&mut self) -> Option<(usize, usize)> {
         if self.after_return && !self.buffer.rest().is_empty() {
             self.after_return = false;
@@ -207,7 +207,7 @@ impl Decoder {
         Some((range.start, length))
     }
 
-    /// Starts dropping the event when it and a line of `more` bytes are over the limit.
+    /// Starts to discard the event if it exceeds the limit with a line of `more` bytes.
     fn check_size(&mut self, more: usize) {
         if self.dropping.is_none() && self.draft.size() + more > self.limit.saturating_add(NAME) {
             let mut scanner = Scanner::default();
@@ -217,7 +217,7 @@ impl Decoder {
         }
     }
 
-    /// Throws the unfinished line away if it is over the limit.
+    /// Discards the unfinished line if it exceeds the limit.
     fn drop_long_line(&mut self) {
         let rest = self.buffer.rest();
         if self.long_line.is_none() && rest.len() <= self.limit.saturating_add(NAME) {
@@ -225,7 +225,7 @@ impl Decoder {
         }
         let is_data = self.long_line.unwrap_or_else(|| rest.starts_with(b"data:"));
         let part = match self.long_line {
-            // The space after the colon is no part of the value.
+            // The space after the colon is not part of the value.
             None if is_data => rest.strip_prefix(b"data: ").unwrap_or(&rest[NAME - 1..]),
             _ => rest,
         };
@@ -255,7 +255,7 @@ impl Decoder {
 const NAME: usize = 6;
 
 impl Draft {
-    /// Takes one line in; with a scanner, only `data` matters and goes there.
+    /// Handles one line; with a scanner, only `data` matters and goes there.
     fn take_line(&mut self, line: &[u8], scanner: Option<&mut Scanner>) {
         let colon = line.iter().position(|byte| *byte == b':');
         let (name, value) = match colon {
@@ -283,7 +283,7 @@ impl Draft {
             b"retry" if !value.is_empty() && value.iter().all(u8::is_ascii_digit) => {
                 self.retry = text().parse().ok();
             }
-            // Comments have an empty name; other names are for readers yet to come.
+            // Comments have an empty name; unknown names are ignored.
             _ => {}
         }
     }
@@ -306,7 +306,7 @@ impl Draft {
         }
     }
 
-    /// Forgets the event but keeps some room for the next.
+    /// Clears the event but keeps some capacity.
     fn clear(&mut self) {
         let mut data = std::mem::take(&mut self.data);
         data.clear();

@@ -20,16 +20,16 @@ pub struct ParamHeaders(Vec<Param>);
 /// One such argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Param {
-    /// The whole name of the header, in lower case.
+    /// The full header name, in lower case.
     header: String,
-    /// The properties that lead to the argument.
+    /// The path of properties to the argument.
     path: Vec<String>,
 }
 
 impl ParamHeaders {
-    /// Finds the annotations of an input schema. One that is wrong makes the whole tool invalid.
+    /// Reads the annotations of an input schema. An invalid one makes the whole tool invalid.
     pub fn read(input_schema: &Json) -> Result<Self, InvalidAnnotation> {
-        // Hardly any schema has one. A name with escapes in it is looked at in full.
+        // Hardly any schema has one. A name with escapes needs the full parse.
         let text = input_schema.get();
         if !text.contains(ANNOTATION) && !text.contains(r"\u") {
             return Ok(Self::default());
@@ -37,7 +37,7 @@ impl ParamHeaders {
         read::read(input_schema).map(Self)
     }
 
-    /// Whether there is nothing to repeat.
+    /// Whether no argument is repeated.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -47,24 +47,24 @@ impl ParamHeaders {
         self.0.len()
     }
 
-    /// The whole names of the headers, in lower case.
+    /// The full header names, in lower case.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|it| &*it.header)
     }
 
-    /// The headers of a call: whole names in lower case, encoded values. What is absent or `null`
-    /// has no header.
+    /// The headers of a call: full names in lower case, encoded values. An argument that is absent or
+    /// `null` has no header.
     pub fn headers_for(&self, arguments: Option<&Json>) -> Vec<(String, String)> {
         let header = |param: &Param| {
-            // What is no text, number or truth value cannot be repeated: the server will refuse it.
+            // Only strings, numbers and booleans can be repeated; the server refuses others.
             let value = Scalar::find(arguments, &param.path).ok()??;
             Some((param.header.clone(), encode_value(&value.to_text()).into_owned()))
         };
         self.0.iter().filter_map(header).collect()
     }
 
-    /// Checks that a call says the same in its headers and in its arguments. `header` gives every
-    /// value of the header of that (lower-case) name. Other headers are nobody's business.
+    /// Checks that the headers and arguments of a call agree. `header` returns every value of the
+    /// header with that (lower-case) name. Other headers are ignored.
     pub fn check<'h, I>(
         &self,
         arguments: Option<&Json>,
@@ -96,7 +96,7 @@ impl ParamHeaders {
         })
     }
 
-    /// How much memory the names take, more or less.
+    /// Roughly how much memory the names take.
     pub(super) fn weight(&self) -> usize {
         let of =
             |it: &Param| it.header.len() + it.path.iter().map(|it| it.len() + 24).sum::<usize>();
@@ -104,10 +104,10 @@ impl ParamHeaders {
     }
 }
 
-/// Why a tool's annotations cannot be used, and with them the tool.
+/// Why a tool's annotations are invalid, and with them the tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidAnnotation {
-    /// Where the annotation stands: the keywords and properties that lead there.
+    /// The position of the annotation: the keywords and properties that lead there.
     pub at: String,
     /// What is wrong with it.
     pub why: Why,
@@ -117,11 +117,11 @@ pub struct InvalidAnnotation {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Why {
-    /// It is not a name that a header can have.
+    /// It is not a valid header name.
     Name,
-    /// Another argument has the same name, whatever the case.
+    /// Another argument has the same name, ignoring case.
     Taken,
-    /// It stands on something that is not just a string, an integer or a boolean.
+    /// The property is not just a string, an integer or a boolean.
     Type,
     /// It cannot be reached through `properties` alone.
     Place,
@@ -149,7 +149,7 @@ impl fmt::Display for InvalidAnnotation {
 
 impl std::error::Error for InvalidAnnotation {}
 
-/// A header and an argument that do not say the same.
+/// A header and an argument that disagree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mismatch {
     /// The header.
@@ -160,28 +160,28 @@ pub struct Mismatch {
     pub fault: Fault,
 }
 
-/// How a header and an argument differ.
+/// How a header and an argument disagree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
-    /// The argument is there, the header is not.
+    /// The argument is present, the header is not.
     Missing,
-    /// The header is there, the argument is not.
+    /// The header is present, the argument is not.
     Uncalled,
-    /// The header is there more than once.
+    /// The header occurs more than once.
     Repeated,
-    /// The header's value is broken.
+    /// The header's value is malformed.
     Malformed(BadValue),
     /// They have different values.
     Differs,
-    /// The argument is an integer that not every reader keeps exactly.
+    /// The argument is an integer that not every JSON parser keeps exactly.
     Unsafe,
-    /// The argument stands there twice, or is no value that a header could repeat.
+    /// The argument is duplicated, or has a type that a header cannot repeat.
     Unreadable,
 }
 
 impl Mismatch {
-    /// What the caller is told.
+    /// The error for the caller.
     pub fn to_error(&self) -> ErrorObject {
         ErrorObject::new(code::HEADER_MISMATCH, self.to_string())
     }

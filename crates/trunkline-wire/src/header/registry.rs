@@ -8,24 +8,24 @@ use serde::Deserialize;
 use super::param::ParamHeaders;
 use crate::json::Json;
 
-/// The annotated tools of one server. It is kept small: tools without annotations are not in it,
-/// and past its bounds the tool that was learnt first is forgotten.
+/// The annotated tools of one server. Bounded: tools without annotations are not in it, and beyond its
+/// bounds the tool that was learnt first is evicted.
 #[derive(Clone, Debug, Default)]
 pub struct ParamRegistry {
     tools: HashMap<String, Arc<ParamHeaders>>,
-    /// The same names in the order in which they were learnt.
+    /// The same names in insertion order.
     order: VecDeque<String>,
     weight: usize,
 }
 
 impl ParamRegistry {
-    /// One that knows no tools.
+    /// An empty registry.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Reads one page of tools, whichever: what it says of a tool replaces what was known of that
-    /// tool, and says nothing of others. A tool whose annotations are wrong is forgotten.
+    /// Reads one page of tools: each tool in it replaces the known one, other tools stay. A tool with
+    /// invalid annotations is removed.
     pub fn learn(&mut self, list_tools_result: &Json) {
         #[derive(Deserialize)]
         struct Page {
@@ -43,7 +43,7 @@ impl ParamRegistry {
         if is_plain && self.tools.is_empty() {
             return;
         }
-        // A result that cannot be read teaches nothing; whoever asked for it will say so.
+        // An unreadable result is ignored here; its caller reports it.
         let Ok(page) = list_tools_result.to::<Page>() else { return };
         for tool in page.tools {
             let schema = tool.input_schema.as_ref();
@@ -52,7 +52,7 @@ impl ParamRegistry {
         }
     }
 
-    /// What is known of a tool; nothing if it has no annotations.
+    /// The headers of a tool; `None` if it has no annotations.
     pub fn get(&self, tool: &str) -> Option<&Arc<ParamHeaders>> {
         self.tools.get(tool)
     }
@@ -98,9 +98,9 @@ impl ParamRegistry {
     }
 }
 
-/// The tools that are known at once.
+/// How many tools are kept.
 const MAX_TOOLS: usize = 10_000;
-/// The bytes that they may take, more or less.
+/// Roughly how many bytes they may take.
 const MAX_WEIGHT: usize = 8 << 20;
 
 #[cfg(test)]

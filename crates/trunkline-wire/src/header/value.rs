@@ -5,14 +5,14 @@ use std::fmt;
 
 use crate::text::base64;
 
-/// A header value that no text was written as.
+/// Why a header value cannot be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BadValue {
-    /// It holds bytes that header values must not have.
+    /// It has bytes that header values must not have.
     Characters,
-    /// It is marked as base64 and is none: a foreign character, or wrong padding.
+    /// It is marked as base64 but invalid: a foreign character, or wrong padding.
     Base64,
-    /// Its base64 does not hold UTF-8.
+    /// The decoded bytes are not UTF-8.
     Utf8,
 }
 
@@ -28,7 +28,7 @@ impl fmt::Display for BadValue {
 
 impl std::error::Error for BadValue {}
 
-/// Writes a text as a header value: as it is if it survives that, else as `=?base64?…?=`.
+/// Encodes a text as a header value: unchanged if it survives that, else as `=?base64?…?=`.
 ///
 /// ```
 /// # use trunkline_wire::header::*;
@@ -36,7 +36,7 @@ impl std::error::Error for BadValue {}
 /// assert_eq!(encode_value("line\nbreak"), "=?base64?bGluZQpicmVhaw==?=");
 /// ```
 pub fn encode_value(text: &str) -> Cow<'_, str> {
-    // A tab within is allowed, but not every reader keeps it.
+    // A tab inside is allowed, but not every server keeps it.
     let is_plain = text.bytes().all(|byte| matches!(byte, b' '..=b'~'));
     if is_plain && !text.starts_with(' ') && !text.ends_with(' ') && !is_marked(text) {
         return Cow::Borrowed(text);
@@ -48,8 +48,8 @@ pub fn encode_value(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Reads a header value. One that is not wholly marked as base64 is taken as it is, without the
-/// blanks around it.
+/// Decodes a header value. A value that is not entirely marked as base64 stands for itself, without
+/// surrounding blanks.
 ///
 /// ```
 /// # use trunkline_wire::header::*;
@@ -65,9 +65,9 @@ pub fn decode_value(value: &[u8]) -> Result<Cow<'_, str>, BadValue> {
     if !is_marked(text) {
         return Ok(Cow::Borrowed(text));
     }
-    // Prefix and suffix must not share a character: such a text fits both and means neither.
+    // Prefix and suffix must not overlap: such a text is ambiguous.
     let inner = text.strip_prefix(PREFIX).and_then(|it| it.strip_suffix(SUFFIX));
-    // A header has one spelling: padded.
+    // Only the padded spelling is valid.
     let inner = inner.filter(|it| it.len().is_multiple_of(4));
     let bytes = inner.and_then(base64::decode).ok_or(BadValue::Base64)?;
     String::from_utf8(bytes).map(Cow::Owned).map_err(|_| BadValue::Utf8)
@@ -77,7 +77,7 @@ fn is_marked(text: &str) -> bool {
     text.starts_with(PREFIX) && text.ends_with(SUFFIX)
 }
 
-/// The value without the optional white space that may stand around it.
+/// The value without surrounding optional white space.
 fn trim(mut value: &[u8]) -> &[u8] {
     while let [b' ' | b'\t', rest @ ..] | [rest @ .., b' ' | b'\t'] = value {
         value = rest;

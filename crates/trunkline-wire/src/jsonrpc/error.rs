@@ -1,11 +1,11 @@
-//! The errors that are answered most: what went wrong → an error object with its code.
+//! The most common errors: a fault → an error object with its code.
 
 use super::ErrorObject;
 use crate::code;
 use crate::json::Json;
 
 impl ErrorObject {
-    /// An error of ours that says in `data.reason` what kind of trouble it was.
+    /// An internal error with a machine-readable `data.reason`.
     pub fn internal(reason: &str, message: impl Into<String>) -> Self {
         Self::new(code::INTERNAL_ERROR, message).with_data(Json::of(&Reason { reason }))
     }
@@ -31,7 +31,7 @@ struct Reason<'a> {
     reason: &'a str,
 }
 
-/// The beginning of a peer's string, so that an error never repeats megabytes.
+/// A prefix of a peer's string, so that an error never repeats megabytes.
 pub(crate) fn clip(text: &str) -> &str {
     let end = text.char_indices().nth(200).map_or(text.len(), |(at, _)| at);
     &text[..end]

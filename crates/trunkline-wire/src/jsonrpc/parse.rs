@@ -1,4 +1,4 @@
-//! One JSON text → messages, or a precise complaint that still knows the id if it could be read.
+//! One JSON text → messages, or a precise error that names the id if it could be read.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -12,14 +12,14 @@ use super::{ErrorObject, Id, MemberName, Message, MethodName, Object, Params};
 use crate::code;
 use crate::json::{Json, MAX_DEPTH, is_too_deep};
 
-/// What one text turned out to hold.
+/// The contents of one text.
 #[derive(Debug, PartialEq)]
 pub enum Incoming {
     /// A message.
     One(Message),
-    /// An array of messages, as 2025-03-26 allows; each judged for itself.
+    /// A batch, as 2025-03-26 allows; each message is judged by itself.
     Batch(Vec<Result<Message, Malformed>>),
-    /// Nothing that can be understood.
+    /// A malformed text.
     Bad(Malformed),
 }
 
@@ -28,15 +28,15 @@ pub enum Incoming {
 pub struct Malformed {
     /// What is wrong with it.
     pub kind: MalformedKind,
-    /// Its id, if that much could be read.
+    /// Its id, if it could be read.
     pub id: Option<Id>,
-    /// Whether it looks like a response to something we sent.
+    /// Whether it looks like a response.
     pub is_response: bool,
-    /// Whether it looks like a notification, which nobody may answer.
+    /// Whether it looks like a notification, which must not be answered.
     pub is_notification: bool,
 }
 
-/// What can be wrong with a text.
+/// The faults of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MalformedKind {
     /// It is not JSON.
@@ -45,13 +45,13 @@ pub enum MalformedKind {
     TooDeep,
     /// It is JSON, but no JSON-RPC 2.0 message.
     NotJsonRpc,
-    /// A name stands twice in the same object, or has characters that end it for some readers.
+    /// An object has a duplicate name, or one with characters that end it for some parsers.
     DuplicateKey,
     /// Its id is `null`, which MCP forbids.
     NullId,
-    /// It is an array of messages where none may come, an empty one, or one with too many.
+    /// It is a batch where none is allowed, an empty one, or one with too many messages.
     Batch,
-    /// It is longer than we are willing to read.
+    /// It exceeds the size limit.
     TooLong,
 }
 
@@ -103,7 +103,7 @@ impl Incoming {
     }
 }
 
-/// The members of a message as they are met.
+/// The members of a message parsed so far.
 #[derive(Default)]
 struct Envelope<'a> {
     version: bool,
@@ -113,7 +113,7 @@ struct Envelope<'a> {
     result: Option<Json>,
     error: Option<ErrorObject>,
     fault: Option<MalformedKind>,
-    /// Which of the known members were met, readable or not.
+    /// A bit for each known member that occurred, readable or not.
     seen: u8,
 }
 
@@ -122,8 +122,8 @@ impl<'a> Envelope<'a> {
         let envelope: Result<Envelope<'a>, _> = serde_json::from_str(text);
         match envelope {
             Ok(envelope) => envelope.judge(),
-            // The grammar of JSON has half a surrogate pair and numbers of any size (RFC 8259 §8.2,
-            // §6). What cannot be read for those is JSON, and no message.
+            // JSON's grammar allows lone surrogates and numbers of any size (RFC 8259 §8.2, §6). A text
+            // that is unreadable because of those is JSON, but no message.
             Err(_) if serde_json::from_str::<IgnoredAny>(text).is_ok() => {
                 Err(Malformed::new(MalformedKind::NotJsonRpc))
             }
@@ -163,7 +163,7 @@ impl<'a> Envelope<'a> {
         }
     }
 
-    /// Notes a fault without stopping, so that an id further on is still found.
+    /// Records a fault without stopping, so that an id further on is still found.
     fn blame(&mut self, kind: MalformedKind) {
         self.fault.get_or_insert(kind);
     }
@@ -236,7 +236,7 @@ impl<'de> Visitor<'de> for EnvelopeVisitor {
     }
 }
 
-/// Opens `params` one level; notes duplicates instead of failing.
+/// Opens `params` one level; records duplicates instead of failing.
 struct ParamsSeed<'f>(&'f mut Option<MalformedKind>);
 
 impl<'de> DeserializeSeed<'de> for ParamsSeed<'_> {
@@ -323,7 +323,7 @@ impl<'de> Deserialize<'de> for Object {
     }
 }
 
-/// The members in order, and whether a name stood twice.
+/// The members in order, and whether a name was duplicated.
 fn read_members<'de, A: MapAccess<'de>>(mut map: A) -> Result<(Object, bool), A::Error> {
     let mut members: Vec<(MemberName, Json)> = Vec::with_capacity(4);
     let mut duplicate = false;
@@ -337,8 +337,8 @@ fn read_members<'de, A: MapAccess<'de>>(mut map: A) -> Result<(Object, bool), A:
     Ok((Object(members), duplicate))
 }
 
-/// Whether a careless reader could take a name for one of the envelope's: in other letters, or cut
-/// off at a NUL.
+/// Whether a lenient parser could mistake a name for one of the envelope's: in another case, or
+/// truncated at a NUL.
 fn is_disguised(name: &str) -> bool {
     const KNOWN: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
     has_control(name) || KNOWN.iter().any(|it| it.eq_ignore_ascii_case(name))
@@ -348,8 +348,8 @@ fn has_control(name: &str) -> bool {
     name.bytes().any(|byte| byte < b' ')
 }
 
-/// Names that have been met. Looking them up one by one is quick for the few that messages have;
-/// past that a set keeps the work linear.
+/// The names seen so far. A linear search is quick for the few that messages have; beyond that a set
+/// keeps the work linear.
 #[derive(Default)]
 struct Names {
     few: Vec<String>,
@@ -357,7 +357,7 @@ struct Names {
 }
 
 impl Names {
-    /// Notes a name; `false` if it was there already.
+    /// Adds a name; `false` if it is a duplicate.
     fn add(&mut self, name: &str) -> bool {
         if self.few.len() < FEW {
             let is_new = self.few.iter().all(|it| it != name);
@@ -367,7 +367,7 @@ impl Names {
         !self.few.iter().any(|it| it == name) && self.many.insert(name.to_owned())
     }
 
-    /// The same for a name that follows `members`, which remember themselves while they are few.
+    /// The same for a name that follows `members`, which serve as the list while they are few.
     fn add_after(&mut self, name: &str, members: &[(MemberName, Json)]) -> bool {
         let few = &members[..members.len().min(FEW)];
         let is_new = few.iter().all(|(it, _)| it != name);
@@ -375,7 +375,7 @@ impl Names {
     }
 }
 
-/// A string that borrows from the text when it has no escapes.
+/// A string that borrows from the text unless it has escapes.
 struct Key<'a>(Cow<'a, str>);
 
 impl<'de> Deserialize<'de> for Key<'de> {
@@ -407,7 +407,7 @@ fn known_member(name: Cow<'_, str>) -> MemberName {
     }
 }
 
-/// Names of members that are met often enough to be worth no allocation.
+/// Names of members common enough to intern.
 const MEMBERS: [&str; 10] = [
     "name",
     "arguments",
@@ -422,7 +422,7 @@ const MEMBERS: [&str; 10] = [
 ];
 const FEW: usize = 16;
 
-// The known members, as places in `Envelope::seen`.
+// Bits of the known members in `Envelope::seen`.
 const VERSION: u8 = 0;
 const ID: u8 = 1;
 const METHOD: u8 = 2;

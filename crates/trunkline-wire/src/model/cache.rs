@@ -1,17 +1,17 @@
-//! How long a result stays fresh, and for whom.
+//! The cache hint of a result: how long it stays fresh, and for whom.
 
 use serde::{Deserialize, Serialize};
 
-/// What a server says about keeping a result.
+/// The cache hint of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CacheHint {
-    /// Milliseconds after receipt during which the result may be used again.
+    /// The TTL: milliseconds after receipt during which the result may be reused.
     pub ttl_ms: u64,
     /// Who may share it.
     pub scope: CacheScope,
 }
 
-/// Who may share a kept result.
+/// Who may share a cached result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CacheScope {
@@ -23,7 +23,7 @@ pub enum CacheScope {
 }
 
 impl CacheHint {
-    /// Not to be kept at all: what holds when nothing is said.
+    /// Not cacheable: the default.
     pub const NONE: Self = Self { ttl_ms: 0, scope: CacheScope::Private };
 
     /// Fresh for `ttl_ms`, for anyone.
@@ -31,14 +31,14 @@ impl CacheHint {
         Self { ttl_ms, scope: CacheScope::Public }
     }
 
-    /// Fresh for `ttl_ms`, for the asking context only.
+    /// Fresh for `ttl_ms`, for the requesting context only.
     pub const fn private(ttl_ms: u64) -> Self {
         Self { ttl_ms, scope: CacheScope::Private }
     }
 }
 
 impl CacheScope {
-    /// The scope as it stands on the wire.
+    /// The scope as it is on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Public => "public",

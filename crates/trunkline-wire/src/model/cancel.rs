@@ -1,10 +1,10 @@
-//! "Never mind": the parameters of `notifications/cancelled`.
+//! The parameters of `notifications/cancelled`.
 
 use serde::{Deserialize, Serialize};
 
 use crate::jsonrpc::Id;
 
-/// Which request is no longer wanted.
+/// The request to cancel.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -25,6 +25,6 @@ impl CancelledParams {
 }
 
 setters! { CancelledParams = CancelledParams::new(Id::Number(7));
-    /// Says why.
+    /// Sets the reason.
     reason(String) = "The user left." => r#"{"requestId":7,"reason":"The user left."}"#;
 }

@@ -1,4 +1,4 @@
-//! Who the two sides are and what they can do.
+//! The name, version and capabilities of either side.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ pub struct Implementation {
     pub name: String,
     /// Its version.
     pub version: String,
-    /// Its name, for people.
+    /// Its display name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// What it does.
@@ -36,12 +36,12 @@ pub struct Implementation {
     /// Where to read more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub website_url: Option<String>,
-    /// How to draw it.
+    /// Its icons.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     pub icons: Vec<Icon>,
 }
 
-/// A picture of something.
+/// An icon.
 #[doc = example!(r#"let icon = Icon::new("https://example.com/a.png").theme(IconTheme::Dark);"#,
     r##"assert_eq!(Json::of(&icon).get(), r#"{"src":"https://example.com/a.png","theme":"dark"}"#);"##)]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -50,7 +50,7 @@ pub struct Implementation {
 pub struct Icon {
     /// An `https:` or `data:` URI.
     pub src: String,
-    /// Its type, if the source does not tell.
+    /// Its media type, if the source does not tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
     /// `48x48`, `any` …
@@ -71,7 +71,7 @@ pub enum IconTheme {
     Dark,
 }
 
-/// What a client can do for a server.
+/// A client's capabilities.
 #[doc = example!(r##"let raw = Json::parse(r#"{"sampling":{"tools":{}},"elicitation":{}}"#).unwrap();"##,
     "let client: ClientCapabilities = raw.to().unwrap();",
     "assert!(client.sampling.is_some_and(|sampling| sampling.tools));",
@@ -81,16 +81,16 @@ pub enum IconTheme {
 #[serde(default)]
 #[non_exhaustive]
 pub struct ClientCapabilities {
-    /// Things outside the specification.
+    /// Capabilities outside the specification.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub experimental: BTreeMap<String, Json>,
     /// It answers `roots/list`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub roots: Option<RootsCapability>,
-    /// It lets its model be asked.
+    /// It answers `sampling/createMessage`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sampling: Option<SamplingCapability>,
-    /// It lets its user be asked.
+    /// It answers `elicitation/create`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub elicitation: Option<ElicitationCapability>,
     /// It runs tasks of its own (2025-11-25).
@@ -101,25 +101,25 @@ pub struct ClientCapabilities {
     pub extensions: BTreeMap<String, Json>,
 }
 
-/// How a client tells its roots.
+/// A client's roots capability.
 #[doc = example!(r#"assert_eq!(Json::of(&RootsCapability::default()).get(), "{}");"#)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
 pub struct RootsCapability {
-    /// It says when they change.
+    /// It notifies the server of changes.
     #[serde(skip_serializing_if = "is_false")]
     pub list_changed: bool,
 }
 
-/// What a client's model may be asked with.
+/// What a client's model supports.
 #[doc = example!(r##"let sampling: SamplingCapability = Json::parse(r#"{"tools":{}}"#).unwrap().to().unwrap();"##,
     "assert!(sampling.tools && !sampling.context);")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct SamplingCapability {
-    /// Context of this or all servers.
+    /// Including context of this or all servers.
     #[serde(with = "presence", skip_serializing_if = "is_false")]
     pub context: bool,
     /// Tools.
@@ -127,7 +127,7 @@ pub struct SamplingCapability {
     pub tools: bool,
 }
 
-/// How a client's user may be asked. An empty object on the wire means forms.
+/// How a client's user may be asked. `{}` on the wire means forms.
 #[doc = example!("let bare: ElicitationCapability = Json::empty_object().to().unwrap();",
     "assert!(bare.form && !bare.url);",
     r##"assert_eq!(Json::of(&ElicitationCapability::FORM).get(), r#"{"form":{}}"#);"##)]
@@ -139,7 +139,7 @@ pub struct ElicitationCapability {
     pub form: bool,
     /// By sending them to a URL.
     pub url: bool,
-    /// Forms only, and spelled `{}`: as it came, or as 2025-06-18 has it.
+    /// Forms only, and spelled `{}`: as received, or as in 2025-06-18.
     pub(crate) bare: bool,
 }
 
@@ -160,14 +160,14 @@ pub struct ClientTasks {
     pub elicitation: bool,
 }
 
-/// What a server can do for a client.
+/// A server's capabilities.
 #[doc = example!("let server = ServerCapabilities::new().tools(ListChanged::new(true)).logging(true);",
     r##"assert_eq!(Json::of(&server).get(), r#"{"logging":{},"tools":{"listChanged":true}}"#);"##)]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct ServerCapabilities {
-    /// Things outside the specification.
+    /// Capabilities outside the specification.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub experimental: BTreeMap<String, Json>,
     /// It sends log messages.
@@ -200,22 +200,22 @@ pub struct ServerCapabilities {
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
 pub struct ListChanged {
-    /// The server says when it does.
+    /// The server notifies clients of changes.
     #[serde(skip_serializing_if = "is_false")]
     pub list_changed: bool,
 }
 
-/// What a server tells about its resources.
+/// A server's resources capability.
 #[doc = example!("let told = ResourcesCapability::new().subscribe(true).list_changed(true);",
     r##"assert_eq!(Json::of(&told).get(), r#"{"subscribe":true,"listChanged":true}"#);"##)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
 pub struct ResourcesCapability {
-    /// When one changes, to who asked.
+    /// It notifies subscribers of changes.
     #[serde(skip_serializing_if = "is_false")]
     pub subscribe: bool,
-    /// When the list changes.
+    /// It notifies clients of changes of the list.
     #[serde(skip_serializing_if = "is_false")]
     pub list_changed: bool,
 }
@@ -245,13 +245,13 @@ impl Implementation {
 }
 
 setters! { Implementation = Implementation::new("travel", "1.2.0");
-    /// Names it for people.
+    /// Sets its display name.
     title(String) = "Travel desk" => r#""title":"Travel desk""#;
-    /// Says what it does.
+    /// Sets its description.
     description(String) = "Books trips" => r#""description":"Books trips""#;
-    /// Says where to read more.
+    /// Sets its website.
     website_url(String) = "https://example.com" => r#""websiteUrl":"https://example.com""#;
-    /// Says how to draw it.
+    /// Sets its icons.
     icons(Vec<Icon>) = [Icon::new("data:image/png;base64,AA==")] => r#""icons":[{"src":"data:"#;
 }
 
@@ -264,11 +264,11 @@ impl Icon {
 }
 
 setters! { Icon = Icon::new("https://example.com/logo.svg");
-    /// Says its type.
+    /// Sets its media type.
     mime_type(String) = "image/svg+xml" => r#""mimeType":"image/svg+xml""#;
-    /// Says its sizes.
+    /// Sets its sizes.
     sizes(Vec<String>) = ["48x48".to_owned(), "any".to_owned()] => r#""sizes":["48x48","any"]"#;
-    /// Says its background.
+    /// Sets the background it is for.
     theme(IconTheme) = IconTheme::Dark => r#""theme":"dark""#;
 }
 
@@ -309,17 +309,17 @@ impl ClientCapabilities {
 setters! { ClientCapabilities = ClientCapabilities::new();
     /// Answers `roots/list`.
     roots(RootsCapability) = RootsCapability::new(true) => r#"{"roots":{"listChanged":true}}"#;
-    /// Lets the model be asked.
+    /// Supports sampling.
     sampling(SamplingCapability) = SamplingCapability::new() => r#"{"sampling":{}}"#;
-    /// Lets the user be asked.
+    /// Supports elicitation.
     elicitation(ElicitationCapability) = ElicitationCapability::BOTH
         => r#"{"elicitation":{"form":{},"url":{}}}"#;
     /// Runs tasks of its own.
     tasks(ClientTasks) = ClientTasks::ALL => r#"{"tasks":{"list":{},"cancel":{},"requests":"#;
-    /// Speaks these extensions.
+    /// Supports these extensions.
     extensions(BTreeMap<String, Json>) = BTreeMap::from([(TASKS_EXTENSION.to_owned(), Json::empty_object())])
         => r#""io.modelcontextprotocol/tasks":{}"#;
-    /// Things outside the specification.
+    /// Adds capabilities outside the specification.
     experimental(BTreeMap<String, Json>) = BTreeMap::from([("echo".to_owned(), Json::empty_object())])
         => r#"{"experimental":{"echo":{}}}"#;
 }
@@ -341,9 +341,9 @@ impl SamplingCapability {
 }
 
 setters! { SamplingCapability = SamplingCapability::new();
-    /// Takes context of servers.
+    /// Supports context of servers.
     context(bool) = true => r#"{"context":{}}"#;
-    /// Takes tools.
+    /// Supports tools.
     tools(bool) = true => r#"{"tools":{}}"#;
 }
 
@@ -403,16 +403,16 @@ setters! { ServerCapabilities = ServerCapabilities::new();
     tools(ListChanged) = ListChanged::new(true) => r#"{"tools":{"listChanged":true}}"#;
     /// Runs tasks.
     tasks(ServerTasks) = ServerTasks::ALL => r#""requests":{"tools":{"call":{}}}"#;
-    /// Speaks these extensions.
+    /// Supports these extensions.
     extensions(BTreeMap<String, Json>) = BTreeMap::from([(SKILLS_EXTENSION.to_owned(), Json::empty_object())])
         => r#""io.modelcontextprotocol/skills":{}"#;
-    /// Things outside the specification.
+    /// Adds capabilities outside the specification.
     experimental(BTreeMap<String, Json>) = BTreeMap::from([("echo".to_owned(), Json::empty_object())])
         => r#"{"experimental":{"echo":{}}}"#;
 }
 
 impl ListChanged {
-    /// A list whose changes are told, or not.
+    /// A list with or without change notifications.
     #[doc = example!(r##"assert_eq!(Json::of(&ListChanged::new(true)).get(), r#"{"listChanged":true}"#);"##)]
     pub fn new(list_changed: bool) -> Self {
         Self { list_changed }
@@ -420,7 +420,7 @@ impl ListChanged {
 }
 
 impl ResourcesCapability {
-    /// Resources whose changes are not told.
+    /// Resources without change notifications.
     #[doc = example!(r#"assert_eq!(Json::of(&ResourcesCapability::new()).get(), "{}");"#)]
     pub fn new() -> Self {
         Self::default()
@@ -428,9 +428,9 @@ impl ResourcesCapability {
 }
 
 setters! { ResourcesCapability = ResourcesCapability::new();
-    /// Tells when one changes.
+    /// Notifies subscribers of changes.
     subscribe(bool) = true => r#"{"subscribe":true}"#;
-    /// Tells when the list changes.
+    /// Notifies clients of changes of the list.
     list_changed(bool) = true => r#"{"listChanged":true}"#;
 }
 

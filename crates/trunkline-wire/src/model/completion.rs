@@ -1,4 +1,4 @@
-//! Finishing what someone began to type.
+//! Completion of arguments.
 
 use std::collections::BTreeMap;
 
@@ -12,17 +12,17 @@ use crate::json::Json;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CompleteParams {
-    /// Whose argument it is.
+    /// What the argument belongs to.
     #[serde(rename = "ref")]
     pub reference: Reference,
-    /// The argument and what has been typed.
+    /// The argument and its partial value.
     pub argument: CompletionArgument,
-    /// Arguments that are settled already.
+    /// Arguments that already have values.
     #[serde(default, with = "context", skip_serializing_if = "BTreeMap::is_empty")]
     pub context: BTreeMap<String, String>,
 }
 
-/// Whose argument is to be completed.
+/// What the argument belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Reference {
@@ -32,13 +32,13 @@ pub enum Reference {
     Resource { uri: String },
 }
 
-/// An argument and what has been typed.
+/// An argument and its partial value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CompletionArgument {
     /// Its name.
     pub name: String,
-    /// What has been typed.
+    /// The partial value.
     pub value: String,
 }
 
@@ -48,7 +48,7 @@ pub struct CompletionArgument {
 pub struct CompleteResult {
     /// The suggestions.
     pub completion: Completion,
-    /// Anything else.
+    /// The `_meta` member.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Json>,
 }
@@ -69,7 +69,7 @@ pub struct Completion {
 }
 
 impl CompleteParams {
-    /// Completes what has been typed for `argument`.
+    /// Completes the partial value of `argument`.
     pub fn new(
         reference: Reference,
         argument: impl Into<String>,
@@ -81,7 +81,7 @@ impl CompleteParams {
 }
 
 setters! { CompleteParams = CompleteParams::new(Reference::prompt("book"), "city", "Pa");
-    /// Tells which arguments are settled already.
+    /// Sets the arguments that already have values.
     context(BTreeMap<String, String>) = BTreeMap::from([("country".to_owned(), "FR".to_owned())])
         => r#""context":{"arguments":{"country":"FR"}}"#;
 }
@@ -99,7 +99,7 @@ impl Reference {
 }
 
 impl Completion {
-    /// How many suggestions one answer may hold.
+    /// How many suggestions one answer may have.
     pub const MAX: usize = 100;
 
     /// Suggestions, cut off after a hundred with a note that there are more.
@@ -159,7 +159,7 @@ impl<'de> Deserialize<'de> for Reference {
     }
 }
 
-/// The settled arguments stand inside `context.arguments`.
+/// On the wire these arguments are inside `context.arguments`.
 mod context {
     use super::*;
 

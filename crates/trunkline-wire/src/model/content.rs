@@ -1,4 +1,4 @@
-//! What people and models read: text, pictures, sound, resources, tool use.
+//! Content blocks: text, images, audio, resources, tool use.
 
 mod read;
 
@@ -27,9 +27,9 @@ pub enum Content {
     Resource(EmbeddedResource),
     /// A model wants to use a tool; only in sampling.
     ToolUse(ToolUseContent),
-    /// What the tool said; only in sampling.
+    /// The result of a tool; only in sampling.
     ToolResult(ToolResultContent),
-    /// A kind that this crate does not know.
+    /// An unknown kind.
     Other(Json),
 }
 
@@ -43,10 +43,10 @@ pub struct TextContent {
     tag: tag::Text,
     /// The text.
     pub text: String,
-    /// Hints for who shows it.
+    /// Display hints.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
-    /// Anything else.
+    /// The `_meta` member.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Json>,
 }
@@ -64,10 +64,10 @@ pub struct ImageContent {
     pub data: String,
     /// `image/png` …
     pub mime_type: String,
-    /// Hints for who shows it.
+    /// Display hints.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
-    /// Anything else.
+    /// The `_meta` member.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Json>,
 }
@@ -85,10 +85,10 @@ pub struct AudioContent {
     pub data: String,
     /// `audio/wav` …
     pub mime_type: String,
-    /// Hints for who plays it.
+    /// Playback hints.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
-    /// Anything else.
+    /// The `_meta` member.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Json>,
 }
@@ -106,25 +106,25 @@ pub struct ResourceLink {
     pub uri: String,
     /// Its name, for programs.
     pub name: String,
-    /// Its name, for people.
+    /// Its display name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// What it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Its type.
+    /// Its media type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
     /// Its size in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
-    /// How to draw it.
+    /// Its icons.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     pub icons: Vec<Icon>,
-    /// Hints for who shows it.
+    /// Display hints.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
-    /// Anything else.
+    /// The `_meta` member.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Json>,
 }
@@ -140,10 +140,10 @@ pub struct EmbeddedResource {
     tag: tag::Resource,
     /// What is in it.
     pub resource: ResourceContents,
-    /// Hints for who shows it.
+    /// Display hints.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
-    /// Anything else.
+    /// The `_meta` member.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Json>,
 }
@@ -156,18 +156,18 @@ pub struct EmbeddedResource {
 pub struct ToolUseContent {
     #[serde(rename = "type", skip_deserializing)]
     tag: tag::ToolUse,
-    /// What the result will refer to.
+    /// The id that the result refers to.
     pub id: String,
     /// The tool.
     pub name: String,
     /// Its arguments.
     pub input: Json,
-    /// Anything else.
+    /// The `_meta` member.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Json>,
 }
 
-/// What a tool said to a model.
+/// The result of a tool, for a model.
 #[doc = example!(r#"let json = Json::of(&ToolResultContent::new("call-1", vec![]).is_error(true));"#,
     r##"assert!(json.get().starts_with(r#"{"type":"tool_result","toolUseId":"call-1""#));"##)]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -176,32 +176,32 @@ pub struct ToolUseContent {
 pub struct ToolResultContent {
     #[serde(rename = "type", skip_deserializing)]
     tag: tag::ToolResult,
-    /// The use that this answers.
+    /// The tool use that it answers.
     pub tool_use_id: String,
-    /// What it said.
+    /// The result in blocks.
     pub content: Vec<Content>,
-    /// The same for programs; `null` is a value.
+    /// The structured result; `null` is a value.
     #[serde(default, deserialize_with = "some_json", skip_serializing_if = "Option::is_none")]
     pub structured_content: Option<Json>,
     /// Whether the tool failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub is_error: Option<bool>,
-    /// Anything else.
+    /// The `_meta` member.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Json>,
 }
 
-/// Hints for who shows something.
+/// Hints about showing something.
 #[doc = example!("let hints = Annotations::new().audience([Role::User]).priority(1.0);",
     r##"assert_eq!(Json::of(&hints).get(), r#"{"audience":["user"],"priority":1}"#);"##)]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
 pub struct Annotations {
-    /// Who it is meant for; nobody in particular when empty.
+    /// The audience; empty for everybody.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     pub audience: Vec<Role>,
-    /// From 0, which may be left out, to 1, which may not.
+    /// The importance, from 0 (optional) to 1 (required).
     #[serde(with = "number::option", skip_serializing_if = "Option::is_none")]
     pub priority: Option<f64>,
     /// When it last changed, in ISO 8601.
@@ -209,7 +209,7 @@ pub struct Annotations {
     pub last_modified: Option<String>,
 }
 
-/// Who speaks.
+/// The role of a speaker.
 #[doc = example!(r##"assert_eq!(Json::of(&Role::Assistant).get(), r#""assistant""#);"##)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -219,7 +219,7 @@ pub enum Role {
     Assistant,
 }
 
-/// What is in a resource, or in a part of one.
+/// The contents of a resource, or of a part of one.
 #[doc = example!(r##"let raw = Json::parse(r#"{"uri":"file:///a"}"#).unwrap();"##,
     r#"assert!(raw.to::<ResourceContents>().is_err(), "neither `text` nor `blob` is there");"#)]
 #[derive(Clone, Debug, PartialEq)]
@@ -227,11 +227,11 @@ pub enum Role {
 pub struct ResourceContents {
     /// Where it is.
     pub uri: String,
-    /// Its type.
+    /// Its media type.
     pub mime_type: Option<String>,
     /// What it holds.
     pub data: ResourceData,
-    /// Anything else.
+    /// The `_meta` member.
     pub meta: Option<Json>,
 }
 
@@ -347,7 +347,7 @@ impl ToolUseContent {
 }
 
 impl ToolResultContent {
-    /// What a tool said.
+    /// The result of a tool.
     #[doc = example!(r#"assert_eq!(ToolResultContent::new("call-1", vec!["3".into()]).is_error, None);"#)]
     pub fn new(tool_use_id: impl Into<String>, content: Vec<Content>) -> Self {
         Self {
@@ -362,53 +362,53 @@ impl ToolResultContent {
 }
 
 setters! { TextContent = TextContent::new("Sunny");
-    /// Adds hints for who shows it.
+    /// Adds display hints.
     annotations(Annotations) = Annotations::new().priority(1.0)
         => r#""annotations":{"priority":1}"#;
-    /// Adds anything else.
+    /// Sets `_meta`.
     meta(Json) = Json::empty_object() => r#""_meta":{}"#;
 }
 setters! { ImageContent = ImageContent::new("iVBORw0=", "image/png");
-    /// Adds hints for who shows it.
+    /// Adds display hints.
     annotations(Annotations) = Annotations::new().audience([Role::User])
         => r#""audience":["user"]"#;
-    /// Adds anything else.
+    /// Sets `_meta`.
     meta(Json) = Json::empty_object() => r#""_meta":{}"#;
 }
 setters! { AudioContent = AudioContent::new("UklGRg==", "audio/wav");
-    /// Adds hints for who plays it.
+    /// Adds playback hints.
     annotations(Annotations) = Annotations::new().priority(0.5) => r#""priority":0.5"#;
-    /// Adds anything else.
+    /// Sets `_meta`.
     meta(Json) = Json::empty_object() => r#""_meta":{}"#;
 }
 setters! { ResourceLink = ResourceLink::new("file:///notes.md", "notes");
-    /// Names it for people.
+    /// Sets its display name.
     title(String) = "My notes" => r#""title":"My notes""#;
-    /// Says what it is.
+    /// Sets its description.
     description(String) = "What I wrote down" => r#""description":"What I wrote down""#;
-    /// Says its type.
+    /// Sets its media type.
     mime_type(String) = "text/markdown" => r#""mimeType":"text/markdown""#;
-    /// Says its size in bytes.
+    /// Sets its size in bytes.
     size(u64) = 120_u64 => r#""size":120"#;
-    /// Says how to draw it.
+    /// Sets its icons.
     icons(Vec<Icon>) = [Icon::new("https://example.com/n.png")] => r#""icons":[{"src":"#;
-    /// Adds hints for who shows it.
+    /// Adds display hints.
     annotations(Annotations) = Annotations::new().priority(0.0)
         => r#""annotations":{"priority":0}"#;
-    /// Adds anything else.
+    /// Sets `_meta`.
     meta(Json) = Json::empty_object() => r#""_meta":{}"#;
 }
 setters! { EmbeddedResource = EmbeddedResource::new(ResourceContents::text("file:///a", "A"));
-    /// Adds hints for who shows it.
+    /// Adds display hints.
     annotations(Annotations) = Annotations::new().audience([Role::Assistant])
         => r#""audience":["assistant"]"#;
-    /// Adds anything else.
+    /// Sets `_meta`.
     meta(Json) = Json::empty_object() => r#""_meta":{}"#;
 }
 setters! { ToolResultContent = ToolResultContent::new("call-1", vec!["7".into()]);
-    /// Adds the same for programs.
+    /// Adds a structured result.
     structured_content(Json) = Json::null() => r#""structuredContent":null"#;
-    /// Says whether the tool failed.
+    /// Sets whether the tool failed.
     is_error(bool) = true => r#""isError":true"#;
 }
 
@@ -421,11 +421,11 @@ impl Annotations {
 }
 
 setters! { Annotations = Annotations::new();
-    /// Says who it is meant for.
+    /// Sets its audience.
     audience(Vec<Role>) = [Role::User, Role::Assistant] => r#""audience":["user","assistant"]"#;
-    /// Says how much it matters, from 0 to 1.
+    /// Sets its importance, from 0 to 1.
     priority(f64) = 0.75 => r#""priority":0.75"#;
-    /// Says when it last changed.
+    /// Sets when it last changed.
     last_modified(String) = "2026-07-28T12:00:00Z" => r#""lastModified":"2026-07-28T12:00:00Z""#;
 }
 
@@ -453,9 +453,9 @@ impl ResourceContents {
 }
 
 setters! { ResourceContents = ResourceContents::text("file:///a.md", "# A");
-    /// Says its type.
+    /// Sets its media type.
     mime_type(String) = "text/markdown" => r#""mimeType":"text/markdown""#;
-    /// Adds anything else.
+    /// Sets `_meta`.
     meta(Json) = Json::empty_object() => r#""_meta":{}"#;
 }
 
@@ -510,7 +510,7 @@ impl<'de> Deserialize<'de> for Content {
             kind: String,
         }
         let raw = Json::deserialize(deserializer)?;
-        // Derived readers take arrays for objects.
+        // Derived deserialisers accept arrays for structs.
         if !raw.is_object() {
             return Err(D::Error::custom("a block of content must be an object"));
         }

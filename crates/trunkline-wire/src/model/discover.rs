@@ -1,4 +1,4 @@
-//! How the two sides introduce themselves, in either era.
+//! The handshake of either era.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,11 +10,11 @@ use crate::json::Json;
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct InitializeParams {
-    /// The revision the client would like, as text since it may be one we do not know.
+    /// The revision the client prefers, as text because it may be unknown.
     pub protocol_version: String,
-    /// What the client can do.
+    /// The client's capabilities.
     pub capabilities: ClientCapabilities,
-    /// Who the client is.
+    /// The client's name and version.
     pub client_info: Implementation,
 }
 
@@ -23,33 +23,33 @@ pub struct InitializeParams {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct InitializeResult {
-    /// The revision that will be spoken.
+    /// The negotiated revision.
     pub protocol_version: String,
-    /// What the server can do.
+    /// The server's capabilities.
     pub capabilities: ServerCapabilities,
-    /// Who the server is.
+    /// The server's name and version.
     pub server_info: Implementation,
-    /// How to use the server, for the model.
+    /// Instructions for the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
-    /// Anything else.
+    /// The `_meta` member.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Json>,
 }
 
-/// The answer to `server/discover`. Who the server is stands in `_meta`.
+/// The answer to `server/discover`. The server's name and version are in `_meta`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct DiscoverResult {
-    /// The revisions that requests may name.
+    /// The revisions that requests may use.
     pub supported_versions: Vec<String>,
-    /// What the server can do.
+    /// The server's capabilities.
     pub capabilities: ServerCapabilities,
-    /// How to use the server, for the model.
+    /// Instructions for the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
-    /// Anything else.
+    /// The `_meta` member.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Json>,
 }
@@ -78,7 +78,7 @@ impl InitializeResult {
 }
 
 setters! { InitializeResult = InitializeResult::new("2025-11-25", Default::default(), Implementation::new("a", "1"));
-    /// Says how to use the server.
+    /// Sets the instructions for the model.
     instructions(String) = "Ask for the city first."
         => r#""instructions":"Ask for the city first.""#;
 }
@@ -91,7 +91,7 @@ impl DiscoverResult {
 }
 
 setters! { DiscoverResult = DiscoverResult::new(vec!["2026-07-28".to_owned()], Default::default());
-    /// Says how to use the server.
+    /// Sets the instructions for the model.
     instructions(String) = "Ask for the city first."
         => r#""instructions":"Ask for the city first.""#;
 }

@@ -1,4 +1,4 @@
-//! Asking the client's user.
+//! Questions to the client's user.
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -25,7 +25,7 @@ pub struct ElicitForm {
     pub requested_schema: Json,
     /// Asks for a task (2025-11-25).
     pub task: Option<TaskRequest>,
-    /// `mode` is spelled out; 2025-06-18 does not know it, later revisions may leave it out.
+    /// Whether `mode` is written; 2025-06-18 lacks it, later revisions may omit it.
     pub(crate) names_mode: bool,
 }
 
@@ -33,12 +33,12 @@ pub struct ElicitForm {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ElicitUrl {
-    /// Why.
+    /// The reason.
     pub message: String,
-    /// Where to.
+    /// The URL.
     pub url: String,
-    /// What `notifications/elicitation/complete` will refer to. 2025-11-25 requires it, later
-    /// revisions do not have it.
+    /// The id that `notifications/elicitation/complete` refers to. 2025-11-25 requires it, later
+    /// revisions lack it.
     pub elicitation_id: Option<String>,
     /// Asks for a task (2025-11-25).
     pub task: Option<TaskRequest>,
@@ -48,14 +48,14 @@ pub struct ElicitUrl {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ElicitResult {
-    /// What the user did.
+    /// The user's action.
     pub action: ElicitAction,
-    /// What they filled in, if they did.
+    /// The values filled in, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<Json>,
 }
 
-/// What a user does with a question.
+/// The user's reaction to a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ElicitAction {
@@ -72,7 +72,7 @@ pub enum ElicitAction {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ElicitationCompleteParams {
-    /// Which visit is over.
+    /// The elicitation that is complete.
     pub elicitation_id: String,
 }
 
@@ -95,7 +95,7 @@ impl ElicitParams {
         }
     }
 
-    /// Whether it asks for a task, and how.
+    /// The request for a task, if any.
     pub fn task(&self) -> Option<&TaskRequest> {
         match self {
             Self::Form(form) => form.task.as_ref(),
@@ -112,14 +112,14 @@ impl ElicitForm {
 }
 
 impl ElicitUrl {
-    /// A reason and where to go.
+    /// A reason and a URL.
     pub fn new(message: impl Into<String>, url: impl Into<String>) -> Self {
         Self { message: message.into(), url: url.into(), elicitation_id: None, task: None }
     }
 }
 
 setters! { ElicitUrl = ElicitUrl::new("Please log in.", "https://example.com/login") => ElicitParams::Url(it);
-    /// Says what the completion will refer to.
+    /// Sets the id that the completion refers to.
     elicitation_id(String) = "login-1" => r#""elicitationId":"login-1""#;
 }
 
@@ -129,14 +129,14 @@ impl ElicitResult {
         Self { action: ElicitAction::Accept, content: Some(content) }
     }
 
-    /// The user did this, and there is nothing filled in.
+    /// The user's action, without values.
     pub fn new(action: ElicitAction) -> Self {
         Self { action, content: None }
     }
 }
 
 impl ElicitationCompleteParams {
-    /// This visit is over.
+    /// This elicitation is complete.
     pub fn new(elicitation_id: impl Into<String>) -> Self {
         Self { elicitation_id: elicitation_id.into() }
     }

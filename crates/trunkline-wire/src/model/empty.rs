@@ -1,20 +1,20 @@
-//! The result that says only "done".
+//! The empty result.
 
 use serde::{Deserialize, Serialize};
 
 use crate::json::Json;
 
-/// An answer with nothing in it.
+/// A result without members.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct EmptyResult {
-    /// Anything else.
+    /// The `_meta` member.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Json>,
 }
 
 impl EmptyResult {
-    /// Nothing at all.
+    /// An empty result.
     pub fn new() -> Self {
         Self::default()
     }

@@ -1,4 +1,4 @@
-//! Questions that a server puts into a result, and the answers a client sends back.
+//! Questions that a server puts into a result, and the answers in the client's retry.
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -32,7 +32,7 @@ pub enum InputResponse {
     Roots(ListRootsResult),
 }
 
-/// A result that needs answers first. At least one of the two is there.
+/// An `input_required` result. It has questions, state, or both.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct InputRequired {
@@ -44,12 +44,12 @@ pub struct InputRequired {
         skip_serializing_if = "Vec::is_empty"
     )]
     pub requests: Vec<(String, InputRequest)>,
-    /// What the client hands back unread.
+    /// State that the client returns unread.
     #[serde(rename = "requestState", default, skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
 }
 
-/// What a retry carries: answers by key, and the state handed back.
+/// What a retry carries: answers by key, and the state.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct InputResponses {
@@ -61,7 +61,7 @@ pub struct InputResponses {
         skip_serializing_if = "Vec::is_empty"
     )]
     pub responses: Vec<(String, InputResponse)>,
-    /// The state, exactly as it came.
+    /// The state, byte for byte.
     #[serde(rename = "requestState", default, skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
 }
@@ -76,7 +76,7 @@ impl InputRequest {
         }
     }
 
-    /// The capability without which a client cannot be asked this.
+    /// The client capability that it requires.
     pub fn gate(&self) -> Gate {
         match self {
             Self::Elicit(_) => Gate::Elicitation,
@@ -116,20 +116,20 @@ impl InputRequest {
 }
 
 impl InputRequired {
-    /// Questions, and nothing to hand back.
+    /// Questions without state.
     pub fn new(requests: Vec<(String, InputRequest)>) -> Self {
         Self { requests, state: None }
     }
 }
 
 setters! { InputRequired = InputRequired::new(vec![("where".to_owned(), InputRequest::Roots)]);
-    /// Gives the client something to hand back.
+    /// Sets the state that the client returns.
     state(String) = "sealed"
         => r#"{"inputRequests":{"where":{"method":"roots/list"}},"requestState":"sealed"}"#;
 }
 
 impl InputResponses {
-    /// Answers, and nothing to hand back.
+    /// Answers without state.
     pub fn new(responses: Vec<(String, InputResponse)>) -> Self {
         Self { responses, state: None }
     }
@@ -141,7 +141,7 @@ impl InputResponses {
 }
 
 setters! { InputResponses = InputResponses::new(Vec::new());
-    /// Hands the state back.
+    /// Returns the state.
     state(String) = "sealed" => r#"{"requestState":"sealed"}"#;
 }
 
@@ -184,7 +184,7 @@ impl Serialize for InputResponse {
 
 impl<'de> Deserialize<'de> for InputResponse {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        /// Nothing on the wire names the kind; each has a required member the others lack.
+        /// The wire does not name the kind; each has a required member the others lack.
         #[derive(Deserialize)]
         struct Members {
             action: Option<serde::de::IgnoredAny>,
@@ -209,7 +209,7 @@ impl<'de> Deserialize<'de> for InputResponse {
     }
 }
 
-/// The requests of the stateful era that 2026-07-28 embeds in `input_required` instead of sending.
+/// The requests of the stateful era that 2026-07-28 embeds in `input_required` instead.
 const QUESTIONS: &[&str] = &[
     Method::ElicitationCreate.name(),
     Method::SamplingCreateMessage.name(),

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::json::Json;
 
-/// The levels of RFC 5424, mildest first.
+/// The levels of RFC 5424, least severe first.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
@@ -29,12 +29,12 @@ pub enum LogLevel {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct LogMessage {
-    /// How bad it is.
+    /// Its severity.
     pub level: LogLevel,
-    /// Who says so.
+    /// The name of the logger.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub logger: Option<String>,
-    /// What happened: a string or anything else.
+    /// The message: a string or any JSON.
     pub data: Json,
 }
 
@@ -42,12 +42,12 @@ pub struct LogMessage {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SetLevelParams {
-    /// The mildest level to send.
+    /// The least severe level to send.
     pub level: LogLevel,
 }
 
 impl LogLevel {
-    /// All eight, mildest first.
+    /// All eight, least severe first.
     pub const ALL: [Self; 8] = [
         Self::Debug,
         Self::Info,
@@ -59,7 +59,7 @@ impl LogLevel {
         Self::Emergency,
     ];
 
-    /// The level as it stands on the wire.
+    /// The level as it is on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Debug => "debug",
@@ -97,7 +97,7 @@ impl LogMessage {
         Self { level, logger: None, data }
     }
 
-    /// A message that is a plain sentence.
+    /// A plain text message.
     pub fn text(level: LogLevel, text: &str) -> Self {
         Self::new(level, Json::string(text))
     }
@@ -110,7 +110,7 @@ setters! { LogMessage = LogMessage::text(LogLevel::Error, "The disk is full.");
 }
 
 impl SetLevelParams {
-    /// Asks for `level` and worse.
+    /// Asks for `level` and more severe ones.
     pub fn new(level: LogLevel) -> Self {
         Self { level }
     }

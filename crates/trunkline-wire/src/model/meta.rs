@@ -1,4 +1,4 @@
-//! The names that MCP has reserved inside `_meta`, and one of ours.
+//! The names that MCP reserves inside `_meta`, and one of ours.
 //!
 //! ```
 //! use trunkline_wire::era::stateless::Envelope;
@@ -13,23 +13,23 @@
 
 /// The revision a request speaks; required on every request from 2026-07-28.
 pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-/// What the client can do; required on every request from 2026-07-28.
+/// The client's capabilities; required on every request from 2026-07-28.
 pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
-/// Who the client is.
+/// The client's name and version.
 pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
-/// From which level on the request wants log messages.
+/// The least severe log message that the request wants.
 pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
-/// Who the server is, on results.
+/// The server's name and version, on results.
 pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 /// The id of the `subscriptions/listen` request that a message belongs to.
 pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
 /// The 2025-11-25 task that a message belongs to.
 pub const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
-/// What the model may be told while a 2025-11-25 task runs.
+/// Text for the model while a 2025-11-25 task runs.
 pub const MODEL_IMMEDIATE_RESPONSE: &str = "io.modelcontextprotocol/model-immediate-response";
-/// How far a task is, on the answer to `tasks/get`. Not MCP's but ours: its tasks have words alone.
+/// The progress of a task in the answer to `tasks/get`. Ours, not MCP's: its tasks only have a message.
 pub const TASK_PROGRESS: &str = "trunkline/progress";
-/// Asks for progress notifications, which will carry this token.
+/// Asks for progress notifications with this token.
 pub const PROGRESS_TOKEN: &str = "progressToken";
 /// W3C Trace Context.
 pub const TRACEPARENT: &str = "traceparent";
@@ -38,21 +38,21 @@ pub const TRACESTATE: &str = "tracestate";
 /// W3C Baggage.
 pub const BAGGAGE: &str = "baggage";
 
-/// What can be wrong with a request's `_meta`.
+/// A fault in a request's `_meta`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetaFault {
     /// It is not an object.
     NotAnObject,
-    /// A name stands twice in it, so that two readers could disagree.
+    /// It has a duplicate name, so that two parsers could disagree.
     Repeated,
-    /// A required name is missing; so is `_meta` itself if there was none.
+    /// A required member is missing, or `_meta` itself.
     Missing(&'static str),
-    /// The value under this name is not what it must be.
+    /// The value of this member is invalid.
     Wrong(&'static str),
 }
 
 impl MetaFault {
-    /// Why a `_meta` could not be opened.
+    /// Why a `_meta` could not be parsed.
     pub(crate) fn of(meta: &crate::json::Json) -> Self {
         if meta.is_object() { Self::Repeated } else { Self::NotAnObject }
     }

@@ -1,4 +1,4 @@
-//! Lists, a page at a time.
+//! Paginated lists.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ use crate::json::Json;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ListParams {
-    /// Where to go on; an empty string is a cursor too.
+    /// The cursor; an empty string is a cursor too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
 }
@@ -22,7 +22,7 @@ impl ListParams {
 }
 
 setters! { ListParams = ListParams::new();
-    /// Goes on from here.
+    /// Sets the cursor.
     cursor(String) = "" => r#"{"cursor":""}"#;
 }
 
@@ -39,10 +39,10 @@ macro_rules! list_results {
         pub struct $Name {
             /// This page's items.
             pub $items: Vec<$Item>,
-            /// Where the next page begins; none after the last.
+            /// The cursor of the next page; `None` on the last.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub next_cursor: Option<String>,
-            /// Anything else.
+            /// The `_meta` member.
             #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
             pub meta: Option<Json>,
         }
@@ -58,7 +58,7 @@ macro_rules! list_results {
                 Self { $items, next_cursor: None, meta: None }
             }
 
-            /// Says where the next page begins.
+            /// Sets the cursor of the next page.
             #[doc = example!(
                 concat!("let page = ", stringify!($Name), r#"::default().next_cursor("page-2");"#),
                 r##"assert!(Json::of(&page).get().ends_with(r#""nextCursor":"page-2"}"#));"##

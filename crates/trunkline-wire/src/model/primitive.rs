@@ -1,4 +1,4 @@
-//! The fields of a form: the small part of JSON Schema that elicitation allows.
+//! The fields of a form: the subset of JSON Schema that elicitation allows.
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -6,14 +6,14 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::spelling::{null_is_default, number, ordered};
 use crate::json::Json;
 
-/// A form: its fields in order, and which of them must be filled in.
+/// A form: its fields in order, and which of them are required.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(from = "FormOnWire", into = "FormOnWire")]
 #[non_exhaustive]
 pub struct FormSchema {
     /// The fields, by name.
     pub properties: Vec<(String, PrimitiveSchema)>,
-    /// Those that must be filled in.
+    /// The names of the required fields.
     pub required: Vec<String>,
 }
 
@@ -25,7 +25,7 @@ pub enum PrimitiveSchema {
     String(StringSchema),
     /// A number.
     Number(NumberSchema),
-    /// Yes or no.
+    /// A boolean.
     Boolean(BooleanSchema),
     /// A choice.
     Enum(EnumSchema),
@@ -79,20 +79,20 @@ pub struct BooleanSchema {
 pub struct EnumSchema {
     pub title: Option<String>,
     pub description: Option<String>,
-    /// What to choose from.
+    /// The options.
     pub options: Vec<EnumOption>,
-    /// Present if several may be chosen.
+    /// Set for a multi-select.
     pub many: Option<Many>,
-    /// What is chosen at first (`default` on the wire): at most one unless several may be.
+    /// The default choice (`default` on the wire): at most one unless it is a multi-select.
     pub initial: Vec<String>,
 }
 
-/// One thing to choose.
+/// One option.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EnumOption {
-    /// What the server gets.
+    /// The value that the server gets.
     pub value: String,
-    /// What the user sees, if it is not the value.
+    /// The text that the user sees, if different.
     pub title: Option<String>,
 }
 
@@ -110,7 +110,7 @@ impl FormSchema {
         Self::default()
     }
 
-    /// Adds a field that must be filled in.
+    /// Adds a required field.
     #[must_use]
     pub fn required(mut self, name: impl Into<String>, schema: impl Into<PrimitiveSchema>) -> Self {
         let name = name.into();
@@ -119,7 +119,7 @@ impl FormSchema {
         self
     }
 
-    /// Adds a field that may stay empty.
+    /// Adds an optional field.
     #[must_use]
     pub fn optional(mut self, name: impl Into<String>, schema: impl Into<PrimitiveSchema>) -> Self {
         self.properties.push((name.into(), schema.into()));
@@ -135,7 +135,7 @@ impl FormSchema {
 macro_rules! plain_new {
     ($($Type:ident = $kind:literal),*) => { $(
         impl $Type {
-            /// Without any condition.
+            /// Without constraints.
             #[doc = example!(
                 concat!("let field = PrimitiveSchema::from(", stringify!($Type), "::new());"),
                 concat!("assert_eq!(Json::of(&field).get(), r#\"{\"type\":\"", $kind, "\"}\"#);")
@@ -150,23 +150,23 @@ macro_rules! plain_new {
 plain_new! { StringSchema = "string", NumberSchema = "number", BooleanSchema = "boolean" }
 
 setters! { StringSchema = StringSchema::new() => PrimitiveSchema::from(it);
-    /// Names the field.
+    /// Sets the label of the field.
     title(String) = "Your name" => r#"{"type":"string","title":"Your name"}"#;
-    /// Explains it.
+    /// Sets its description.
     description(String) = "As in the passport" => r#""description":"As in the passport""#;
-    /// Sets the fewest characters.
+    /// Sets the minimum length.
     min_length(u64) = 2_u64 => r#""minLength":2"#;
-    /// Sets the most characters.
+    /// Sets the maximum length.
     max_length(u64) = 80_u64 => r#""maxLength":80"#;
     /// Asks for `email`, `uri`, `date` or `date-time`.
     format(String) = "email" => r#"{"type":"string","format":"email"}"#;
-    /// Fills it in beforehand.
+    /// Sets the default.
     initial(String) = "Paris" => r#""default":"Paris""#;
 }
 setters! { NumberSchema = NumberSchema::new() => PrimitiveSchema::from(it);
     /// Takes whole numbers only.
     integer(bool) = true => r#"{"type":"integer"}"#;
-    /// Names the field.
+    /// Sets the label of the field.
     title(String) = "Nights" => r#"{"type":"number","title":"Nights"}"#;
     /// Explains it.
     description(String) = "How long you stay" => r#""description":"How long you stay""#;
@@ -174,15 +174,15 @@ setters! { NumberSchema = NumberSchema::new() => PrimitiveSchema::from(it);
     minimum(f64) = 1.0 => r#""minimum":1"#;
     /// Sets the most.
     maximum(f64) = 99.5 => r#""maximum":99.5"#;
-    /// Fills it in beforehand.
+    /// Sets the default.
     initial(f64) = 3.0 => r#""default":3"#;
 }
 setters! { BooleanSchema = BooleanSchema::new() => PrimitiveSchema::from(it);
-    /// Names the field.
+    /// Sets the label of the field.
     title(String) = "Breakfast" => r#"{"type":"boolean","title":"Breakfast"}"#;
     /// Explains it.
     description(String) = "Costs extra" => r#""description":"Costs extra""#;
-    /// Fills it in beforehand.
+    /// Sets the default.
     initial(bool) = false => r#""default":false"#;
 }
 
@@ -209,14 +209,14 @@ impl EnumSchema {
 }
 
 setters! { EnumSchema = EnumSchema::new(["red", "green"]) => PrimitiveSchema::from(it);
-    /// Names the field.
+    /// Sets the label of the field.
     title(String) = "Colour" => r#"{"type":"string","title":"Colour","enum":["red","green"]}"#;
     /// Explains it.
     description(String) = "Of the car" => r#""description":"Of the car""#;
-    /// Lets several be chosen.
+    /// Makes it a multi-select.
     many(Many) = Many { min_items: Some(1), max_items: None }
         => r#"{"type":"array","minItems":1,"items":"#;
-    /// Chooses beforehand.
+    /// Sets the default choice.
     initial(Vec<String>) = ["green".to_owned()] => r#""default":"green""#;
 }
 
@@ -453,7 +453,7 @@ impl EnumSchema {
         }
     }
 
-    /// The same choice as `enum` with `enumNames`, which is all that 2025-06-18 has.
+    /// The same choice as `enum` with `enumNames`, the only form in 2025-06-18.
     pub(crate) fn to_named(&self) -> Json {
         let name = |option: &EnumOption| option.title.clone().unwrap_or(option.value.clone());
         Json::of(&Flat {

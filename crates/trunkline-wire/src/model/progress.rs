@@ -1,21 +1,21 @@
-//! How far along a request is.
+//! The progress of a request.
 
 use serde::{Deserialize, Serialize};
 
 use super::spelling::number;
 use crate::jsonrpc::Id;
 
-/// One step forward.
+/// One step of progress.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Progress {
-    /// How far; strictly more than the last time.
+    /// The value, which must increase strictly.
     #[serde(with = "number")]
     pub progress: f64,
-    /// Where it ends, if known.
+    /// The total, if known.
     #[serde(default, with = "number::option", skip_serializing_if = "Option::is_none")]
     pub total: Option<f64>,
-    /// What is going on.
+    /// A message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
@@ -25,28 +25,28 @@ pub struct Progress {
 #[serde(from = "Flat", into = "Flat")]
 #[non_exhaustive]
 pub struct ProgressParams {
-    /// The token that the request carried, type-exact.
+    /// The token of the request, with its exact type.
     pub token: Id,
     /// The step.
     pub progress: Progress,
 }
 
 impl Progress {
-    /// A step of unknown end.
+    /// A step without a total.
     pub fn new(progress: impl Into<f64>) -> Self {
         Self { progress: progress.into(), total: None, message: None }
     }
 }
 
 setters! { Progress = Progress::new(1.0);
-    /// Says where it ends.
+    /// Sets the total.
     total(f64) = 10.0 => r#"{"progress":1,"total":10}"#;
-    /// Says what is going on.
+    /// Sets the message.
     message(String) = "Packing" => r#"{"progress":1,"message":"Packing"}"#;
 }
 
 impl ProgressParams {
-    /// A step of the request that carried `token`.
+    /// A step of the request with `token`.
     pub fn new(token: Id, progress: Progress) -> Self {
         Self { token, progress }
     }

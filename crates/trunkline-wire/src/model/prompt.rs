@@ -1,4 +1,4 @@
-//! Messages that a server prepares for a model.
+//! Prompts: messages that a server prepares for a model.
 
 use std::collections::BTreeMap;
 
@@ -14,36 +14,36 @@ use crate::json::Json;
 pub struct Prompt {
     /// Its name, for programs.
     pub name: String,
-    /// Its name, for people.
+    /// Its display name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it is for.
+    /// Its purpose.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// What it takes.
+    /// Its arguments.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     pub arguments: Vec<PromptArgument>,
-    /// How to draw it.
+    /// Its icons.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     pub icons: Vec<Icon>,
-    /// Anything else.
+    /// The `_meta` member.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Json>,
 }
 
-/// One thing a prompt takes, always a string.
+/// An argument of a prompt, always a string.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct PromptArgument {
     /// Its name, for programs.
     pub name: String,
-    /// Its name, for people.
+    /// Its display name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it means.
+    /// Its meaning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Whether it must be given.
+    /// Whether it is required.
     #[serde(default, skip_serializing_if = "is_false", deserialize_with = "null_is_default")]
     pub required: bool,
 }
@@ -52,9 +52,9 @@ pub struct PromptArgument {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct GetPromptParams {
-    /// Which prompt.
+    /// The prompt.
     pub name: String,
-    /// What it takes.
+    /// Its arguments.
     #[serde(
         default,
         skip_serializing_if = "BTreeMap::is_empty",
@@ -67,12 +67,12 @@ pub struct GetPromptParams {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct GetPromptResult {
-    /// What the prompt is for.
+    /// The purpose of the prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// What to tell the model.
+    /// The messages for the model.
     pub messages: Vec<PromptMessage>,
-    /// Anything else.
+    /// The `_meta` member.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Json>,
 }
@@ -81,47 +81,47 @@ pub struct GetPromptResult {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct PromptMessage {
-    /// Who says it.
+    /// The role of the speaker.
     pub role: Role,
-    /// What is said.
+    /// The content.
     pub content: Content,
 }
 
 impl Prompt {
-    /// A prompt that takes nothing.
+    /// A prompt without arguments.
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), ..Self::default() }
     }
 }
 
 setters! { Prompt = Prompt::new("review");
-    /// Names it for people.
+    /// Sets its display name.
     title(String) = "Review code" => r#"{"name":"review","title":"Review code"}"#;
-    /// Says what it is for.
+    /// Sets its description.
     description(String) = "Looks for mistakes" => r#""description":"Looks for mistakes""#;
-    /// Says what it takes.
+    /// Sets its arguments.
     arguments(Vec<PromptArgument>) = [PromptArgument::new("code").required(true)]
         => r#""arguments":[{"name":"code","required":true}]"#;
-    /// Says how to draw it.
+    /// Sets its icons.
     icons(Vec<Icon>) = [Icon::new("https://example.com/eye.png")]
         => r#""icons":[{"src":"https://example.com/eye.png"}]"#;
-    /// Adds anything else.
+    /// Sets `_meta`.
     meta(Json) = Json::empty_object() => r#""_meta":{}"#;
 }
 
 impl PromptArgument {
-    /// Something that may be left out.
+    /// An optional argument.
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), ..Self::default() }
     }
 }
 
 setters! { PromptArgument = PromptArgument::new("code");
-    /// Names it for people.
+    /// Sets its display name.
     title(String) = "The code" => r#"{"name":"code","title":"The code"}"#;
-    /// Says what it means.
+    /// Sets its description.
     description(String) = "What to look at" => r#""description":"What to look at""#;
-    /// Says whether it must be given.
+    /// Sets whether it is required.
     required(bool) = true => r#"{"name":"code","required":true}"#;
 }
 
@@ -133,38 +133,38 @@ impl GetPromptParams {
 }
 
 setters! { GetPromptParams = GetPromptParams::new("review");
-    /// Gives it what it takes.
+    /// Sets its arguments.
     arguments(BTreeMap<String, String>) = BTreeMap::from([("code".to_owned(), "1 + 1".to_owned())])
         => r#""arguments":{"code":"1 + 1"}"#;
 }
 
 impl GetPromptResult {
-    /// What to tell the model.
+    /// A prompt's messages.
     pub fn new(messages: Vec<PromptMessage>) -> Self {
         Self { description: None, messages, meta: None }
     }
 }
 
 setters! { GetPromptResult = GetPromptResult::new(vec![PromptMessage::user("Review this.")]);
-    /// Says what the prompt is for.
+    /// Sets the purpose of the prompt.
     description(String) = "Looks for mistakes"
         => r#"{"description":"Looks for mistakes","messages":"#;
-    /// Adds anything else.
+    /// Sets `_meta`.
     meta(Json) = Json::empty_object() => r#""_meta":{}"#;
 }
 
 impl PromptMessage {
-    /// Someone says something.
+    /// A message of `role`.
     pub fn new(role: Role, content: impl Into<Content>) -> Self {
         Self { role, content: content.into() }
     }
 
-    /// The user says something.
+    /// A message of the user.
     pub fn user(content: impl Into<Content>) -> Self {
         Self::new(Role::User, content)
     }
 
-    /// The model says something.
+    /// A message of the model.
     pub fn assistant(content: impl Into<Content>) -> Self {
         Self::new(Role::Assistant, content)
     }

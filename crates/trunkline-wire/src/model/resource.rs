@@ -1,4 +1,4 @@
-//! Things that can be read by URI.
+//! Resources: data that can be read by URI.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,54 +15,54 @@ pub struct Resource {
     pub uri: String,
     /// Its name, for programs.
     pub name: String,
-    /// Its name, for people.
+    /// Its display name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// What it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Its type.
+    /// Its media type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
     /// Its size in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
-    /// How to draw it.
+    /// Its icons.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     pub icons: Vec<Icon>,
-    /// Hints for who shows it.
+    /// Display hints.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
-    /// Anything else.
+    /// The `_meta` member.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Json>,
 }
 
-/// A family of resources.
+/// A family of resources, described by a template.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ResourceTemplate {
-    /// Their URIs, as RFC 6570 writes them.
+    /// The template of their URIs (RFC 6570).
     pub uri_template: String,
     /// The family's name, for programs.
     pub name: String,
-    /// The family's name, for people.
+    /// Its display name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// What they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Their type, if all have the same.
+    /// Their media type, if all have the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
-    /// How to draw them.
+    /// Their icons.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     pub icons: Vec<Icon>,
-    /// Hints for who shows them.
+    /// Display hints.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
-    /// Anything else.
+    /// The `_meta` member.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Json>,
 }
@@ -71,7 +71,7 @@ pub struct ResourceTemplate {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ReadResourceParams {
-    /// What to read.
+    /// The URI to read.
     pub uri: String,
 }
 
@@ -81,7 +81,7 @@ pub struct ReadResourceParams {
 pub struct ReadResourceResult {
     /// One or several parts.
     pub contents: Vec<ResourceContents>,
-    /// Anything else.
+    /// The `_meta` member.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Json>,
 }
@@ -90,7 +90,7 @@ pub struct ReadResourceResult {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SubscribeParams {
-    /// What to watch.
+    /// The URI to subscribe to.
     pub uri: String,
 }
 
@@ -98,7 +98,7 @@ pub struct SubscribeParams {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ResourceUpdatedParams {
-    /// What changed: the watched resource or a part of it.
+    /// The URI that changed: the subscribed resource or a part of it.
     pub uri: String,
 }
 
@@ -120,21 +120,21 @@ impl Resource {
 }
 
 setters! { Resource = Resource::new("file:///trip.json", "trip");
-    /// Names it for people.
+    /// Sets its display name.
     title(String) = "The trip" => r#""title":"The trip""#;
-    /// Says what it is.
+    /// Sets its description.
     description(String) = "Where we go and when" => r#""description":"Where we go and when""#;
-    /// Says its type.
+    /// Sets its media type.
     mime_type(String) = "application/json" => r#""mimeType":"application/json""#;
-    /// Says its size in bytes.
+    /// Sets its size in bytes.
     size(u64) = 2048_u64 => r#""size":2048"#;
-    /// Says how to draw it.
+    /// Sets its icons.
     icons(Vec<Icon>) = [Icon::new("https://example.com/trip.png")]
         => r#""icons":[{"src":"https://example.com/trip.png"}]"#;
-    /// Adds hints for who shows it.
+    /// Adds display hints.
     annotations(Annotations) = Annotations::new().audience([Role::User])
         => r#""annotations":{"audience":["user"]}"#;
-    /// Adds anything else.
+    /// Sets `_meta`.
     meta(Json) = Json::empty_object() => r#""_meta":{}"#;
 }
 
@@ -155,20 +155,20 @@ impl ResourceTemplate {
 }
 
 setters! { ResourceTemplate = ResourceTemplate::new("file:///{path}", "files");
-    /// Names the family for people.
+    /// Sets the display name.
     title(String) = "Files" => r#""title":"Files""#;
-    /// Says what they are.
+    /// Sets their description.
     description(String) = "Every file of the project"
         => r#""description":"Every file of the project""#;
-    /// Says their type.
+    /// Sets their media type.
     mime_type(String) = "text/plain" => r#""mimeType":"text/plain""#;
-    /// Says how to draw them.
+    /// Sets their icons.
     icons(Vec<Icon>) = [Icon::new("https://example.com/file.png")]
         => r#""icons":[{"src":"https://example.com/file.png"}]"#;
-    /// Adds hints for who shows them.
+    /// Adds display hints.
     annotations(Annotations) = Annotations::new().priority(0.1)
         => r#""annotations":{"priority":0.1}"#;
-    /// Adds anything else.
+    /// Sets `_meta`.
     meta(Json) = Json::empty_object() => r#""_meta":{}"#;
 }
 
@@ -187,12 +187,12 @@ impl ReadResourceResult {
 }
 
 setters! { ReadResourceResult = ReadResourceResult::new(vec![ResourceContents::text("file:///a", "A")]);
-    /// Adds anything else.
+    /// Sets `_meta`.
     meta(Json) = Json::empty_object() => r#""_meta":{}"#;
 }
 
 impl SubscribeParams {
-    /// Watches one URI.
+    /// Subscribes to one URI.
     pub fn new(uri: impl Into<String>) -> Self {
         Self { uri: uri.into() }
     }

@@ -1,19 +1,19 @@
-//! The folders a client lets a server know about.
+//! Roots: the folders that a client tells a server about.
 
 use serde::{Deserialize, Serialize};
 
 use crate::json::Json;
 
-/// A folder or file, always a `file://` URI. Information, not access control.
+/// A folder or file, always a `file://` URI. It is information, not access control.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Root {
     /// Where it is.
     pub uri: String,
-    /// What to call it.
+    /// Its display name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Anything else.
+    /// The `_meta` member.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Json>,
 }
@@ -27,14 +27,14 @@ pub struct ListRootsResult {
 }
 
 impl Root {
-    /// A nameless root.
+    /// A root without a name.
     pub fn new(uri: impl Into<String>) -> Self {
         Self { uri: uri.into(), name: None, meta: None }
     }
 }
 
 setters! { Root = Root::new("file:///project");
-    /// Gives it a name.
+    /// Sets its name.
     name(String) = "My project" => r#"{"uri":"file:///project","name":"My project"}"#;
 }
 

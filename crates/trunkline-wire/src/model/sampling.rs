@@ -1,4 +1,4 @@
-//! Asking the client's model.
+//! Requests to the client's model.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -17,30 +17,30 @@ use crate::json::Json;
 pub struct CreateMessageParams {
     /// The conversation so far.
     pub messages: Vec<SamplingMessage>,
-    /// Which model would suit.
+    /// The model preferences.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_preferences: Option<ModelPreferences>,
-    /// What to tell the model first.
+    /// The system prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
     /// Whose context to add.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub include_context: Option<IncludeContext>,
-    /// How adventurous the model may be.
+    /// The sampling temperature.
     #[serde(default, with = "number::option", skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
-    /// How long the answer may get.
+    /// The most tokens in the answer.
     pub max_tokens: u64,
-    /// Where to stop.
+    /// The stop sequences.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     pub stop_sequences: Vec<String>,
-    /// For the model's provider.
+    /// Metadata for the model's provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Json>,
-    /// What the model may use.
+    /// The tools that the model may use.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     pub tools: Vec<Tool>,
-    /// Whether it must.
+    /// Whether it must use them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_choice: Option<ToolChoice>,
     /// Asks for a task (2025-11-25).
@@ -52,30 +52,30 @@ pub struct CreateMessageParams {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SamplingMessage {
-    /// Who says it.
+    /// The role of the speaker.
     pub role: Role,
-    /// What is said.
+    /// The content.
     pub content: OneOrMany<Content>,
-    /// Anything else.
+    /// The `_meta` member.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Json>,
 }
 
-/// One thing, or a list of them; which of the two is remembered.
+/// One value or a list of them; remembers which it was.
 #[derive(Clone, Debug, PartialEq)]
 pub enum OneOrMany<T> {
-    /// The thing itself.
+    /// A single value.
     One(T),
     /// A list, of any length.
     Many(Vec<T>),
 }
 
-/// Which model would suit. Weights go from 0 to 1.
+/// The model preferences. Weights go from 0 to 1.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
 pub struct ModelPreferences {
-    /// Names to try, best first.
+    /// Model names to try, best first.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     pub hints: Vec<ModelHint>,
     /// How much cost matters.
@@ -84,7 +84,7 @@ pub struct ModelPreferences {
     /// How much speed matters.
     #[serde(with = "number::option", skip_serializing_if = "Option::is_none")]
     pub speed_priority: Option<f64>,
-    /// How much cleverness matters.
+    /// How much intelligence matters.
     #[serde(with = "number::option", skip_serializing_if = "Option::is_none")]
     pub intelligence_priority: Option<f64>,
 }
@@ -113,7 +113,7 @@ pub enum IncludeContext {
 /// Whether the model uses tools.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ToolChoice {
-    /// It decides.
+    /// The model decides.
     #[default]
     Auto,
     /// It must.
@@ -127,21 +127,21 @@ pub enum ToolChoice {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct CreateMessageResult {
-    /// Who says it: the assistant.
+    /// The role of the speaker: the assistant.
     pub role: Role,
-    /// What it says.
+    /// The content.
     pub content: OneOrMany<Content>,
-    /// Which model it was.
+    /// The model's name.
     pub model: String,
     /// `endTurn`, `stopSequence`, `maxTokens`, `toolUse` or something else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_reason: Option<String>,
-    /// Anything else.
+    /// The `_meta` member.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Json>,
 }
 
-/// Why a conversation with tools makes no sense.
+/// Why a conversation with tools is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SamplingFault {
     /// A message mixes tool results with other content.
@@ -152,14 +152,14 @@ pub enum SamplingFault {
     Unasked(String),
 }
 
-/// One question of a user, to be answered in a thousand tokens at most.
+/// One question of a user, with at most a thousand tokens for the answer.
 impl From<&str> for CreateMessageParams {
     fn from(question: &str) -> Self {
         Self::new(vec![SamplingMessage::user(question)], 1000)
     }
 }
 
-/// One question of a user, to be answered in a thousand tokens at most.
+/// One question of a user, with at most a thousand tokens for the answer.
 impl From<String> for CreateMessageParams {
     fn from(question: String) -> Self {
         Self::from(&*question)
@@ -167,12 +167,12 @@ impl From<String> for CreateMessageParams {
 }
 
 impl CreateMessageParams {
-    /// Asks the model to go on.
+    /// Asks the model to continue a conversation.
     pub fn new(messages: Vec<SamplingMessage>, max_tokens: u64) -> Self {
         Self { messages, max_tokens, ..Self::default() }
     }
 
-    /// Whether every tool use is answered by the next message, and tool results stand alone.
+    /// Whether the next message answers every tool use, and tool results stand alone.
     pub fn check(&self) -> Result<(), SamplingFault> {
         let mut open: BTreeSet<&str> = BTreeSet::new();
         for message in &self.messages {
@@ -204,41 +204,41 @@ impl CreateMessageParams {
 }
 
 setters! { CreateMessageParams = CreateMessageParams::new(vec![SamplingMessage::user("Hi")], 100);
-    /// Says which model would suit.
+    /// Sets the model preferences.
     model_preferences(ModelPreferences) = ModelPreferences::new().speed_priority(1.0)
         => r#""modelPreferences":{"speedPriority":1}"#;
-    /// Says what to tell the model first.
+    /// Sets the system prompt.
     system_prompt(String) = "Be brief." => r#""systemPrompt":"Be brief.""#;
-    /// Says whose context to add.
+    /// Sets whose context to add.
     include_context(IncludeContext) = IncludeContext::ThisServer
         => r#""includeContext":"thisServer""#;
-    /// Says how adventurous the model may be.
+    /// Sets the sampling temperature.
     temperature(f64) = 0.2 => r#""temperature":0.2"#;
-    /// Says where to stop.
+    /// Sets the stop sequences.
     stop_sequences(Vec<String>) = ["END".to_owned()] => r#""stopSequences":["END"]"#;
-    /// Adds something for the model's provider.
+    /// Adds metadata for the model's provider.
     metadata(Json) = Json::of(&serde_json::json!({ "tier": 1 })) => r#""metadata":{"tier":1}"#;
-    /// Says what the model may use.
+    /// Sets the tools that the model may use.
     tools(Vec<Tool>) = [Tool::new("add", Json::empty_object())]
         => r#""tools":[{"name":"add","inputSchema":{}}]"#;
-    /// Says whether it must.
+    /// Sets whether it must use them.
     tool_choice(ToolChoice) = ToolChoice::Required => r#""toolChoice":{"mode":"required"}"#;
     /// Asks for a task.
     task(TaskRequest) = TaskRequest::new() => r#""task":{}"#;
 }
 
 impl SamplingMessage {
-    /// Someone says something.
+    /// A message of `role`.
     pub fn new(role: Role, content: impl Into<OneOrMany<Content>>) -> Self {
         Self { role, content: content.into(), meta: None }
     }
 
-    /// The user says a text.
+    /// A text message of the user.
     pub fn user(text: impl Into<String>) -> Self {
         Self::new(Role::User, Content::text(text))
     }
 
-    /// The model says a text.
+    /// A text message of the model.
     pub fn assistant(text: impl Into<String>) -> Self {
         Self::new(Role::Assistant, Content::text(text))
     }
@@ -282,14 +282,14 @@ impl ModelPreferences {
 }
 
 setters! { ModelPreferences = ModelPreferences::new();
-    /// Names models to try.
+    /// Sets the models to try.
     hints(Vec<ModelHint>) = [ModelHint::new("sonnet"), ModelHint::new("claude")]
         => r#"{"hints":[{"name":"sonnet"},{"name":"claude"}]}"#;
-    /// Says how much cost matters.
+    /// Sets how much cost matters.
     cost_priority(f64) = 0.3 => r#"{"costPriority":0.3}"#;
-    /// Says how much speed matters.
+    /// Sets how much speed matters.
     speed_priority(f64) = 0.8 => r#"{"speedPriority":0.8}"#;
-    /// Says how much cleverness matters.
+    /// Sets how much intelligence matters.
     intelligence_priority(f64) = 1.0 => r#"{"intelligencePriority":1}"#;
 }
 
@@ -301,7 +301,7 @@ impl ModelHint {
 }
 
 impl CreateMessageResult {
-    /// What `model` answered.
+    /// The answer of `model`.
     pub fn new(content: impl Into<OneOrMany<Content>>, model: impl Into<String>) -> Self {
         Self {
             role: Role::Assistant,
@@ -312,7 +312,7 @@ impl CreateMessageResult {
         }
     }
 
-    /// The texts of the answer, one a line.
+    /// The texts of the answer, one per line.
     pub fn text(&self) -> String {
         let texts: Vec<_> = self.content.as_slice().iter().filter_map(Content::as_text).collect();
         texts.join("\n")
@@ -320,9 +320,9 @@ impl CreateMessageResult {
 }
 
 setters! { CreateMessageResult = CreateMessageResult::new(Content::text("Hi"), "model-1");
-    /// Says why the model stopped.
+    /// Sets why the model stopped.
     stop_reason(String) = "endTurn" => r#""stopReason":"endTurn""#;
-    /// Adds anything else.
+    /// Sets `_meta`.
     meta(Json) = Json::empty_object() => r#""_meta":{}"#;
 }
 

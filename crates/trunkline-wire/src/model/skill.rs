@@ -16,7 +16,7 @@ pub struct Skill {
     pub frontmatter: Json,
     /// Its files.
     pub resources: SkillFiles,
-    /// Anything else.
+    /// The `_meta` member.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Json>,
 }
@@ -26,7 +26,7 @@ pub struct Skill {
 pub enum SkillFiles {
     /// All of them, the `SKILL.md` included.
     Listed(Vec<SkillFile>),
-    /// They are made when they are read, so nothing can be said beforehand.
+    /// They are generated when read, so they cannot be listed.
     Dynamic,
 }
 
@@ -56,7 +56,7 @@ pub struct GetSkillParams {
 pub struct GetSkillResult {
     /// The skill.
     pub skill: Skill,
-    /// Anything else.
+    /// The `_meta` member.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Json>,
 }
@@ -67,12 +67,12 @@ pub struct GetSkillResult {
 pub struct ReadDirectoryParams {
     /// The directory.
     pub uri: String,
-    /// Where to go on.
+    /// The cursor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
 }
 
-/// What a server says with the extension.
+/// A server's settings of the extension.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
@@ -105,7 +105,7 @@ impl Skill {
 }
 
 setters! { Skill = Skill::new("skill://pdf/SKILL.md", Json::empty_object(), SkillFiles::Dynamic);
-    /// Adds anything else.
+    /// Sets `_meta`.
     meta(Json) = Json::empty_object() => r#""resources":"dynamic","_meta":{}"#;
 }
 
@@ -138,7 +138,7 @@ impl ReadDirectoryParams {
 }
 
 setters! { ReadDirectoryParams = ReadDirectoryParams::new("skill://pdf");
-    /// Goes on from here.
+    /// Sets the cursor.
     cursor(String) = "page-2" => r#"{"uri":"skill://pdf","cursor":"page-2"}"#;
 }
 
@@ -148,7 +148,7 @@ impl SkillsSettings {
         Self { directory_read }
     }
 
-    /// Whether `settings`, as they came, let directories be read.
+    /// Whether `settings`, as received, allow reading directories.
     pub(super) fn reads_directories(settings: &Json) -> bool {
         settings.to::<Self>().is_ok_and(|it| it.directory_read)
     }
@@ -173,5 +173,5 @@ impl<'de> Deserialize<'de> for SkillFiles {
     }
 }
 
-/// What stands in place of a list that cannot be given.
+/// The value in place of a list that cannot be given.
 const DYNAMIC: &str = "dynamic";

@@ -1,5 +1,5 @@
-//! Small spellings that several types share: a flag as `{}`, a number without `.0`, a `null` that
-//! is not absence, a map that keeps its order.
+//! Serde helpers that several types share: a flag as `{}`, a number without `.0`, a `null` that is not
+//! absence, a map that keeps its order.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -14,7 +14,7 @@ pub(crate) fn is_false(flag: &bool) -> bool {
     !flag
 }
 
-/// A flag that is spelled `{}` when set and left out otherwise.
+/// A flag that is `{}` when set and absent otherwise.
 pub(crate) mod presence {
     use super::*;
 
@@ -29,7 +29,7 @@ pub(crate) mod presence {
     }
 }
 
-/// A number that is written as an integer when it is one: `50`, not `50.0`.
+/// A number written as an integer if it is one: `50`, not `50.0`.
 pub(crate) mod number {
     use super::*;
 
@@ -68,7 +68,7 @@ pub(crate) mod number {
     }
 }
 
-/// Reads `null` as a value, where absence is something else.
+/// Reads `null` as a value, where absence means something else.
 pub(crate) fn some_json<'de, D: Deserializer<'de>>(de: D) -> Result<Option<Json>, D::Error> {
     Json::deserialize(de).map(Some)
 }
@@ -80,7 +80,7 @@ pub(crate) fn null_is_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + D
     Option::deserialize(de).map(Option::unwrap_or_default)
 }
 
-/// An object whose members are all of one kind, in the order they were written.
+/// An object whose values have one type, in the order written.
 pub(crate) mod ordered {
     use super::*;
 

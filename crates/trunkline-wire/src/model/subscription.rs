@@ -1,10 +1,10 @@
-//! What a client wants to hear about.
+//! The changes that a client subscribes to.
 
 use serde::{Deserialize, Serialize};
 
 use super::spelling::is_false;
 
-/// The changes a listener wants, or those that a server agrees to tell.
+/// The changes that a client wants, or those that a server agrees to report.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
@@ -30,7 +30,7 @@ pub struct SubscriptionFilter {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ListenParams {
-    /// What to tell.
+    /// The changes to report.
     pub notifications: SubscriptionFilter,
 }
 
@@ -38,33 +38,33 @@ pub struct ListenParams {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct AcknowledgedParams {
-    /// What will be told: a subset of what was asked for.
+    /// The changes that will be reported: a subset of those requested.
     pub notifications: SubscriptionFilter,
 }
 
 impl SubscriptionFilter {
-    /// Nothing.
+    /// No changes.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Whether it asks for nothing.
+    /// Whether it names no changes.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
 setters! { SubscriptionFilter = SubscriptionFilter::new();
-    /// Hear about the list of tools.
+    /// Includes changes of the list of tools.
     tools_list_changed(bool) = true => r#"{"toolsListChanged":true}"#;
-    /// Hear about the list of prompts.
+    /// Includes changes of the list of prompts.
     prompts_list_changed(bool) = true => r#"{"promptsListChanged":true}"#;
-    /// Hear about the list of resources.
+    /// Includes changes of the list of resources.
     resources_list_changed(bool) = true => r#"{"resourcesListChanged":true}"#;
-    /// Hear about these resources.
+    /// Includes these resources.
     resource_subscriptions(Vec<String>) = ["file:///a.md".to_owned()]
         => r#"{"resourceSubscriptions":["file:///a.md"]}"#;
-    /// Hear about these tasks.
+    /// Includes these tasks.
     task_ids(Vec<String>) = ["t-1".to_owned()] => r#"{"taskIds":["t-1"]}"#;
 }
 

@@ -1,4 +1,4 @@
-//! Calls that outlive their request.
+//! Tasks: calls that outlive their request.
 
 use std::fmt;
 
@@ -10,32 +10,32 @@ use super::{InputRequest, InputResponse, Progress};
 use crate::json::Json;
 use crate::jsonrpc::{ErrorObject, Object};
 
-/// A task. Written as the extension of 2026-07-28 spells it, read in both spellings;
-/// [`crate::era::stateful`] writes that of 2025-11-25.
+/// A task. Written in the spelling of the 2026-07-28 extension, read in both; [`crate::era::stateful`]
+/// writes that of 2025-11-25.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Task {
-    /// Its name, not to be guessed.
+    /// Its id, which is unguessable.
     pub task_id: String,
-    /// How it stands.
+    /// Its status.
     pub status: TaskStatus,
-    /// The same in words.
+    /// A message about the status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status_message: Option<String>,
     /// When it began, in RFC 3339.
     pub created_at: String,
     /// When its status last changed, in RFC 3339.
     pub last_updated_at: String,
-    /// How long it is kept after it began; without end if `None`.
+    /// Its TTL after it began; unlimited if `None`.
     #[serde(default, alias = "ttl")]
     pub ttl_ms: Option<u64>,
-    /// How often to ask.
+    /// The polling interval.
     #[serde(default, alias = "pollInterval", skip_serializing_if = "Option::is_none")]
     pub poll_interval_ms: Option<u64>,
 }
 
-/// How a task stands.
+/// The status of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskStatus {
@@ -45,13 +45,13 @@ pub enum TaskStatus {
     InputRequired,
     /// It has a result.
     Completed,
-    /// It has an error. In 2025-11-25 also: the tool's result says that it failed.
+    /// It has an error. In 2025-11-25 also: the tool's result has `isError`.
     Failed,
-    /// It was stopped.
+    /// It was cancelled.
     Cancelled,
 }
 
-/// A task with whatever it has come to.
+/// A task with its outcome so far.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct DetailedTask {
@@ -63,15 +63,15 @@ pub struct DetailedTask {
     pub error: Option<ErrorObject>,
     /// The questions, while it has any.
     pub input_requests: Vec<(String, InputRequest)>,
-    /// How far it is, if it says so in numbers.
+    /// Its progress, if reported.
     pub progress: Option<Progress>,
 }
 
-/// The wish that a request become a task (2025-11-25).
+/// The request to run as a task (2025-11-25).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct TaskRequest {
-    /// How many milliseconds to keep it.
+    /// Its TTL in milliseconds.
     #[serde(rename = "ttl", default, skip_serializing_if = "Option::is_none")]
     pub ttl_ms: Option<u64>,
 }
@@ -102,7 +102,7 @@ pub struct UpdateTaskParams {
 pub struct UnknownTaskShape(serde_json::Error);
 
 impl Task {
-    /// A task that began just now.
+    /// A task that has just begun.
     pub fn new(task_id: impl Into<String>, created_at: impl Into<String>) -> Self {
         let created_at = created_at.into();
         Self {
@@ -116,7 +116,7 @@ impl Task {
         }
     }
 
-    /// Reads a task that stands alone, or inside `task` as 2025-11-25 answers its creation.
+    /// Reads a task that stands alone, or inside `task` as in the 2025-11-25 answer that creates it.
     pub fn read(raw: &Json) -> Result<Self, UnknownTaskShape> {
         let object = Object::parse(raw.get()).map_err(UnknownTaskShape)?;
         object.get("task").unwrap_or(raw).to().map_err(UnknownTaskShape)
@@ -124,27 +124,27 @@ impl Task {
 }
 
 setters! { Task = Task::new("t-1", "2026-07-28T12:00:00Z");
-    /// Says how it stands.
+    /// Sets its status.
     status(TaskStatus) = TaskStatus::Completed => r#""status":"completed""#;
-    /// Says the same in words.
+    /// Sets the status message.
     status_message(String) = "Half of it is done." => r#""statusMessage":"Half of it is done.""#;
-    /// Says when its status last changed.
+    /// Sets when its status last changed.
     last_updated_at(String) = "2026-07-28T12:00:05Z" => r#""lastUpdatedAt":"2026-07-28T12:00:05Z""#;
-    /// Says how long it is kept.
+    /// Sets its TTL.
     ttl_ms(u64) = 60_000_u64 => r#""ttlMs":60000"#;
-    /// Says how often to ask.
+    /// Sets the polling interval.
     poll_interval_ms(u64) = 500_u64 => r#""pollIntervalMs":500"#;
 }
 
 impl TaskStatus {
-    /// Whether nothing more will happen.
+    /// Whether the status is terminal.
     pub fn is_terminal(self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
     }
 }
 
 impl DetailedTask {
-    /// A task that has come to nothing yet.
+    /// A task without an outcome yet.
     pub fn new(task: Task) -> Self {
         Self { task, result: None, error: None, input_requests: Vec::new(), progress: None }
     }
@@ -159,25 +159,25 @@ setters! { DetailedTask = DetailedTask::new(Task::new("t-1", "2026-07-28T12:00:0
     /// Adds its questions.
     input_requests(Vec<(String, InputRequest)>) = [("where".to_owned(), InputRequest::Roots)]
         => r#""inputRequests":{"where":{"method":"roots/list"}}"#;
-    /// Says how far it is.
+    /// Sets its progress.
     progress(Progress) = Progress::new(1.0).total(2.0)
         => r#""_meta":{"trunkline/progress":{"progress":1,"total":2}}"#;
 }
 
 impl TaskRequest {
-    /// Kept as long as the receiver likes.
+    /// A TTL of the receiver's choice.
     pub fn new() -> Self {
         Self::default()
     }
 }
 
 setters! { TaskRequest = TaskRequest::new();
-    /// Says how many milliseconds to keep it.
+    /// Sets its TTL in milliseconds.
     ttl_ms(u64) = 60_000_u64 => r#"{"ttl":60000}"#;
 }
 
 impl TaskParams {
-    /// Means this task.
+    /// Names this task.
     pub fn new(task_id: impl Into<String>) -> Self {
         Self { task_id: task_id.into() }
     }
@@ -198,7 +198,7 @@ impl fmt::Display for UnknownTaskShape {
 
 impl std::error::Error for UnknownTaskShape {}
 
-/// What stands beside a task's own members.
+/// The members beside a task's own.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Outcome {
@@ -213,7 +213,7 @@ struct Outcome {
 }
 
 impl Outcome {
-    /// How far the task is. What stands there in another shape is not ours.
+    /// The progress of the task; ignores a member of another shape.
     fn progress(&self) -> Option<Progress> {
         let meta = Object::parse(self.meta.as_ref()?.get()).ok()?;
         meta.get(TASK_PROGRESS)?.to().ok()
@@ -251,7 +251,7 @@ impl Serialize for DetailedTask {
     }
 }
 
-/// The `_meta` that says how far a task is.
+/// The `_meta` with the progress of a task.
 pub(crate) fn progress_meta(progress: &Progress) -> Json {
     let mut meta = Object::default();
     meta.set(TASK_PROGRESS, Json::of(progress));

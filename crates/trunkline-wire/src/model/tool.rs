@@ -1,4 +1,4 @@
-//! Things a model can do.
+//! Tools: functions that a model can call.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -14,7 +14,7 @@ use crate::jsonrpc::Object;
 pub struct Tool {
     /// Its name, for programs.
     pub name: String,
-    /// Its name, for people.
+    /// Its display name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// What it does, for the model.
@@ -25,10 +25,10 @@ pub struct Tool {
     /// The JSON Schema of its structured result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Json>,
-    /// How it behaves. Not to be trusted.
+    /// Its behaviour hints. Untrusted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<ToolAnnotations>,
-    /// How to draw it.
+    /// Its icons.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     pub icons: Vec<Icon>,
     /// Whether it can be called as a task (2025-11-25).
@@ -39,29 +39,29 @@ pub struct Tool {
         skip_serializing_if = "TaskSupport::is_forbidden"
     )]
     pub task_support: TaskSupport,
-    /// Anything else.
+    /// The `_meta` member.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Json>,
 }
 
-/// How a tool says it behaves.
+/// A tool's own claims about its behaviour.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
 pub struct ToolAnnotations {
-    /// Its name, for people.
+    /// Its display name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// It changes nothing; no, unless said.
+    /// It changes nothing (default: false).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read_only_hint: Option<bool>,
-    /// It may destroy; yes, unless said.
+    /// It may destroy data (default: true).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub destructive_hint: Option<bool>,
-    /// Calling it twice is like once; no, unless said.
+    /// It is idempotent (default: false).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idempotent_hint: Option<bool>,
-    /// It reaches beyond a closed world; yes, unless said.
+    /// It reaches beyond a closed world (default: true).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub open_world_hint: Option<bool>,
 }
@@ -83,7 +83,7 @@ pub enum TaskSupport {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CallToolParams {
-    /// Which tool.
+    /// The tool.
     pub name: String,
     /// Its arguments, an object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -98,22 +98,22 @@ pub struct CallToolParams {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct CallToolResult {
-    /// What the tool says to the model.
+    /// The result for the model.
     #[serde(default)]
     pub content: Vec<Content>,
-    /// The same for programs; `null` is a value, and not the same as nothing.
+    /// The structured result; `null` is a value and differs from absence.
     #[serde(default, deserialize_with = "some_json", skip_serializing_if = "Option::is_none")]
     pub structured_content: Option<Json>,
     /// Whether the tool failed; see [`CallToolResult::is_error`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub is_error: Option<bool>,
-    /// Anything else.
+    /// The `_meta` member.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Json>,
 }
 
 impl Tool {
-    /// A tool that takes what `input_schema` says.
+    /// A tool whose arguments match `input_schema`.
     pub fn new(name: impl Into<String>, input_schema: Json) -> Self {
         Self {
             name: name.into(),
@@ -130,43 +130,43 @@ impl Tool {
 }
 
 setters! { Tool = Tool::new("add", Json::of(&serde_json::json!({ "type": "object" })));
-    /// Names it for people.
+    /// Sets its display name.
     title(String) = "Add numbers" => r#""title":"Add numbers""#;
-    /// Says what it does.
+    /// Sets its description.
     description(String) = "Adds two numbers." => r#""description":"Adds two numbers.""#;
-    /// Says what its structured result looks like.
+    /// Sets the schema of its structured result.
     output_schema(Json) = Json::of(&serde_json::json!({ "type": "number" }))
         => r#""outputSchema":{"type":"number"}"#;
-    /// Says how it behaves.
+    /// Sets its behaviour hints.
     annotations(ToolAnnotations) = ToolAnnotations::new().read_only_hint(true)
         => r#""annotations":{"readOnlyHint":true}"#;
-    /// Says how to draw it.
+    /// Sets its icons.
     icons(Vec<Icon>) = [Icon::new("https://example.com/plus.png")]
         => r#""icons":[{"src":"https://example.com/plus.png"}]"#;
-    /// Says whether it can be called as a task.
+    /// Sets whether it can be called as a task.
     task_support(TaskSupport) = TaskSupport::Optional
         => r#""execution":{"taskSupport":"optional"}"#;
-    /// Adds anything else.
+    /// Sets `_meta`.
     meta(Json) = Json::empty_object() => r#""_meta":{}"#;
 }
 
 impl ToolAnnotations {
-    /// Nothing said.
+    /// No hints.
     pub fn new() -> Self {
         Self::default()
     }
 }
 
 setters! { ToolAnnotations = ToolAnnotations::new();
-    /// Names it for people.
+    /// Sets its display name.
     title(String) = "Delete a file" => r#"{"title":"Delete a file"}"#;
-    /// It changes nothing, or something.
+    /// Whether it changes nothing.
     read_only_hint(bool) = true => r#"{"readOnlyHint":true}"#;
-    /// It may destroy, or not.
+    /// Whether it may destroy data.
     destructive_hint(bool) = false => r#"{"destructiveHint":false}"#;
-    /// Calling it twice is like once, or not.
+    /// Whether it is idempotent.
     idempotent_hint(bool) = true => r#"{"idempotentHint":true}"#;
-    /// It reaches beyond a closed world, or not.
+    /// Whether it reaches beyond a closed world.
     open_world_hint(bool) = false => r#"{"openWorldHint":false}"#;
 }
 
@@ -216,28 +216,28 @@ setters! { CallToolParams = CallToolParams::new("add");
 }
 
 impl CallToolResult {
-    /// What the tool says, in blocks.
+    /// A result in blocks.
     pub fn new(content: Vec<Content>) -> Self {
         Self { content, ..Self::default() }
     }
 
-    /// The tool says one text.
+    /// A result of one text.
     pub fn text(text: impl Into<String>) -> Self {
         Self::new(vec![Content::text(text)])
     }
 
-    /// All that the tool says in texts, one after the other.
+    /// The texts of the result, concatenated.
     pub fn as_text(&self) -> String {
         let texts: Vec<_> = self.content.iter().filter_map(|it| it.as_text()).collect();
         texts.join("\n")
     }
 
-    /// The tool failed, and says so to the model.
+    /// A failure, with a text for the model.
     pub fn error(text: impl Into<String>) -> Self {
         Self { is_error: Some(true), ..Self::text(text) }
     }
 
-    /// A value for programs, and the same as text for the model.
+    /// A structured result, and the same as text for the model.
     pub fn structured(value: Json) -> Self {
         Self { structured_content: Some(value.clone()), ..Self::text(value.get()) }
     }
@@ -249,14 +249,14 @@ impl CallToolResult {
 }
 
 setters! { CallToolResult = CallToolResult::text("3");
-    /// Adds a value for programs.
+    /// Adds a structured result.
     structured_content(Json) = Json::of(&serde_json::json!({ "sum": 3 }))
         => r#""structuredContent":{"sum":3}"#;
-    /// Adds anything else.
+    /// Sets `_meta`.
     meta(Json) = Json::empty_object() => r#""_meta":{}"#;
 }
 
-/// `task_support` stands inside `execution`.
+/// On the wire `task_support` is inside `execution`.
 mod execution {
     use super::*;
 

@@ -1,4 +1,4 @@
-//! Bytes ⇄ base64: the standard letters, written padded and read padded or not.
+//! Bytes ⇄ base64: the standard alphabet, written padded and read padded or not.
 
 /// Appends the bytes to `out`, padded.
 ///
@@ -20,7 +20,7 @@ pub fn encode(bytes: &[u8], out: &mut String) {
     }
 }
 
-/// The bytes, unless `text` is no base64.
+/// The bytes; `None` if `text` is not base64.
 ///
 /// ```
 /// use trunkline_wire::text::base64;
@@ -41,7 +41,7 @@ pub fn decode(text: &str) -> Option<Vec<u8>> {
         for letter in group {
             bits = bits << 6 | value(*letter)?;
         }
-        // What is left over of the last group says nothing, and must not.
+        // The spare bits of the last group must be zero.
         let (spare, count) = match group.len() {
             4 => (0, 3),
             3 => (2, 2),

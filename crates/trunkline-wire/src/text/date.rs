@@ -18,8 +18,8 @@ pub fn rfc3339(since_1970: Duration) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")
 }
 
-/// The date of a day counted from 1970-01-01. Years are taken to begin in March, so that the day
-/// that some years have more is their last one; 146,097 days are 400 years.
+/// The date of a day counted from 1970-01-01. Years start in March, so that a leap day is the last day
+/// of its year; 146,097 days are 400 years.
 fn date(days: u64) -> (u64, u64, u64) {
     let days = days + 719_468;
     let (era, day) = (days / 146_097, days % 146_097);

@@ -1,7 +1,7 @@
-//! Two names → how many slips lie between them.
+//! Two names → their edit distance.
 
-/// How many characters must be put in, left out, changed or swapped with their neighbour to get
-/// from one name to the other; `None` if they are more than `limit`.
+/// How many insertions, deletions, substitutions or transpositions of neighbours separate two names;
+/// `None` if more than `limit`.
 ///
 /// This is the optimal string alignment distance, computed in a band around the diagonal.
 pub fn edit_distance(one: &[char], other: &[char], limit: usize) -> Option<usize> {
@@ -13,7 +13,7 @@ pub fn edit_distance(one: &[char], other: &[char], limit: usize) -> Option<usize
     for at in 1..=one.len() {
         let mut row = vec![limit + 1; other.len() + 1];
         row[0] = at;
-        // What is farther from the diagonal is farther than the limit.
+        // Cells outside the band exceed the limit.
         for to in at.saturating_sub(limit).max(1)..=(at + limit).min(other.len()) {
             let changed = above[to - 1] + usize::from(one[at - 1] != other[to - 1]);
             row[to] = changed.min(above[to] + 1).min(row[to - 1] + 1);

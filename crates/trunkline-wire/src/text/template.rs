@@ -25,7 +25,7 @@ pub struct UriTemplate {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Part {
-    /// Text as it stands in a URI, that is with `%XX` where needed.
+    /// Literal text, percent-encoded where needed.
     Literal(String),
     Expression(Operator, Vec<Variable>),
 }
@@ -35,13 +35,13 @@ enum Part {
 pub struct Variable {
     /// Its name.
     pub name: Box<str>,
-    /// `*`: each item of a list stands for itself.
+    /// `*`: each item of a list is expanded by itself.
     pub explode: bool,
-    /// `:n`: only so many characters are used.
+    /// `:n`: only the first `n` characters.
     pub prefix: Option<usize>,
 }
 
-/// How an expression writes its variables.
+/// The operator of an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operator {
     /// `{a}`
@@ -62,14 +62,14 @@ pub enum Operator {
     QueryMore,
 }
 
-/// A value to put in, or one that was found.
+/// The value of a variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
     /// One text.
     Text(String),
-    /// A list; what matching finds for a variable with `*`.
+    /// A list; matching returns one for a variable with `*`.
     List(Vec<String>),
-    /// Names with values.
+    /// An associative array.
     Pairs(Vec<(String, String)>),
 }
 
@@ -78,7 +78,7 @@ pub enum Value {
 pub struct BadTemplate(&'static str);
 
 impl UriTemplate {
-    /// Reads a template.
+    /// Parses a template.
     pub fn parse(template: &str) -> Result<Self, BadTemplate> {
         if template.len() > MAX_TEMPLATE {
             return Err(BadTemplate("it is longer than 8 KiB"));
@@ -107,7 +107,7 @@ impl UriTemplate {
         &self.source
     }
 
-    /// The variables in order; a name may come twice.
+    /// The variables in order; a name may occur twice.
     pub fn variables(&self) -> impl Iterator<Item = &Variable> {
         let lists = self.parts.iter().filter_map(|part| match part {
             Part::Expression(_, list) => Some(list),
@@ -116,7 +116,7 @@ impl UriTemplate {
         lists.flatten()
     }
 
-    /// Fills the values in; a variable without a value leaves no trace.
+    /// Expands the template; a variable without a value expands to nothing.
     pub fn expand(&self, values: &BTreeMap<String, Value>) -> String {
         let mut out = String::new();
         for part in &self.parts {
@@ -128,13 +128,12 @@ impl UriTemplate {
         out
     }
 
-    /// Finds the values that make the template this URI, decoded. Query parameters may come in
-    /// any order. `{a}`, `{+a}` need at least one character; the other expressions may be absent, unless
-    /// their variable has a value elsewhere: RFC 6570 §3.2.1 writes it wherever it is named.
+    /// Finds the decoded values that expand to this URI. Query parameters may come in any order. `{a}`
+    /// and `{+a}` need at least one character; other expressions may be absent, unless their variable
+    /// has a value elsewhere: RFC 6570 §3.2.1 expands it wherever it is named.
     ///
-    /// Where a template is ambiguous a variable takes as little as lets the text after it match.
-    /// A value may hold any character, `/` and `..` included (as `%2F`): check it before it
-    /// becomes a path.
+    /// In an ambiguous template, a variable matches as little as possible. A value may contain any
+    /// character, `/` and `..` included (as `%2F`): check it before using it as a path.
     pub fn matches(&self, uri: &str) -> Option<BTreeMap<String, Value>> {
         if uri.len() > MAX_URI {
             return None;
@@ -261,7 +260,7 @@ impl Operator {
         Ok((operator, &inside[1..]))
     }
 
-    /// What stands before the first value.
+    /// The text before the first value.
     fn lead(self) -> &'static str {
         match self {
             Self::Simple | Self::Reserved => "",
@@ -274,7 +273,7 @@ impl Operator {
         }
     }
 
-    /// What stands between values.
+    /// The text between values.
     fn separator(self) -> &'static str {
         match self {
             Self::Simple | Self::Reserved | Self::Fragment => ",",

@@ -1,4 +1,4 @@
-//! What each revision makes of the model, as tables.
+//! How each revision spells the model, as tables.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -1,4 +1,4 @@
-//! The `mcp/…` dialect: what its five methods become, and what comes back.
+//! The `mcp/…` dialect: the MCP calls behind its five methods, and the answers.
 
 use trunkline_wire::dialect::{
     Exchange, MAX_PAGES, METHODS, Request, Step, TOOL_FAILED, describe, is_dialect, read_resources,
@@ -11,8 +11,8 @@ use trunkline_wire::revision::Revision;
 
 use crate::{json, value};
 
-/// A conversation: the dialect's request, then calls and what they come to, then the reply.
-/// `>` is the dialect, `call` what is asked of MCP, `done`/`fail` its answer.
+/// A transcript: the dialect's request, then calls and their outcomes, then the reply. `>` is the
+/// dialect, `call` an MCP call, `done`/`fail` its outcome.
 fn check(script: &str) {
     let mut lines = script.lines().map(str::trim).filter(|line| !line.is_empty());
     let request = lines.next().unwrap().strip_prefix("> ").unwrap();

@@ -146,7 +146,7 @@ fn what_is_no_message_is_told_why() {
             MalformedKind::NotJsonRpc,
         ),
         (r#"{"jsonrpc":"2.0","id":1,"method":"x","result":{}}"#, MalformedKind::NotJsonRpc),
-        // The grammar of JSON has these, though nobody can read them.
+        // Valid by the grammar of JSON, though no parser can represent them.
         (r#"{"jsonrpc":"2.0","id":"\ud800","method":"x"}"#, MalformedKind::NotJsonRpc),
         (r#"{"jsonrpc":"2.0","id":1,"method":"\ud800"}"#, MalformedKind::NotJsonRpc),
         (r#"{"jsonrpc":"2.0","id":1,"method":"x","\ud800":1}"#, MalformedKind::NotJsonRpc),

@@ -1,4 +1,4 @@
-//! The crate from outside: one binary, one file a subject.
+//! The crate from outside: one binary, one file per subject.
 
 mod codec;
 mod dialect;
@@ -9,7 +9,7 @@ mod results;
 use serde_json::Value;
 use trunkline_wire::json::Json;
 
-/// Text as a value, for comparing JSON without regard to order.
+/// A text as a value, for comparing JSON regardless of order.
 fn value(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|err| panic!("{err} in {text}"))
 }

@@ -1,4 +1,4 @@
-//! Reading is permissive, writing is exact, and what is carried stays as it came.
+//! Reading is lenient, writing is exact, and carried JSON stays byte for byte.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -1,4 +1,4 @@
-//! Results, tasks and `_meta` as they travel in each era.
+//! Results, tasks and `_meta` as each era spells them.
 
 use serde_json::{Value, json as value};
 use trunkline_wire::era::stateful::{

@@ -1,4 +1,5 @@
-//! A question of the server, in either era → the responder's checked answer in the revision's words.
+//! A server's question, in either era → the responder's validated answer in the form of the
+//! revision.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -6,8 +7,8 @@ use std::sync::Arc;
 
 use trunkline_proto::input_required::missing_capability;
 use trunkline_proto::{Call, PeerNotification};
+use trunkline_transport::conversation_handle::ConversationHandle;
 use trunkline_transport::handler::{Answer, Handler};
-use trunkline_transport::voice::ConversationHandle;
 use trunkline_wire::era::stateful::Fit;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Outcome};
@@ -18,32 +19,32 @@ use trunkline_wire::revision::Revision;
 use super::listen::{Hub, change_of};
 use super::responder::Responder;
 
-/// A responder whose type is forgotten, so that a client has one type.
-pub(super) trait Asked: Send + Sync {
+/// A type-erased responder, so that a client has one type.
+pub(super) trait ErasedResponder: Send + Sync {
     /// Answers one question.
     fn answer(&self, question: InputRequest, revision: Revision) -> Answering;
 
-    /// Hears of a change.
+    /// Notifies it of a change.
     fn changed(&self, change: &trunkline_proto::Change);
 }
 
-/// An answer being worked out.
+/// The future of an answer.
 pub(super) type Answering =
     Pin<Box<dyn Future<Output = Result<InputResponse, ErrorObject>> + Send>>;
 
-/// A responder and what it declared when the connection was made.
-pub(super) struct Hosted<H> {
+/// A responder and the capabilities that it declared when the connection was made.
+pub(super) struct DeclaredResponder<H> {
     responder: Arc<H>,
     capabilities: ClientCapabilities,
 }
 
-impl<H: Responder> Hosted<H> {
+impl<H: Responder> DeclaredResponder<H> {
     pub(super) fn new(responder: Arc<H>, capabilities: ClientCapabilities) -> Self {
         Self { responder, capabilities }
     }
 }
 
-impl<H: Responder> Asked for Hosted<H> {
+impl<H: Responder> ErasedResponder for DeclaredResponder<H> {
     fn answer(&self, question: InputRequest, revision: Revision) -> Answering {
         if let Err(error) = check(&question, &self.capabilities) {
             return Box::pin(async { Err(error) });
@@ -76,9 +77,9 @@ impl<H: Responder> Asked for Hosted<H> {
     }
 }
 
-/// Answers what reaches the client over its connection.
+/// Answers the requests that the server sends over the connection.
 pub(super) struct Answers<H> {
-    pub(super) hosted: Arc<Hosted<H>>,
+    pub(super) hosted: Arc<DeclaredResponder<H>>,
     pub(super) hub: Arc<Hub>,
 }
 
@@ -98,7 +99,7 @@ impl<H: Responder> Handler for Answers<H> {
 
     fn heard(&self, heard: PeerNotification, _: &ConversationHandle) {
         if heard.method == Method::Message {
-            // A message that cannot be read is nobody's loss.
+            // A log message that cannot be parsed is dropped.
             if let Ok(message) = heard.params.to() {
                 self.hosted.responder.on_log(message);
             }
@@ -109,17 +110,17 @@ impl<H: Responder> Handler for Answers<H> {
     }
 }
 
-/// The connection owns its answers, so they go when it goes.
+/// The connection owns its answers, so they are dropped with it.
 impl<H> Drop for Answers<H> {
     fn drop(&mut self) {
         self.hub.close();
     }
 }
 
-/// Whether the question is one that was declared, and makes sense.
+/// Whether the question is one that was declared, and is valid.
 fn check(question: &InputRequest, declared: &ClientCapabilities) -> Result<(), ErrorObject> {
     if missing_capability(question, declared).is_some() {
-        // What was not declared at all is a method that this client does not have.
+        // An undeclared capability means that this client does not have the method.
         let has_some = match question {
             InputRequest::Elicit(_) => declared.elicitation.is_some(),
             InputRequest::Sample(_) => declared.sampling.is_some(),

@@ -1,4 +1,4 @@
-//! What a client is, and how it is connected.
+//! The settings of a client, and the ways to connect it.
 
 mod args;
 mod http;
@@ -22,7 +22,7 @@ use trunkline_wire::model::{Implementation, LogLevel, Progress, TASKS_EXTENSION}
 use trunkline_wire::revision::{Era, Revision, Revisions};
 
 use super::Client;
-use super::ask::{Answers, Hosted};
+use super::ask::{Answers, DeclaredResponder};
 use super::cache::Cache;
 use super::call::{Caller, Shared};
 use super::error::ConnectError;
@@ -30,7 +30,7 @@ use super::layer::Layers;
 use super::listen::Hub;
 use super::responder::Responder;
 use crate::Server;
-use crate::observe::{Outward, Transport};
+use crate::observe::{ClientObserver, Transport};
 
 use http::Http;
 pub use sugar::IntoHooks;
@@ -59,14 +59,14 @@ pub struct ClientBuilder<H = ()> {
     framing: Framing,
     keeps_answers: bool,
     http: Http,
-    pub(crate) observe: Outward,
+    pub(crate) observe: ClientObserver,
     layers: Layers,
     on_progress: OnProgress,
 }
 
-/// Whoever hears of the progress of every call.
+/// A callback for the progress of every call.
 #[derive(Clone, Default)]
-struct OnProgress(Option<super::call::Everyone>);
+struct OnProgress(Option<super::call::ProgressCallback>);
 
 impl std::fmt::Debug for OnProgress {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -86,7 +86,7 @@ impl ClientBuilder {
             framing: Framing::Newline,
             keeps_answers: true,
             http: Http::default(),
-            observe: Outward::default(),
+            observe: ClientObserver::default(),
             layers: Layers::default(),
             on_progress: OnProgress::default(),
         }
@@ -94,7 +94,7 @@ impl ClientBuilder {
 }
 
 impl<H: Responder> ClientBuilder<H> {
-    /// Speaks this revision and no other.
+    /// Speaks only this revision.
     pub fn protocol(self, revision: Revision) -> Self {
         self.protocols(Revisions::only(revision))
     }
@@ -105,18 +105,18 @@ impl<H: Responder> ClientBuilder<H> {
         self
     }
 
-    /// Has the server's questions answered by `responder`.
+    /// Answers the server's questions with `responder`.
     pub fn responder<G: Responder>(self, responder: G) -> ClientBuilder<G> {
         self.swap(responder).0
     }
 
-    /// Says more about this client than its name and version.
+    /// Describes this client by more than its name and version.
     pub fn info(mut self, info: Implementation) -> Self {
         self.info = info;
         self
     }
 
-    /// Asks for log messages of this level and worse.
+    /// Asks for log messages of this level and above.
     ///
     /// ```
     /// # use trunkline::{Client, Server, model::LogLevel};
@@ -133,26 +133,26 @@ impl<H: Responder> ClientBuilder<H> {
         self
     }
 
-    /// Bounds what a server can cost.
+    /// Limits the resources that a server can use.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// How long a call may take, unless the call says otherwise.
+    /// The default time-outs of a call.
     pub fn timing(mut self, timing: Timing) -> Self {
         self.timing = Some(timing);
         self
     }
 
-    /// How messages are cut out of the byte stream; lines, unless said.
+    /// How messages are framed in the byte stream; one per line by default.
     pub fn framing(mut self, framing: Framing) -> Self {
         self.framing = framing;
         self
     }
 
-    /// Whether answers are kept for as long as the server says that they stay fresh (2026-07-28),
-    /// within [`Limits::cache_entries`] and [`Limits::cache_bytes`]; they are, unless said.
+    /// Whether results are cached for as long as the server says that they stay fresh (2026-07-28),
+    /// within [`Limits::cache_entries`] and [`Limits::cache_bytes`]; on by default.
     ///
     /// ```
     /// # use trunkline::{Client, Server, model::CacheHint};
@@ -169,7 +169,7 @@ impl<H: Responder> ClientBuilder<H> {
         self
     }
 
-    /// Asks for the progress of every call of a handler, and hears it before the call itself does.
+    /// Asks for the progress of every call of a handler, and gets it before the call itself does.
     #[cfg_attr(not(feature = "testing"), allow(dead_code))]
     pub(crate) fn watch_progress(
         mut self,
@@ -179,8 +179,8 @@ impl<H: Responder> ClientBuilder<H> {
         self
     }
 
-    /// Starts a server and connects to it over its stdin and stdout. A server that does not
-    /// survive the question which era it speaks is started once more and asked in the old way.
+    /// Starts a server and connects to it over its stdin and stdout. A server that exits on the
+    /// `server/discover` probe is started once more, with `initialize`.
     ///
     /// ```
     /// # use trunkline::client::{Client, Command}; tokio::runtime::Runtime::new().unwrap().block_on(async {
@@ -223,7 +223,7 @@ impl<H: Responder> ClientBuilder<H> {
         Ok(client)
     }
 
-    /// Connects to a server in this process: for tests, and for hosts that bring servers along.
+    /// Connects to a server in this process: for tests, and for hosts with built-in servers.
     ///
     /// ```
     /// # use trunkline::{Client, Server}; tokio::runtime::Runtime::new().unwrap().block_on(async {
@@ -235,12 +235,12 @@ impl<H: Responder> ClientBuilder<H> {
     pub async fn connect_memory(self, server: &Server) -> Result<Client, ConnectError> {
         let ((reader, writer), (server_reader, server_writer)) = memory::pair();
         let server = server.clone();
-        // It ends by itself when the client hangs up; how, the client sees.
+        // It ends when the client disconnects, and the client sees how.
         tokio::spawn(async move { server.serve(server_reader, server_writer).await });
         self.connect_io(reader, writer).await
     }
 
-    /// The same builder with another responder, and the one that it had.
+    /// The same builder with another responder, and its previous one.
     fn swap<G>(self, responder: G) -> (ClientBuilder<G>, Arc<H>) {
         let builder = ClientBuilder {
             info: self.info,
@@ -259,7 +259,7 @@ impl<H: Responder> ClientBuilder<H> {
         (builder, self.responder)
     }
 
-    /// One attempt with a process of its own.
+    /// One attempt with a new process.
     async fn start(
         &self,
         command: &Command,
@@ -284,8 +284,8 @@ impl<H: Responder> ClientBuilder<H> {
             Err(error) => {
                 let mut failed = ConnectError::handshake(error.clone());
                 if matches!(error, OpenError::Closed { .. }) {
-                    // It is about to end, and how it does says most.
-                    let _ = timeout(LAST_WORDS, child.exited()).await;
+                    // It is about to exit, and its exit status says most.
+                    let _ = timeout(EXIT_GRACE, child.exited()).await;
                 }
                 failed.exit = child.exit();
                 failed.command = Some(line);
@@ -306,14 +306,14 @@ impl<H: Responder> ClientBuilder<H> {
         Ok(ready.join(connection))
     }
 
-    /// What a connection needs, and what it becomes a client with.
+    /// What a connection needs, and the rest of the client.
     fn prepare(&self, revisions: Revisions) -> (Arc<Config>, Arc<Answers<H>>, Ready) {
         let limits = &self.limits;
         let timing = self
             .timing
             .unwrap_or(Timing { idle: limits.call_deadline, hard: limits.hard_deadline });
         let mut capabilities = self.responder.capabilities();
-        // Calls that become tasks are followed, so servers may make them.
+        // This client follows calls that become tasks, so servers may create them.
         capabilities
             .extensions
             .entry(TASKS_EXTENSION.to_owned())
@@ -324,7 +324,7 @@ impl<H: Responder> ClientBuilder<H> {
         config.bounds = bounds(limits, timing, revisions);
 
         let hub = Arc::new(Hub::default());
-        let hosted = Arc::new(Hosted::new(Arc::clone(&self.responder), capabilities));
+        let hosted = Arc::new(DeclaredResponder::new(Arc::clone(&self.responder), capabilities));
         let answers = Answers { hosted: Arc::clone(&hosted), hub: Arc::clone(&hub) };
         let cache_entries = if self.keeps_answers { limits.cache_entries } else { 0 };
         let shared = Shared {
@@ -335,7 +335,7 @@ impl<H: Responder> ClientBuilder<H> {
             hub,
             cache: Cache::new(cache_entries, limits.cache_bytes),
             rejected: super::rejected::Rejected::default(),
-            known: super::known::Known::default(),
+            known: super::known::KnownTools::default(),
             layers: self.layers.clone(),
             observe: self.observe.clone(),
             on_progress: self.on_progress.0.clone(),
@@ -344,13 +344,13 @@ impl<H: Responder> ClientBuilder<H> {
     }
 }
 
-/// A client but for its connection.
+/// A client without its connection.
 struct Ready(Arc<Shared>);
 
 impl Ready {
     fn join(self, connection: Connection) -> Client {
         let caller = Caller {
-            voice: connection.voice().clone(),
+            voice: connection.handle().clone(),
             opened: Arc::clone(connection.opened()),
             shared: self.0,
         };
@@ -359,12 +359,12 @@ impl Ready {
 }
 
 impl Client {
-    /// What is said right after the handshake.
+    /// Sends what follows the handshake.
     async fn begin(&self, log_level: Option<LogLevel>) {
         if let Some(level) = log_level
             && self.caller.opened.capabilities.logging
         {
-            // A server that takes no level logs as it likes, which is no reason not to talk to it.
+            // A server without log levels logs as it likes; that is no reason to fail.
             let _ = self.set_log_level(level).await;
         }
     }
@@ -372,14 +372,14 @@ impl Client {
 
 fn bounds(limits: &Limits, timing: Timing, revisions: Revisions) -> Bounds {
     let usual = Bounds { call: timing, ..limits.bounds() };
-    // With nothing to fall back to, a server may think about the probe as long as about anything.
+    // Without a fallback the probe gets the same time as any other request.
     let probe = match revisions.of_era(Era::Stateful).is_empty() {
         true => limits.init_deadline,
-        // Whoever gives the handshake little time gives the probe half of it.
+        // With a short handshake deadline, the probe gets half of it.
         false => usual.probe.min(limits.init_deadline / 2),
     };
     Bounds { probe, ..usual }
 }
 
-/// How long a server that hung up may take to end.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+/// How long a server that closed its stdout may take to exit.
+const EXIT_GRACE: Duration = Duration::from_secs(1);

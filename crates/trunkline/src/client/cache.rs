@@ -1,7 +1,7 @@
-//! Answers that a server said stay fresh → the same answers again, without asking.
+//! The client's cache of results, for as long as the server says that they stay fresh.
 //!
-//! Only 2026-07-28 says so. A client is one authorization context, so what is private to it may be
-//! kept beside what is public; neither ever leaves the client.
+//! Only 2026-07-28 has such hints. A client is one authorization context, so it may cache private
+//! results beside public ones; neither ever leaves the client.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,21 +14,21 @@ use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Object;
 use trunkline_wire::method::Method;
 
-/// What is kept of one server's answers.
+/// The cached results of one server.
 pub(super) struct Cache {
     entries: usize,
     bytes: usize,
     state: Mutex<State>,
 }
 
-/// What was asked. Two requests with the same key have the same answer.
+/// A request. Two requests with the same key have the same result.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Key {
     method: Method,
     params: String,
 }
 
-/// When a request was made, as far as changes go: an answer to it is older than later changes.
+/// When a request was sent, counted in changes: its result may predate later changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Epoch(u64);
 
@@ -36,9 +36,9 @@ pub(super) struct Epoch(u64);
 struct State {
     kept: HashMap<Key, Entry>,
     bytes: usize,
-    /// How often something was forgotten because it changed.
+    /// How often a change invalidated something.
     changes: u64,
-    /// How often something was looked up.
+    /// How often the cache was read, for LRU eviction.
     uses: u64,
 }
 
@@ -49,12 +49,12 @@ struct Entry {
 }
 
 impl Cache {
-    /// Keeps so many answers of so many bytes in all. With nothing allowed, nothing is kept.
+    /// Caches at most this many results and bytes. Zero disables the cache.
     pub(super) fn new(entries: usize, bytes: usize) -> Self {
         Self { entries, bytes, state: Mutex::default() }
     }
 
-    /// The key of a request, if its answer may be kept.
+    /// The key of a request, if its result may be cached.
     pub(super) fn key(&self, method: Method, params: &Object) -> Option<Key> {
         let is_on = self.entries > 0 && self.bytes > 0;
         if !is_on || !CACHEABLE.contains(&method) {
@@ -69,12 +69,12 @@ impl Cache {
         Some(Key { method, params: sorted.to_json().get().to_owned() })
     }
 
-    /// Now, as far as changes go.
+    /// The current epoch.
     pub(super) fn epoch(&self) -> Epoch {
         Epoch(self.lock().changes)
     }
 
-    /// A fresh answer.
+    /// A fresh result.
     pub(super) fn get(&self, key: &Key) -> Option<Json> {
         let mut state = self.lock();
         state.uses += 1;
@@ -88,8 +88,8 @@ impl Cache {
         Some(entry.result.clone())
     }
 
-    /// Keeps an answer that has just come, for as long as it says, unless something changed since
-    /// it was asked for. What was kept for the same request goes in any case.
+    /// Caches a new result for its TTL, unless something changed since the request was sent. It
+    /// replaces what was cached for the same request in any case.
     pub(super) fn put(&self, key: Key, result: &Json, asked: Epoch) {
         let ttl = Duration::from_millis(decode_cache(result).ttl_ms).min(LONGEST);
         let now = Instant::now();
@@ -106,7 +106,7 @@ impl Cache {
         state.kept.insert(key, entry);
     }
 
-    /// Something changed: what is kept of it is stale.
+    /// Invalidates what a change concerns.
     pub(super) fn forget(&self, change: &Change) {
         match change {
             Change::Tools => self.forget_if(|key| key.method == Method::ToolsList),
@@ -119,12 +119,12 @@ impl Cache {
         }
     }
 
-    /// Forgets every answer to `method`.
+    /// Removes every result of `method`.
     pub(super) fn forget_method(&self, method: Method) {
         self.forget_if(|key| key.method == method);
     }
 
-    /// Forgets everything.
+    /// Removes everything.
     pub(super) fn clear(&self) {
         self.forget_if(|_| true);
     }
@@ -155,12 +155,12 @@ impl Default for Cache {
 
 impl Key {
     fn weight(&self, result: &Json) -> usize {
-        // The rest is what an entry takes besides its texts, more or less.
+        // The constant estimates the overhead of an entry.
         self.params.len() + result.get().len() + 128
     }
 
-    /// Whether this is a request to read a resource that is the changed one, or has a part in
-    /// common with it: servers may tell of a part when the whole is watched.
+    /// Whether this request reads the changed resource or one that contains it or is contained in
+    /// it: servers may announce a sub-resource of a subscribed resource.
     fn reads(&self, changed: &str) -> bool {
         if self.method != Method::ResourcesRead {
             return false;
@@ -178,7 +178,7 @@ impl State {
         }
     }
 
-    /// Throws out what is stale, and then what was not used for longest, until so much is left.
+    /// Evicts stale entries and then the least recently used ones until this much is left.
     fn make_room(&mut self, entries: usize, bytes: usize, now: Instant) {
         if self.kept.len() <= entries && self.bytes <= bytes {
             return;
@@ -198,8 +198,8 @@ impl State {
     }
 }
 
-/// The requests whose answers may be kept. `server/discover` belongs to the handshake, and to
-/// `ping`, which wants to know how things are now.
+/// The cacheable methods. `server/discover` is left to the handshake and to `ping`, which needs a
+/// current answer.
 const CACHEABLE: [Method; 5] = [
     Method::ToolsList,
     Method::PromptsList,
@@ -208,7 +208,7 @@ const CACHEABLE: [Method; 5] = [
     Method::ResourcesRead,
 ];
 
-/// Nothing is kept for longer, whatever the server says.
+/// The longest TTL, whatever the server says.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A call that has not been made yet → the request, its progress, and its decoded result.
+//! A call that is not sent yet → the request, its progress, and its decoded result.
 
 use std::fmt;
 use std::future::{Future, IntoFuture, poll_fn};
@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use trunkline_proto::client::Opened;
 use trunkline_proto::{PeerNotification, Timing};
 use trunkline_transport::Limits;
-use trunkline_transport::voice::ConversationHandle;
+use trunkline_transport::conversation_handle::ConversationHandle;
 use trunkline_wire::code;
 use trunkline_wire::era::stateful::{Fit, encode_params};
 use trunkline_wire::json::Json;
@@ -22,21 +22,21 @@ use trunkline_wire::method::Method;
 use trunkline_wire::model::{ListParams, ListToolsResult, LogLevel, Progress, Tool, meta};
 use trunkline_wire::revision::{Era, Revision};
 
-use super::ask::Asked;
+use super::ask::ErasedResponder;
 use super::cache::{Cache, Key};
 use super::error::CallError;
-use super::known::Known;
+use super::known::KnownTools;
 use super::layer::{ClientRequest, Layers};
 use super::listen::Hub;
 use super::pages::follow;
 use super::rejected::Rejected;
 use crate::TraceContext;
-use crate::observe::Outward;
+use crate::observe::ClientObserver;
 
-/// A call, made when it is awaited. Dropping the future cancels the call on the wire.
+/// A call, sent when it is awaited. Dropping the future cancels the call on the wire.
 ///
-/// Without further ado it is given up after a minute of silence, and after ten minutes whatever
-/// its progress; see [`Timing`].
+/// By default it times out after a minute without an answer or progress, and after ten minutes
+/// whatever its progress; see [`Timing`].
 ///
 /// ```
 /// use trunkline::{Client, Server, tool};
@@ -50,33 +50,34 @@ use crate::observe::Outward;
 /// ```
 #[must_use = "a call is made when it is awaited"]
 pub struct Call<T> {
-    /// Or why it cannot be made.
+    /// The request, or why it cannot be made.
     ask: Result<Ask, CallError>,
     run: fn(Ask) -> Running<T>,
 }
 
-/// A call under way.
+/// The future of a call.
 pub type Running<T> = Pin<Box<dyn Future<Output = Result<T, CallError>> + Send>>;
 
 type OnProgress = Box<dyn FnMut(Progress) + Send>;
-/// Whoever hears of the progress of every call.
-pub(super) type Everyone = Arc<dyn Fn(&Progress) + Send + Sync>;
+/// A callback for the progress of every call.
+pub(super) type ProgressCallback = Arc<dyn Fn(&Progress) + Send + Sync>;
 
 impl<T> Call<T> {
     pub(super) fn new(ask: Ask, run: fn(Ask) -> Running<T>) -> Self {
         Self { ask: Ok(ask), run }
     }
 
-    /// A call that comes to this.
+    /// A call that fails with this error.
     pub(super) fn failed(error: CallError) -> Self
     where
         T: 'static,
     {
-        // What never runs needs no way to.
+        // Never polled, because `ask` is an error.
         Self { ask: Err(error), run: |_| Box::pin(std::future::pending()) }
     }
 
-    /// The same call, made once `gate` lets it pass. How long that takes does not count.
+    /// The same call, sent once `gate` lets it pass. That wait does not count against its
+    /// time-outs.
     pub(super) fn after(self, gate: Running<()>) -> Self {
         self.told(|ask| ask.gate = Some(gate))
     }
@@ -88,23 +89,22 @@ impl<T> Call<T> {
         self
     }
 
-    /// Asks for progress. `on_progress` is called in order, and always before the result is there.
+    /// Asks for progress. `on_progress` is called in order, and always before the result is ready.
     pub fn on_progress(self, on_progress: impl FnMut(Progress) + Send + 'static) -> Self {
         self.told(|ask| ask.on_progress = Some(Box::new(on_progress)))
     }
 
-    /// Gives up after so long without a sign of life; progress starts the time anew, within the
-    /// hard deadline.
+    /// The idle time-out; progress restarts it, within the hard deadline.
     pub fn timeout(self, idle: Duration) -> Self {
         self.told(|ask| ask.timing = Timing { idle, hard: ask.timing.hard.max(idle) })
     }
 
-    /// Gives up after so long, whatever the progress.
+    /// The hard deadline, whatever the progress.
     pub fn deadline(self, hard: Duration) -> Self {
         self.told(|ask| ask.timing = Timing { idle: ask.timing.idle.min(hard), hard })
     }
 
-    /// Asks the server even if an earlier answer is still fresh.
+    /// Bypasses the cache.
     pub fn fresh(self) -> Self {
         self.told(|ask| ask.is_fresh = true)
     }
@@ -114,14 +114,14 @@ impl<T> Call<T> {
         self.told(|ask| ask.meta.set(name.into(), value.into()))
     }
 
-    /// Makes the request part of a trace, such as the one of the call that a handler answers.
+    /// Sends this trace context with the request, such as that of the call that a handler answers.
     pub fn trace(self, trace: &TraceContext) -> Self {
         self.told(|ask| ask.trace = Some(Box::new(trace.clone())))
     }
 }
 
 impl<T: DeserializeOwned + Send + 'static> Call<T> {
-    /// One request, and its result as it is.
+    /// One request with its result unchanged.
     pub(super) fn plain(ask: Ask) -> Self {
         Self::new(ask, |mut ask| Box::pin(async move { ask.send_and_read().await }))
     }
@@ -146,7 +146,7 @@ impl<T> fmt::Debug for Call<T> {
     }
 }
 
-/// What calls into one connection share. Cheap to clone.
+/// What the calls of one connection share. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Caller {
     pub(super) voice: ConversationHandle,
@@ -157,17 +157,17 @@ pub(super) struct Caller {
 pub(super) struct Shared {
     pub(super) limits: Limits,
     pub(super) timing: Timing,
-    /// What every stateless request asks for; a stateful server remembers it itself.
+    /// The level that every stateless request carries; a stateful server remembers it itself.
     pub(super) log_level: Mutex<Option<LogLevel>>,
-    pub(super) asked: Arc<dyn Asked>,
+    pub(super) asked: Arc<dyn ErasedResponder>,
     pub(super) hub: Arc<Hub>,
     pub(super) cache: Cache,
     pub(super) rejected: Rejected,
-    pub(super) known: Known,
+    pub(super) known: KnownTools,
     pub(super) layers: Layers,
-    pub(super) observe: Outward,
-    /// Hears of the progress of every call of a handler.
-    pub(super) on_progress: Option<Everyone>,
+    pub(super) observe: ClientObserver,
+    /// A callback for the progress of every call of a handler.
+    pub(super) on_progress: Option<ProgressCallback>,
 }
 
 impl Caller {
@@ -175,7 +175,7 @@ impl Caller {
         self.opened.revision
     }
 
-    /// A request whose parameters are spelled as the revision has them.
+    /// A request with its params in the form of the revision.
     pub(super) fn ask(&self, method: Method, params: impl Fit + Serialize) -> Ask {
         self.ask_raw(method, Ok(encode_params(params, self.revision().profile())))
     }
@@ -202,25 +202,25 @@ impl Caller {
     }
 }
 
-/// One request, ready to be sent; more than once if it has pages.
+/// One request, ready to be sent; sent more than once if it has pages.
 pub(super) struct Ask {
     pub(super) caller: Caller,
     pub(super) method: Method,
     pub(super) params: Result<Object, CallError>,
     pub(super) meta: Object,
-    /// Apart from the rest of `_meta`, because it does not change the answer.
+    /// Apart from the rest of `_meta`, because it does not change the result.
     pub(super) trace: Option<Box<TraceContext>>,
     pub(super) timing: Timing,
     pub(super) on_progress: Option<OnProgress>,
-    /// Whether only the server itself may answer.
+    /// Whether the cache is bypassed.
     pub(super) is_fresh: bool,
-    /// What has to let it pass first.
+    /// What must let it pass first, such as consent.
     pub(super) gate: Option<Running<()>>,
-    /// Whether it goes past the layers.
+    /// Whether it bypasses the layers.
     pub(super) is_bare: bool,
-    /// Whether the last answer was one that had been kept.
+    /// Whether the last result came from the cache.
     pub(super) was_kept: bool,
-    /// The progress that was heard last.
+    /// The last progress received.
     pub(super) last_step: Option<f64>,
 }
 
@@ -230,7 +230,7 @@ impl Ask {
         read(self.method, &result)
     }
 
-    /// The result of the request: one that was kept, or else the server's.
+    /// The result of the request, from the cache or from the server.
     pub(super) async fn send(&mut self) -> Result<Json, CallError> {
         let shared = Arc::clone(&self.caller.shared);
         let key = self.key();
@@ -244,11 +244,11 @@ impl Ask {
         match (&outcome, key) {
             (Ok(result), Some(key)) => shared.cache.put(key, result, asked),
             (Err(CallError::Peer(error)), Some(_)) if error.code == code::INVALID_PARAMS => {
-                // If that was a cursor of before, the other pages are of before as well.
+                // If its cursor came from the cache, the other cached pages are stale as well.
                 shared.cache.forget_method(self.method);
             }
             (Err(CallError::Peer(error)), _) if error.code == code::HEADER_MISMATCH => {
-                // It was refused before it could do anything, so it may be made again.
+                // The server refused it before it ran, so a retry is safe.
                 if let Some(list) = self.relearn()
                     && list.await.is_ok()
                 {
@@ -260,16 +260,16 @@ impl Ask {
         outcome
     }
 
-    /// What the answer would be kept under, if it may be kept at all. What a caller adds to
-    /// `_meta` may change the answer in ways that nobody knows.
+    /// The cache key, if the result may be cached. A caller's own `_meta` may change the result in
+    /// unknown ways.
     fn key(&self) -> Option<Key> {
         let is_told = self.caller.revision().era() == Era::Stateless && self.meta.is_empty();
         let params = self.params.as_ref().ok().filter(|_| is_told)?;
         self.caller.shared.cache.key(self.method, params)
     }
 
-    /// Fetches the list of tools anew after a call whose headers were not the right ones: the
-    /// transport reads there which ones are. Nothing where calls have no headers.
+    /// Fetches the list of tools again after a call with the wrong headers: the transport reads
+    /// there which ones to send. `None` where calls have no such headers.
     fn relearn(&self) -> Option<Running<Vec<Tool>>> {
         if self.method != Method::ToolsCall || self.caller.revision().era() != Era::Stateless {
             return None;
@@ -306,7 +306,7 @@ impl Ask {
                 }
             }
         };
-        // Whatever was heard before the answer is reported before it.
+        // Progress that arrived before the answer is reported before it.
         let outcome = poll_fn(|cx| {
             while let Poll::Ready(Some(heard)) = inbox.poll_recv(cx) {
                 report(&heard);
@@ -322,7 +322,7 @@ impl Ask {
         outcome.await
     }
 
-    /// Reports progress that came in another way than with this request.
+    /// Reports progress that did not arrive with this request.
     pub(super) fn report(&mut self, progress: Progress) {
         self.last_step = Some(progress.progress);
         self.caller.shared.on_progress.iter().for_each(|heard| heard(&progress));
@@ -331,7 +331,7 @@ impl Ask {
         }
     }
 
-    /// The request itself, through the layers if there are any.
+    /// Sends the request through the layers, if any.
     fn go(
         &self,
         params: Object,
@@ -352,13 +352,13 @@ impl Ask {
         }
     }
 
-    /// The tool that is called.
+    /// The name of the tool.
     pub(super) fn tool(&self) -> String {
         let name = self.params.as_ref().ok().and_then(|params| params.get("name")?.to().ok());
         name.unwrap_or_default()
     }
 
-    /// Whether the server has somebody's code answer it, which may report progress.
+    /// Whether a handler answers it, which may report progress.
     fn has_handler(&self) -> bool {
         self.method.may_ask()
     }
@@ -375,10 +375,10 @@ impl Ask {
     }
 }
 
-/// Reads a result as what `method` promises.
+/// Parses a result as the result type of `method`.
 pub(super) fn read<T: DeserializeOwned>(method: Method, result: &Json) -> Result<T, CallError> {
     result.to().map_err(|err| CallError::Decode { method: method.name(), why: err.to_string() })
 }
 
-/// Progress beyond this, unread, is dropped: the next step says more anyway.
+/// Progress beyond this, unread, is dropped: later progress supersedes it.
 const PROGRESS_QUEUE: usize = 1024;

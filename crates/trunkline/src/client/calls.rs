@@ -27,7 +27,7 @@ use super::tasks::{self, ToolCall};
 use super::texts::IntoTexts;
 
 impl Client {
-    /// Whether the server is there. 2026-07-28 has no `ping`; there it is asked who it is.
+    /// Checks that the server answers. 2026-07-28 has no `ping`, so it sends `server/discover`.
     ///
     /// ```
     /// # use trunkline::{Client, Server}; tokio::runtime::Runtime::new().unwrap().block_on(async {
@@ -43,7 +43,7 @@ impl Client {
         self.done(self.caller.ask_raw(method, Ok(Object::default())))
     }
 
-    /// All tools that can be used; [`Self::rejected_tools`] has the others.
+    /// All usable tools; [`Self::rejected_tools`] has the others.
     pub fn list_tools(&self) -> Call<Vec<Tool>> {
         self.all::<ListToolsResult>(Method::ToolsList)
     }
@@ -53,8 +53,8 @@ impl Client {
         self.page(Method::ToolsList, cursor)
     }
 
-    /// The tools that the last lists left out, because the protocol forbids to use them. Worth a
-    /// warning: whoever wrote them does not know.
+    /// The tools that the last lists left out, because the protocol forbids their use. Worth a
+    /// warning to the author of the server.
     /// ```
     /// # use trunkline::{Client, Server, tool}; tokio::runtime::Runtime::new().unwrap().block_on(async {
     /// # let server = Server::builder("clock", "1.0.0").tool(tool("now", async || "noon")).build();
@@ -67,8 +67,8 @@ impl Client {
         self.caller.shared.rejected.list()
     }
 
-    /// Forgets every answer that is still fresh, so that the next calls ask the server. To be used
-    /// when the client goes on in somebody else's name.
+    /// Clears the cache, so that the next calls ask the server. Call this when the client continues
+    /// as another user.
     /// ```
     /// # use trunkline::{Client, Server, model::CacheHint, tool}; tokio::runtime::Runtime::new().unwrap().block_on(async {
     /// # let server = Server::builder("empty", "1").cache(CacheHint::public(60_000)).tools_later().build();
@@ -116,8 +116,8 @@ impl Client {
         self.page(Method::PromptsList, cursor)
     }
 
-    /// Calls a tool. `arguments` write themselves as an object, or as `null` for none. A call
-    /// that becomes a task is followed to its end.
+    /// Calls a tool. `arguments` serialize to an object, or to `null` for none. A call that becomes
+    /// a task is followed to its end.
     pub fn call_tool(
         &self,
         name: impl Into<String>,
@@ -126,9 +126,9 @@ impl Client {
         Call::new(self.tool(name.into(), &arguments), tasks::call_tool)
     }
 
-    /// Calls a tool for its structured result, or for its text if that is JSON or a `String` is wanted. A tool that
-    /// reports an error is [`CallError::Tool`]. Once the tool has been listed, a result that is not
-    /// what its `outputSchema` promises is [`CallError::Schema`].
+    /// Calls a tool for its structured result; or for its text, if that is JSON or `T` is `String`.
+    /// A tool that reports an error is [`CallError::Tool`]. Once the tool has been listed, a result
+    /// that violates its `outputSchema` is [`CallError::Schema`].
     pub fn call<T: DeserializeOwned + Send + 'static>(
         &self,
         name: impl Into<String>,
@@ -147,7 +147,7 @@ impl Client {
         })
     }
 
-    /// Calls a tool as a task, where tool and server have them; the caller minds the task.
+    /// Calls a tool as a task, if tool and server support it; the caller follows the task.
     pub fn call_tool_task(
         &self,
         name: impl Into<String>,
@@ -161,8 +161,8 @@ impl Client {
         Call::plain(self.caller.ask(Method::ResourcesRead, ReadResourceParams::new(uri)))
     }
 
-    /// Gets a prompt, filled in. The arguments of a prompt are texts: pairs of them, or an object of
-    /// `json!`, whose numbers are written as texts.
+    /// Gets a prompt, filled in. The arguments are strings: pairs of them, or an object of `json!`,
+    /// whose numbers become strings.
     pub fn get_prompt<M>(
         &self,
         name: impl Into<String>,
@@ -177,15 +177,15 @@ impl Client {
         }
     }
 
-    /// Completes what someone began to type.
+    /// Completes an argument that is being typed.
     pub fn complete(&self, params: CompleteParams) -> Call<Completion> {
         Call::new(self.caller.ask(Method::CompletionComplete, params), |mut ask| {
             Box::pin(async move { Ok(ask.send_and_read::<CompleteResult>().await?.completion) })
         })
     }
 
-    /// Sets the least severe log message the server should send: once where the server remembers
-    /// it, with every later request in 2026-07-28.
+    /// Sets the lowest level of log messages to receive. In 2026-07-28 every later request carries
+    /// it; older servers remember it.
     pub async fn set_log_level(&self, level: LogLevel) -> Result<(), CallError> {
         *self.caller.log_level() = Some(level);
         match self.caller.revision().era() {
@@ -197,7 +197,7 @@ impl Client {
         }
     }
 
-    /// Hears of what `filter` names until the listener is dropped.
+    /// Receives the notifications that `filter` names until the listener is dropped.
     ///
     /// ```
     /// # use trunkline::{Change, Client, Server, model::SubscriptionFilter, tool};
@@ -213,7 +213,8 @@ impl Client {
         Listener::open(&self.caller, filter).await
     }
 
-    /// Hears of changes to one resource, through [`Responder::on_change`](super::Responder::on_change).
+    /// Receives changes of one resource, through
+    /// [`Responder::on_change`](super::Responder::on_change).
     /// ```
     /// # use trunkline::{Change, Client, Server, resource}; use std::sync::mpsc::channel;
     /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
@@ -241,7 +242,7 @@ impl Client {
         Ok(())
     }
 
-    /// No longer hears of changes to a resource.
+    /// Ends the subscription to a resource.
     pub async fn unsubscribe(&self, uri: &str) {
         let listener = self.subscriptions().remove(uri);
         if let Some(listener) = listener {
@@ -259,12 +260,12 @@ impl Client {
         self.page(Method::TasksList, cursor)
     }
 
-    /// How a task stands.
+    /// The state of a task.
     pub fn get_task(&self, task_id: impl Into<String>) -> Call<DetailedTask> {
         Call::plain(self.caller.ask(Method::TasksGet, TaskParams::new(task_id)))
     }
 
-    /// The result of a task, once it is there. Questions are answered meanwhile.
+    /// Waits for the result of a task, and answers its questions meanwhile.
     pub fn task_result(&self, task_id: impl Into<String>) -> Call<CallToolResult> {
         Call::new(self.caller.ask(Method::TasksResult, TaskParams::new(task_id)), tasks::result)
     }
@@ -275,7 +276,7 @@ impl Client {
         Call::new(ask, |mut ask| Box::pin(async move { ask.send().await.map(drop) }))
     }
 
-    /// Answers questions of a task by hand (2026-07-28). [`Self::task_result`] does it by itself.
+    /// Answers questions of a task by hand (2026-07-28). [`Self::task_result`] does so by itself.
     /// ```
     /// # use trunkline::{Client, Server, client::ToolCall, model::*, server::Task, tool};
     /// # tokio::runtime::Runtime::new().unwrap().block_on(async { let ask = async || {
@@ -305,7 +306,7 @@ impl Client {
         self.done(self.caller.ask(Method::TasksUpdate, params))
     }
 
-    /// Whether tools can be called as tasks here.
+    /// Whether this server runs tools as tasks.
     ///
     /// ```
     /// # use trunkline::{Client, Server, server::Task, tool};
@@ -362,9 +363,9 @@ fn done(mut ask: Ask) -> Running<()> {
     Box::pin(async move { ask.send_and_read::<EmptyResult>().await.map(drop) })
 }
 
-/// A structured result as the tool gave it. Where only objects may travel, servers put whatever else it is
-/// into one, as `result`; some do so always. So that is looked into first where it must be, and last where it
-/// need not.
+/// A structured result as the tool returned it. Where only objects are allowed, servers wrap other
+/// values in an object, as `result`; some always do. So the wrapped value comes first where
+/// wrapping is required, and last where it is not.
 fn unwrapped<T: DeserializeOwned>(
     value: &Json,
     revision: Revision,
@@ -395,7 +396,7 @@ fn structured<T: DeserializeOwned>(
         [block] if block.as_text().is_some() => {
             let text = block.as_text().unwrap_or_default();
             serde_json::from_str(text).or_else(|err| {
-                // A plain text, for whoever wants a `String`.
+                // A plain text, if `T` is a `String`.
                 let text = serde_json::Value::String(text.to_owned());
                 serde_json::from_value(text).map_err(|_| unreadable(err.to_string()))
             })

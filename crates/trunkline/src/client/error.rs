@@ -1,4 +1,4 @@
-//! Why a connection or a call came to nothing: whose fault, and what to do.
+//! Why a connection or a call failed: whose fault it is, and what to do.
 
 use std::fmt;
 
@@ -23,11 +23,11 @@ use super::layer::LayerError;
 /// ```
 #[non_exhaustive]
 pub struct ConnectError {
-    /// How far it got, and what went wrong there.
+    /// The stage that failed, and why.
     pub cause: ConnectCause,
-    /// The command line, if a process was to be started.
+    /// The command line, if a process was started.
     pub command: Option<String>,
-    /// The address, if the server is reached over HTTP.
+    /// The address of a server over HTTP.
     pub url: Option<String>,
     /// How the process ended, if it did.
     pub exit: Option<Exit>,
@@ -51,7 +51,7 @@ pub struct ConnectError {
 pub enum ConnectCause {
     /// The process did not start.
     Spawn(SpawnError),
-    /// The two sides did not come to terms.
+    /// The handshake failed.
     Handshake(OpenError),
 }
 
@@ -72,26 +72,26 @@ pub enum ConnectCause {
 pub enum CallError {
     /// The server answered with an error.
     Peer(ErrorObject),
-    /// Refused on this side: the revision or the server cannot do it, the parameters make no sense,
-    /// or the host did not answer a question on which it depends.
+    /// Refused on this side: the revision or the server lacks the method, the params are invalid,
+    /// or the host did not answer a question that the call depends on.
     Refused(ErrorObject),
     /// The server's answer breaks the protocol.
     Invalid(String),
-    /// The server's answer is not what the method promises.
+    /// The server's answer does not match the method's result type.
     Decode {
         /// The method.
         method: &'static str,
         /// What is wrong with the answer.
         why: String,
     },
-    /// The tool says that it failed; only from [`Client::call`](super::Client::call).
+    /// The tool reported an error; only from [`Client::call`](super::Client::call).
     Tool(Box<CallToolResult>),
-    /// The structured result is not what the tool's `outputSchema` promises; only from
+    /// The structured result violates the tool's `outputSchema`; only from
     /// [`Client::call`](super::Client::call).
     Schema {
         /// The tool.
         tool: String,
-        /// Everything that is wrong with it.
+        /// All violations.
         why: String,
     },
     /// The list is longer than the limits allow.
@@ -103,21 +103,22 @@ pub enum CallError {
     },
     /// No answer in time.
     TimedOut,
-    /// Given up, on this side or, for tasks, on the other.
+    /// Cancelled, on this side or, for tasks, by the server.
     Cancelled,
-    /// The connection ended before the answer came: whether the call was carried out is not known.
+    /// The connection ended before the answer. Whether the call ran is unknown.
     Closed,
     /// The server refused the call with an HTTP status.
     Http(HttpError),
-    /// Nothing was found that lets the call in, such as a login: it was not carried out. In words.
+    /// No credentials, such as a login, were available: the call did not run. In words.
     Credentials(String),
-    /// The server could not be reached, or the connection had ended: the call was not made. In words.
+    /// The server could not be reached, or the connection had ended: the call was not sent. In
+    /// words.
     Unreachable(String),
-    /// The answer was lost on its way: whether the call was carried out is not known. In words.
+    /// The answer was lost on its way. Whether the call ran is unknown. In words.
     Lost(String),
     /// Not sent: a [`Host`](super::Host) did not consent, for this reason.
     Denied(String),
-    /// A layer of this client gave it up; see [`ClientBuilder::layer`](super::ClientBuilder::layer).
+    /// A layer of this client failed it; see [`ClientBuilder::layer`](super::ClientBuilder::layer).
     Layer(LayerError),
 }
 
@@ -191,7 +192,7 @@ impl ConnectError {
         }
     }
 
-    /// Whether time ran out.
+    /// Whether it is a time-out.
     ///
     /// ```
     /// # use trunkline::client::{Client, Command}; tokio::runtime::Runtime::new().unwrap().block_on(async {
@@ -207,7 +208,7 @@ impl ConnectError {
 impl fmt::Display for ConnectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.cause {
-            // It names the command and says what to do already.
+            // It names the command and gives advice already.
             ConnectCause::Spawn(error) => return error.fmt(f),
             ConnectCause::Handshake(error) => error.fmt(f)?,
         }
@@ -228,7 +229,7 @@ impl fmt::Display for ConnectError {
     }
 }
 
-/// The same sentences: it is what a `main` that returns the error shows.
+/// Same as `Display`: a `main` that returns the error prints it this way.
 impl fmt::Debug for ConnectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -246,18 +247,18 @@ impl std::error::Error for ConnectError {
 
 fn advice_over_http(error: &OpenError, url: &str) -> Option<&'static str> {
     match error {
-        // What would help has been said already.
+        // The error contains the advice already.
         OpenError::Credentials(_) => None,
         OpenError::Http(error) => match error.status {
             401 => Some("Give credentials, such as a header `Authorization: Bearer …`."),
             403 => Some("The credentials do not suffice, or the server lets no such client in."),
             404 | 405 => Some("Check the path of the address: often it is `/mcp` or `/sse`."),
-            // So do servers of files that know no POST.
+            // File servers without POST answer this too.
             501 => Some("This does not look like an MCP server; check the address and its path."),
             500..600 => Some("The server is in trouble; try again later."),
             _ => Some("Check that the address is the one of an MCP server."),
         },
-        // What is wrong with a certificate, and what to do about that, has been said already.
+        // A certificate error contains its advice already.
         OpenError::Unreachable(_) if is_https(url) => {
             Some("Check the address, that the server is running, and its certificate.")
         }

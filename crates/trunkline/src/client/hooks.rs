@@ -1,4 +1,4 @@
-//! Closures → a responder that declares what it has closures for.
+//! Closures → a responder that declares a capability for each closure.
 
 use std::fmt;
 use std::future::Future;
@@ -22,8 +22,8 @@ type Fun<Q, T> = Arc<dyn Fn(Q) -> Later<T> + Send + Sync>;
 type PeerNotification<T> = Arc<dyn Fn(T) + Send + Sync>;
 type HeardChange = Arc<dyn Fn(&Change) + Send + Sync>;
 
-/// A [`Responder`] made of closures, which declares a capability by having the closure for it.
-/// [`ClientBuilder`](super::ClientBuilder) has the same methods, for short.
+/// A [`Responder`] made of closures. It declares the capabilities that it has closures for.
+/// [`ClientBuilder`](super::ClientBuilder) has the same methods as shorthands.
 ///
 /// ```
 /// use trunkline::client::Hooks;
@@ -55,7 +55,7 @@ impl Hooks {
         Self::default()
     }
 
-    /// Lets the user be asked, by form and by URL.
+    /// Lets the server ask the user, by form and by URL.
     ///
     /// ```
     /// use trunkline::client::{Hooks, Responder};
@@ -73,8 +73,8 @@ impl Hooks {
         Self { form: Some(Arc::clone(&answer)), url: Some(answer), ..self }
     }
 
-    /// Lets the user be asked to fill in forms; unless [`Self::on_ask_url`] is there too, by form
-    /// only.
+    /// Lets the server ask the user to fill in forms; by form only, unless [`Self::on_ask_url`] is
+    /// set too.
     ///
     /// ```
     /// use trunkline::client::{Hooks, Responder};
@@ -91,7 +91,8 @@ impl Hooks {
         Self { form: Some(fun(answer)), ..self }
     }
 
-    /// Lets the user be asked to visit URLs; unless [`Self::on_ask_form`] is there too, by URL only.
+    /// Lets the server ask the user to visit URLs; by URL only, unless [`Self::on_ask_form`] is set
+    /// too.
     ///
     /// ```
     /// use trunkline::client::{Hooks, Responder};
@@ -108,7 +109,7 @@ impl Hooks {
         Self { url: Some(fun(answer)), ..self }
     }
 
-    /// [`Self::on_ask`] with the question as the protocol has it.
+    /// [`Self::on_ask`] with the protocol's own params.
     ///
     /// ```
     /// use trunkline::client::{Hooks, Responder};
@@ -125,7 +126,7 @@ impl Hooks {
         self.on_ask(move |question| answer(question.into_params()))
     }
 
-    /// Lets the model be asked, without tools.
+    /// Lets the server ask the model, without tools.
     ///
     /// ```
     /// use trunkline::client::{Hooks, Responder};
@@ -141,7 +142,7 @@ impl Hooks {
         Self { sample: Some(fun(answer)), ..self }
     }
 
-    /// Lets the model be asked, with tools.
+    /// Lets the server ask the model, with tools.
     ///
     /// ```
     /// use trunkline::client::{Hooks, Responder};
@@ -161,7 +162,7 @@ impl Hooks {
         Self { takes_tools: true, ..self.on_sample(answer) }
     }
 
-    /// [`Self::on_sample`] with the question as the protocol has it.
+    /// [`Self::on_sample`] with the protocol's own params.
     ///
     /// ```
     /// use trunkline::client::{Hooks, Responder};
@@ -182,7 +183,7 @@ impl Hooks {
         self.on_sample(move |request| answer(request.into_params()))
     }
 
-    /// [`Self::on_sample_with_tools`] with the question as the protocol has it.
+    /// [`Self::on_sample_with_tools`] with the protocol's own params.
     ///
     /// ```
     /// use trunkline::client::{Hooks, Responder};
@@ -203,7 +204,7 @@ impl Hooks {
         self.on_sample_with_tools(move |request| answer(request.into_params()))
     }
 
-    /// Tells these roots: some that do not change, or [`Roots`] that may.
+    /// Offers these roots: a fixed list, or [`Roots`] that may change.
     ///
     /// ```
     /// use trunkline::client::{Hooks, Responder};
@@ -217,7 +218,7 @@ impl Hooks {
         Self { roots: Some(roots.into()), ..self }
     }
 
-    /// Hears the server's log.
+    /// Receives the server's log.
     ///
     /// ```
     /// use trunkline::client::{Hooks, Responder};
@@ -231,7 +232,7 @@ impl Hooks {
         Self { log: Some(Arc::new(heard)), ..self }
     }
 
-    /// Hears of changes.
+    /// Receives notifications of changes.
     ///
     /// ```
     /// use trunkline::{Change, client::{Hooks, Responder}};
@@ -244,7 +245,7 @@ impl Hooks {
         Self { change: Some(Arc::new(heard)), ..self }
     }
 
-    /// Answers a question, whoever asks it.
+    /// Answers a question to the user.
     pub(super) async fn ask(&self, question: Question) -> Result<ElicitResult, ErrorObject> {
         let answer = if question.is_url() { &self.url } else { &self.form };
         match answer {
@@ -253,7 +254,7 @@ impl Hooks {
         }
     }
 
-    /// Has the model answer, whoever asks it.
+    /// Answers a question to the model.
     pub(super) async fn ask_model(
         &self,
         request: Sampling,

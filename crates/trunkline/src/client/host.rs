@@ -27,8 +27,8 @@ pub use builder::{HostBuilder, HostError, Target};
 use consent::Guard;
 pub use consent::{Consent, Wish};
 
-/// Many servers under names of their own. What a server offers is called `server.name`: the tool
-/// `read` of the server `fs` is `fs.read`.
+/// Many servers, each under a name of the host's choice. Everything they offer is called
+/// `server.name`: the tool `read` of the server `fs` is `fs.read`.
 ///
 /// ```
 /// use trunkline::Server;
@@ -67,7 +67,7 @@ struct Member {
     client: Result<Client, ConnectError>,
 }
 
-/// What all servers offer, and who did not say.
+/// The merged lists of all servers, and the servers that failed to answer.
 ///
 /// ```
 /// use trunkline::{Server, client::Host, tool};
@@ -83,7 +83,7 @@ struct Member {
 pub struct Listed<T> {
     /// In the order of the servers, and of each server's list.
     pub items: Vec<Item<T>>,
-    /// The servers whose list could not be had, and why.
+    /// The servers whose list could not be fetched, and why.
     pub errors: Vec<(String, CallError)>,
 }
 
@@ -101,11 +101,11 @@ pub struct Listed<T> {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Item<T> {
-    /// Its name in the host, `server.name` or `server.uri`: what to call it by here.
+    /// Its name in the host: `server.name` or `server.uri`.
     pub name: String,
     /// Its server.
     pub server: String,
-    /// What the server says about it, in the server's own words.
+    /// The server's own definition of it.
     pub it: T,
 }
 
@@ -122,7 +122,7 @@ impl Host {
         HostBuilder::new(Implementation::new(name, version))
     }
 
-    /// The names of the servers, reached or not.
+    /// The names of the servers, connected or not.
     pub fn servers(&self) -> impl Iterator<Item = &str> {
         self.members.iter().map(|it| &*it.name)
     }
@@ -141,8 +141,7 @@ impl Host {
         self.members.iter().filter_map(|it| Some((&*it.name, it.client.as_ref().err()?)))
     }
 
-    /// The client of one server, for everything else. Tools that are called through it are called
-    /// without consent.
+    /// The client of one server, for everything else. Calls through it bypass consent.
     ///
     /// ```
     /// # use trunkline::{Server, client::Host}; tokio::runtime::Runtime::new().unwrap().block_on(async {
@@ -232,8 +231,8 @@ impl Host {
         }
     }
 
-    /// Hangs up on all servers in good order, side by side. Says how those ended that were started
-    /// by the host.
+    /// Closes all connections in good order, concurrently. Returns how the servers ended that the
+    /// host started.
     ///
     /// ```
     /// # use trunkline::{Server, client::Host}; tokio::runtime::Runtime::new().unwrap().block_on(async {
@@ -256,7 +255,7 @@ impl Host {
         join_all(self.members.into_iter().map(close).collect()).await
     }
 
-    /// The server and the rest of a name. A server's name has no `.`, whatever else has.
+    /// Splits a name into the server and the rest. A server's name has no `.`; the rest may.
     fn find<'a>(&'a self, name: &'a str) -> Result<(&'a Client, &'a str, &'a str), CallError> {
         let (server, rest) = name.split_once('.').unwrap_or((name, ""));
         match self.members.iter().find(|it| &*it.name == server) {
@@ -290,7 +289,7 @@ impl Host {
         let wish = Wish::Tool {
             server: server.to_owned(),
             tool: tool.to_owned(),
-            // Arguments that cannot be written are not sent either.
+            // Arguments that cannot be serialized are not sent either.
             arguments: Json::try_of(arguments).unwrap_or_else(|_| Json::null()),
             annotations: client.caller.shared.known.annotations(tool),
         };
@@ -339,7 +338,7 @@ impl fmt::Debug for Host {
 
 type Later<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Waits for all of them, side by side.
+/// Awaits all of them concurrently.
 async fn join_all<T>(futures: Vec<Later<'_, T>>) -> Vec<T> {
     let mut futures: Vec<_> = futures.into_iter().map(|it| (Some(it), None)).collect();
     poll_fn(|cx| {

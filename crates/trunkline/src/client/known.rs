@@ -1,4 +1,4 @@
-//! Lists of tools → what is known of each tool without asking again.
+//! Lists of tools → what the client remembers of each tool.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,22 +10,22 @@ use crate::validate::{self, Schema};
 
 /// What the last lists say about each tool.
 #[derive(Default)]
-pub(super) struct Known(Mutex<BTreeMap<String, Fact>>);
+pub(super) struct KnownTools(Mutex<BTreeMap<String, ToolFacts>>);
 
-struct Fact {
+struct ToolFacts {
     annotations: ToolAnnotations,
     output: Option<Output>,
 }
 
-/// A schema, read when it is first needed.
+/// A schema, parsed on first use.
 enum Output {
     Raw(Json),
-    /// Nothing if it cannot be read: then nothing is promised.
+    /// `None` if it cannot be parsed: then nothing is checked.
     Read(Option<Arc<Schema>>),
 }
 
-impl Known {
-    /// Takes in what a list says.
+impl KnownTools {
+    /// Remembers the tools of a list.
     pub(super) fn learn(&self, tools: &[Tool]) {
         let mut known = self.lock();
         for tool in tools {
@@ -34,7 +34,7 @@ impl Known {
             }
             let annotations = tool.annotations.clone().unwrap_or_default();
             let output = tool.output_schema.clone().map(Output::Raw);
-            known.insert(tool.name.clone(), Fact { annotations, output });
+            known.insert(tool.name.clone(), ToolFacts { annotations, output });
         }
     }
 
@@ -42,8 +42,8 @@ impl Known {
         self.lock().get(tool).map(|it| it.annotations.clone())
     }
 
-    /// Whether a structured result is what the tool's list promises, as far as that is known; or
-    /// else everything that is wrong with it.
+    /// Checks a structured result against the tool's listed `outputSchema`, if that is known. The
+    /// error lists all violations.
     pub(super) fn check(&self, tool: &str, result: &Json) -> Result<(), String> {
         let schema = self.output(tool);
         schema.map_or(Ok(()), |schema| validate::result(&schema, result))
@@ -61,10 +61,10 @@ impl Known {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Fact>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, ToolFacts>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Tools that are remembered; those beyond are unknown.
+/// How many tools are remembered; the others count as unknown.
 const MOST: usize = 10_000;

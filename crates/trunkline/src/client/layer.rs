@@ -1,4 +1,4 @@
-//! Requests of a client as a tower service, and the layers around it.
+//! A client's requests as a tower service, and the layers around it.
 
 use std::error::Error;
 use std::fmt;
@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use tower_layer::Layer;
 use tower_service::Service;
 use trunkline_proto::{PeerNotification, Timing};
-use trunkline_transport::voice::Request;
+use trunkline_transport::conversation_handle::Request;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Object;
 use trunkline_wire::method::Method;
@@ -25,8 +25,8 @@ use crate::observe::Watch;
 
 /// A request of a client on its way through the client's layers.
 ///
-/// The questions of the server that belong to it are answered further in, so a layer sees one
-/// request and one answer in every revision. A clone is the same request made once more.
+/// The server's questions about it are answered below the layers, so a layer sees one request and
+/// one answer in every revision. A clone sends the same request again.
 ///
 /// ```
 /// use tower::util::MapRequestLayer;
@@ -143,7 +143,7 @@ impl ClientRequest {
         self.meta.set(name.into(), value.into());
     }
 
-    /// How long it may take.
+    /// Its time-outs.
     ///
     /// ```
     /// # use trunkline::{Client, Server, Timing, client::ClientRequest}; use tower::util::MapRequestLayer;
@@ -161,7 +161,7 @@ impl ClientRequest {
         self.timing
     }
 
-    /// Gives it another time.
+    /// Sets its time-outs.
     ///
     /// ```
     /// # use trunkline::{Client, Server, Timing, client::{CallError, ClientRequest}, tool};
@@ -182,7 +182,7 @@ impl ClientRequest {
         self.timing = timing;
     }
 
-    /// The revision that is spoken.
+    /// The revision of the connection.
     ///
     /// ```
     /// # use trunkline::{Client, Revision, Server, client::ClientRequest}; use tower::util::MapRequestLayer;
@@ -200,8 +200,8 @@ impl ClientRequest {
         self.caller.revision()
     }
 
-    /// How the server's list says that the tool behaves, if one is called and a list has been
-    /// fetched. Self-reported: it may be wrong.
+    /// The annotations of the called tool, if its list has been fetched. Self-reported: they may be
+    /// wrong.
     ///
     /// ```
     /// # use trunkline::{Client, Server, client::ClientRequest, model::ToolAnnotations, tool};
@@ -224,7 +224,7 @@ impl ClientRequest {
         self.caller.shared.known.annotations(&self.tool()?)
     }
 
-    /// Makes the request.
+    /// Sends the request.
     pub(super) async fn send(mut self) -> Result<Json, CallError> {
         let observe = &self.caller.shared.observe;
         let mut watch = observe.watch(self.method, &self.params, self.caller.revision());
@@ -242,7 +242,7 @@ impl ClientRequest {
 }
 
 impl fmt::Debug for ClientRequest {
-    /// Without its parameters, which may be secrets.
+    /// Omits its params, which may be secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ClientRequest")
             .field("method", &self.method)
@@ -251,11 +251,11 @@ impl fmt::Debug for ClientRequest {
     }
 }
 
-/// The layers of a client, from the inside out. Without any it costs nothing.
+/// The layers of a client, innermost first. Free of cost if empty.
 #[derive(Default)]
 pub(super) struct Layers(Option<Mutex<Box<dyn Erased>>>);
 
-/// The requests of a client as a service: what the layers of a client are put around.
+/// A client's requests as a service, which its layers wrap.
 ///
 /// ```
 /// # use trunkline::{Client, Server, client::{ClientRequest, Requests}};
@@ -314,7 +314,7 @@ impl fmt::Debug for Layers {
     }
 }
 
-/// A service whose type is forgotten.
+/// A type-erased service.
 trait Erased: Send {
     fn copy(&self) -> Box<dyn Erased>;
     fn run(self: Box<Self>, request: ClientRequest) -> Running<Json>;
@@ -344,7 +344,7 @@ impl Service<ClientRequest> for Requests {
     type Future = Running<Json>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), CallError>> {
-        // Whether what is inside is ready is waited for with each request.
+        // Each request awaits the readiness of the inner service itself.
         Poll::Ready(Ok(()))
     }
 
@@ -365,7 +365,7 @@ impl fmt::Debug for Requests {
     }
 }
 
-/// The innermost service: makes the request.
+/// The innermost service: sends the request.
 #[derive(Clone, Copy)]
 struct Sending;
 
@@ -383,7 +383,7 @@ impl Service<ClientRequest> for Sending {
     }
 }
 
-/// An error of a layer: the call's own, or the layer's.
+/// An error out of the layers: the call's own, or a layer's.
 pub(super) fn of_layer(error: BoxError) -> CallError {
     match error.downcast::<CallError>() {
         Ok(error) => *error,
@@ -391,8 +391,7 @@ pub(super) fn of_layer(error: BoxError) -> CallError {
     }
 }
 
-/// Why a layer of the client did not let a call through or did not wait for it. Its source is the
-/// layer's own error.
+/// Why a layer of the client rejected or abandoned a call. Its source is the layer's own error.
 ///
 /// ```
 /// use std::time::Duration;
@@ -425,7 +424,7 @@ impl LayerError {
     }
 }
 
-/// Only an error and its clones are the same.
+/// Only an error and its clones are equal.
 impl PartialEq for LayerError {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)

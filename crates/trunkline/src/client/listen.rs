@@ -1,4 +1,4 @@
-//! Hearing of changes: `subscriptions/listen` in 2026-07-28, subscriptions and notifications
+//! Listening for changes: `subscriptions/listen` in 2026-07-28, subscriptions and notifications
 //! before; one [`Listener`] for both.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use trunkline_proto::subscribe::{self, wants};
 use trunkline_proto::{Change, PeerNotification};
-use trunkline_transport::voice::Request;
+use trunkline_transport::conversation_handle::Request;
 use trunkline_wire::method::Method;
 use trunkline_wire::model::{
     AcknowledgedParams, ElicitationCompleteParams, ListenParams, ResourceUpdatedParams,
@@ -25,7 +25,7 @@ use trunkline_wire::revision::Era;
 use super::call::Caller;
 use super::error::CallError;
 
-/// Changes, in the order in which the server told them. Dropping it ends the subscription.
+/// Changes, in the order of the server's notifications. Dropping it ends the subscription.
 ///
 /// ```
 /// # use trunkline::{Change, Client, Server, model::SubscriptionFilter, tool};
@@ -49,7 +49,7 @@ pub struct Listener {
 enum Held {
     /// A `subscriptions/listen` request.
     Request(JoinHandle<()>),
-    /// `resources/subscribe` requests, made once for each resource however many listen.
+    /// `resources/subscribe` requests: one per resource, however many listeners.
     Session(Option<Caller>),
 }
 
@@ -64,7 +64,7 @@ impl Listener {
         }
     }
 
-    /// What the server agreed to tell: what was asked for, or less.
+    /// The part of the filter that the server accepted.
     ///
     /// ```
     /// # use trunkline::{Client, Server, model::SubscriptionFilter};
@@ -98,7 +98,7 @@ impl Listener {
         self.inbox.next().await
     }
 
-    /// Ends the subscription and waits until the server has been told.
+    /// Ends the subscription and waits until the server has been told so.
     pub async fn close(mut self) {
         if let Held::Session(caller) = &mut self.held
             && let Some(caller) = caller.take()
@@ -107,7 +107,7 @@ impl Listener {
         }
     }
 
-    /// Lets changes pass by: the host hears them, nobody takes them from here.
+    /// Discards changes from here on: only the responder receives them.
     pub(super) fn mute(&self) {
         self.inbox.lock().is_muted = true;
     }
@@ -118,7 +118,7 @@ impl Listener {
         let hub = &caller.shared.hub;
         hub.add(&inbox, &honoured);
         let uris = std::mem::take(&mut honoured.resource_subscriptions);
-        // However this ends, what was subscribed by then is unsubscribed when the listener goes.
+        // However this ends, dropping the listener unsubscribes what was subscribed by then.
         let mut listener = Self { inbox, honoured, held: Held::Session(Some(caller.clone())) };
         for uri in uris {
             let is_first = hub.retain(&uri);
@@ -142,7 +142,7 @@ impl Listener {
         let pump = pump(caller.clone(), filter, Arc::clone(&inbox), agree);
         let held = Held::Request(tokio::spawn(pump));
         let mut listener = Self { inbox, honoured: SubscriptionFilter::default(), held };
-        // The subscription itself may be silent for days, its acknowledgement may not.
+        // The subscription may be silent for days; its acknowledgement has a deadline.
         let agreed = timeout(caller.shared.timing.idle, agreed).await;
         let agreed = agreed.map_err(|_| CallError::TimedOut)?;
         listener.honoured = agreed.unwrap_or(Err(CallError::Closed))?;
@@ -171,7 +171,7 @@ impl fmt::Debug for Listener {
     }
 }
 
-/// Holds a `subscriptions/listen` open and puts what it hears into the inbox.
+/// Keeps a `subscriptions/listen` request open and puts its changes into the inbox.
 async fn pump(
     caller: Caller,
     filter: SubscriptionFilter,
@@ -190,7 +190,7 @@ async fn pump(
                 let _ = agree.send(Ok(honoured.notifications));
             }
         } else if let Some(change) = change_of(&heard) {
-            // First of all, so that whoever hears of it and asks again gets the news.
+            // Before the listener hears of it, so that its next request bypasses the stale result.
             caller.shared.cache.forget(&change);
             caller.shared.asked.changed(&change);
             inbox.push(change);
@@ -226,15 +226,15 @@ async fn unsubscribe(caller: Caller, uris: Vec<String>) {
     for uri in uris {
         if caller.shared.hub.release(&uri) {
             let mut ask = caller.ask(Method::ResourcesUnsubscribe, SubscribeParams::new(uri));
-            // A server that does not know the subscription any more is fine.
+            // The server may have forgotten the subscription already.
             let _ = ask.send().await;
         }
     }
 }
 
-/// What of a filter a stateful server will tell.
+/// The part of a filter that a stateful server can serve.
 fn honoured(filter: SubscriptionFilter, caps: &ServerCapabilities) -> SubscriptionFilter {
-    // The tasks of 2025-11-25 are declared in a way of their own.
+    // 2025-11-25 declares tasks by a capability of its own.
     let tasks = caps.tasks.is_some().then(|| filter.task_ids.clone());
     let mut honoured = subscribe::honoured(filter, caps);
     if let Some(tasks) = tasks {
@@ -243,7 +243,7 @@ fn honoured(filter: SubscriptionFilter, caps: &ServerCapabilities) -> Subscripti
     honoured
 }
 
-/// The change that a notification tells, if it tells one.
+/// The change that a notification announces, if any.
 pub(super) fn change_of(heard: &PeerNotification) -> Option<Change> {
     Some(match heard.method {
         Method::ToolsListChanged => Change::Tools,
@@ -264,7 +264,7 @@ pub(super) fn change_of(heard: &PeerNotification) -> Option<Change> {
     })
 }
 
-/// The listeners of a stateful connection, and how many of them want which resource.
+/// The listeners of a stateful connection, and a reference count per resource.
 #[derive(Default)]
 pub(super) struct Hub(Mutex<HubState>);
 
@@ -286,7 +286,7 @@ impl Hub {
         }
     }
 
-    /// The connection is over.
+    /// The connection has ended.
     pub(super) fn close(&self) {
         let mut state = self.lock();
         state.is_closed = true;
@@ -306,7 +306,7 @@ impl Hub {
         state.listeners.push((Arc::downgrade(inbox), filter.clone()));
     }
 
-    /// One more wants `uri`. Returns whether it is the first.
+    /// Adds a reference to `uri`. Returns whether it is the first.
     fn retain(&self, uri: &str) -> bool {
         let mut state = self.lock();
         let count = state.wanted.entry(uri.to_owned()).or_default();
@@ -314,7 +314,7 @@ impl Hub {
         *count == 1
     }
 
-    /// One less wants `uri`. Returns whether it was the last.
+    /// Removes a reference to `uri`. Returns whether it was the last.
     fn release(&self, uri: &str) -> bool {
         let mut state = self.lock();
         let Some(count) = state.wanted.get_mut(uri) else { return false };
@@ -331,7 +331,7 @@ impl Hub {
     }
 }
 
-/// Changes that wait for one listener.
+/// The queue of changes for one listener.
 #[derive(Default)]
 struct Inbox {
     state: Mutex<InboxState>,
@@ -346,8 +346,8 @@ struct InboxState {
 }
 
 impl Inbox {
-    /// Keeps a change. When the listener is far behind, one that already waits stands for both;
-    /// only if there is none, the oldest is dropped.
+    /// Queues a change. If the queue is full, a change is merged with an equal one that waits; only
+    /// if there is none, the oldest is dropped.
     fn push(&self, change: Change) {
         let mut state = self.lock();
         if state.is_muted || state.is_closed {
@@ -389,5 +389,5 @@ impl Inbox {
     }
 }
 
-/// Changes that may wait for one listener.
+/// The capacity of a listener's queue.
 const QUEUE: usize = 1024;

@@ -1,4 +1,4 @@
-//! A list in pages → the whole list, within limits.
+//! The pages of a list → the whole list, within limits.
 
 use serde::de::DeserializeOwned;
 use trunkline_wire::code;
@@ -16,10 +16,10 @@ use super::error::CallError;
 pub(super) trait Page: DeserializeOwned + Send + 'static {
     type Item: Send + 'static;
 
-    /// Leaves out what must not be used.
-    fn sift(&mut self, _caller: &Caller) {}
+    /// Removes the items that must not be used.
+    fn remove_rejected(&mut self, _caller: &Caller) {}
 
-    /// Its items, and where the next page begins.
+    /// Its items, and the cursor of the next page.
     fn split(self) -> (Vec<Self::Item>, Option<String>);
 }
 
@@ -39,9 +39,9 @@ macro_rules! pages {
 
 pages! {
     ListToolsResult { tools: Tool } {
-        fn sift(&mut self, caller: &Caller) {
+        fn remove_rejected(&mut self, caller: &Caller) {
             if caller.revision().era() == Era::Stateless {
-                caller.shared.rejected.sift(&mut self.tools);
+                caller.shared.rejected.remove_rejected(&mut self.tools);
             }
             caller.shared.known.learn(&self.tools);
         }
@@ -57,7 +57,7 @@ pub(super) fn one<P: Page>(mut ask: Ask) -> Running<P> {
     Box::pin(async move { page(&mut ask).await })
 }
 
-/// Follows a list to its end.
+/// Fetches all pages of a list.
 pub(super) fn follow<P: Page>(mut ask: Ask) -> Running<Vec<P::Item>> {
     Box::pin(async move {
         let method = ask.method;
@@ -69,7 +69,7 @@ pub(super) fn follow<P: Page>(mut ask: Ask) -> Running<Vec<P::Item>> {
         for _ in 0..max_pages {
             let (items, next) = match page::<P>(&mut ask).await {
                 Ok(page) => page.split(),
-                // A page that was kept led to one that is no more: the list is taken from its start.
+                // A cached page led to one that no longer exists: fetch the list from its start.
                 Err(CallError::Peer(error)) if some_kept && error.code == code::INVALID_PARAMS => {
                     (some_kept, last) = (false, None);
                     all.clear();
@@ -89,7 +89,7 @@ pub(super) fn follow<P: Page>(mut ask: Ask) -> Running<Vec<P::Item>> {
                     limit: format!("{max_items} items"),
                 });
             }
-            // The empty string is a cursor like any other.
+            // An empty string is a valid cursor.
             let Some(cursor) = next else { return Ok(all) };
             if last.as_ref() == Some(&cursor) {
                 let why = format!("`{method}` gives the cursor `{cursor}` again and again.");
@@ -106,6 +106,6 @@ pub(super) fn follow<P: Page>(mut ask: Ask) -> Running<Vec<P::Item>> {
 
 async fn page<P: Page>(ask: &mut Ask) -> Result<P, CallError> {
     let mut page = ask.send_and_read::<P>().await?;
-    page.sift(&ask.caller);
+    page.remove_rejected(&ask.caller);
     Ok(page)
 }

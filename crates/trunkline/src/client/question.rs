@@ -1,4 +1,4 @@
-//! What a server asks, as a person or a model sees it → an answer that is well formed.
+//! A server's question, as a person or a model sees it → a valid answer.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ impl Question {
         Self { params, server }
     }
 
-    /// What to show the user.
+    /// The text to show to the user.
     ///
     /// ```
     /// use trunkline::Client;
@@ -50,7 +50,7 @@ impl Question {
         self.params.message()
     }
 
-    /// Which server asks, if a [`Host`](super::Host) with many of them was asked.
+    /// The server that asks, if a [`Host`](super::Host) has many of them.
     pub fn server(&self) -> Option<&str> {
         self.server.as_deref()
     }
@@ -72,7 +72,7 @@ impl Question {
     /// });
     /// ```
     ///
-    /// Show it in full, and never open or fetch it unasked.
+    /// Show it in full, and never open or fetch it without the user's consent.
     pub fn url(&self) -> Option<&str> {
         match &self.params {
             ElicitParams::Url(it) => Some(&it.url),
@@ -101,23 +101,23 @@ impl Question {
     /// });
     /// ```
     ///
-    /// There are none if it is a URL, or no form that the protocol allows.
+    /// `None` for a URL, or for a form that the protocol does not allow.
     pub fn form(&self) -> Option<FormSchema> {
         self.schema().and_then(|schema| schema.to().ok())
     }
 
-    /// The question as the protocol has it.
+    /// The protocol's own params.
     pub fn params(&self) -> &ElicitParams {
         &self.params
     }
 
-    /// The same, for good.
+    /// The protocol's own params, owned.
     pub fn into_params(self) -> ElicitParams {
         self.params
     }
 
     /// The user agrees. An object fills in the form; any other value fills in its only field, so
-    /// that `true` answers a question of yes or no. For a URL nothing is sent but the consent.
+    /// that `true` answers a yes-or-no question. For a URL only the consent is sent.
     pub fn accept(&self, content: impl Serialize) -> Result<ElicitResult, ErrorObject> {
         if self.is_url() {
             return Ok(ElicitResult::new(ElicitAction::Accept));
@@ -151,9 +151,9 @@ impl Question {
         Ok(ElicitResult::new(ElicitAction::Cancel))
     }
 
-    /// Agrees as a user who only presses Enter: every field has its default; without one, what must
-    /// be filled in is the first choice, `true`, the least number or the shortest text that the form
-    /// allows. For tests and demonstrations; nobody has been asked.
+    /// Accepts like a user who only presses Enter: every field has its default. A required field
+    /// without one gets the first choice, `true`, the least number or the shortest text that the
+    /// form allows. For tests and demonstrations; it asks no user.
     pub fn accept_defaults(&self) -> Result<ElicitResult, ErrorObject> {
         if self.is_url() {
             return self.accept(());
@@ -173,7 +173,7 @@ impl Question {
     }
 }
 
-/// A question to the model. Derefs to what the protocol has.
+/// A question to the model. Derefs to the protocol's own params.
 ///
 /// ```
 /// use trunkline::client::Client;
@@ -192,19 +192,19 @@ impl Sampling {
         Self { params, server }
     }
 
-    /// Which server asks, if a [`Host`](super::Host) with many of them was asked.
+    /// The server that asks, if a [`Host`](super::Host) has many of them.
     pub fn server(&self) -> Option<&str> {
         self.server.as_deref()
     }
 
-    /// The texts of the last message, one a line: what the model is asked.
+    /// The texts of the last message, one per line: what the model is asked.
     pub fn text(&self) -> String {
         let blocks = self.params.messages.last().map(|it| it.content.as_slice());
         let texts = blocks.unwrap_or_default().iter().filter_map(Content::as_text);
         texts.collect::<Vec<_>>().join("\n")
     }
 
-    /// `model` says a text, and that is all it says.
+    /// Answers with a text of `model`.
     pub fn reply(
         &self,
         model: impl Into<String>,
@@ -213,12 +213,12 @@ impl Sampling {
         Ok(CreateMessageResult::new(Content::text(text), model).stop_reason("endTurn"))
     }
 
-    /// The user does not want the model to be asked.
+    /// The user does not allow the model to be asked.
     pub fn refuse(&self) -> Result<CreateMessageResult, ErrorObject> {
         Err(ErrorObject::new(USER_REJECTED, "The user does not want the model to be asked."))
     }
 
-    /// The question as the protocol has it.
+    /// The protocol's own params.
     pub fn into_params(self) -> CreateMessageParams {
         self.params
     }
@@ -279,5 +279,5 @@ fn written(number: f64, integer: bool) -> Value {
     }
 }
 
-/// A server that wants a longer text than this gets this much.
+/// The longest default text, however long the server wants it.
 const LONGEST: u64 = 10_000;

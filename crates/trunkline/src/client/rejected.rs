@@ -1,12 +1,12 @@
-//! Tools that a server offers and that must not be used → a note of why.
+//! Tools of a server that must not be used → a record of why.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use trunkline_wire::header::ParamHeaders;
 use trunkline_wire::model::Tool;
 
-/// A tool that was left out of the lists: in 2026-07-28 a tool whose `x-mcp-header` annotations
-/// are wrong must not be used.
+/// A tool that was left out of the lists. In 2026-07-28 a tool with invalid `x-mcp-header`
+/// annotations must not be used.
 ///
 /// ```
 /// use trunkline::{Client, Server, tool};
@@ -29,13 +29,13 @@ pub struct RejectedTool {
     pub why: String,
 }
 
-/// The tools that were left out, as far as the last lists tell.
+/// The tools that the last lists left out.
 #[derive(Default)]
 pub(super) struct Rejected(Mutex<Vec<RejectedTool>>);
 
 impl Rejected {
-    /// Leaves out the tools that must not be used, and notes why.
-    pub(super) fn sift(&self, tools: &mut Vec<Tool>) {
+    /// Removes the tools that must not be used, and records why.
+    pub(super) fn remove_rejected(&self, tools: &mut Vec<Tool>) {
         let mut noted = self.lock();
         tools.retain(|tool| {
             let verdict = ParamHeaders::read(&tool.input_schema);
@@ -58,5 +58,5 @@ impl Rejected {
     }
 }
 
-/// Notes that are kept; tools beyond are left out without one.
+/// How many rejected tools are recorded; the others are left out without a record.
 const MOST: usize = 100;

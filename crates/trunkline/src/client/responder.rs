@@ -1,4 +1,4 @@
-//! What a server may ask of the client's side, and what it may tell it.
+//! What a server may ask of the client, and what it may notify it of.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use trunkline_wire::model::{
     LogMessage, Root,
 };
 
-/// Answers a server's questions. It is asked the same way in every revision, and only what
+/// Answers a server's questions, in the same way for every revision. A server can ask only what
 /// [`Responder::capabilities`] declares.
 ///
 /// The hooks `on_log` and `on_change` are called in the order of arrival, on the connection's own
@@ -46,7 +46,7 @@ use trunkline_wire::model::{
 /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
 /// ```
 pub trait Responder: Send + Sync + 'static {
-    /// What the server may ask. Nothing, unless said.
+    /// What the server may ask; by default nothing.
     ///
     /// ```
     /// use trunkline::client::Responder;
@@ -65,7 +65,7 @@ pub trait Responder: Send + Sync + 'static {
         async { Err(ErrorObject::method_not_found(Method::ElicitationCreate.name())) }
     }
 
-    /// Asks the model. To refuse in the user's name, answer with
+    /// Asks the model. To refuse on the user's behalf, answer with
     /// [`USER_REJECTED`](trunkline_wire::code::USER_REJECTED).
     fn sample(
         &self,
@@ -97,7 +97,8 @@ pub trait Responder: Send + Sync + 'static {
     /// ```
     fn on_log(&self, _message: LogMessage) {}
 
-    /// Something changed. A server of 2026-07-28 tells only what is listened to or subscribed.
+    /// Something changed. A server of 2026-07-28 announces only what the client listens or
+    /// subscribes to.
     ///
     /// ```
     /// use trunkline::{Change, client::Responder};
@@ -115,10 +116,10 @@ pub trait Responder: Send + Sync + 'static {
     fn on_change(&self, _change: &Change) {}
 }
 
-/// Nobody to ask.
+/// Answers no questions.
 impl Responder for () {}
 
-/// A responder that others hold on to as well.
+/// A responder that is shared.
 impl<R: Responder> Responder for Arc<R> {
     fn capabilities(&self) -> ClientCapabilities {
         (**self).capabilities()

@@ -1,4 +1,4 @@
-//! Requests that came to nothing → the same requests once more, where that can do no harm.
+//! Failed requests → a retry, where that is safe.
 
 use std::future::poll_fn;
 use std::task::{Context, Poll};
@@ -17,13 +17,13 @@ use super::layer::{ClientRequest, of_layer};
 use super::pages::follow;
 use crate::layer::BoxError;
 
-/// A layer that makes a request again if it came to nothing.
+/// A layer that retries failed requests.
 ///
-/// A request that never reached the server ([`CallError::Unreachable`]) is made again whatever it
-/// is, unless the connection is over. One whose answer was lost ([`CallError::Lost`]) may have been carried out: it is made again
-/// if it only reads, or if it calls a tool whose annotations say that this does no harm
-/// (`readOnlyHint`, `idempotentHint`). They are taken from the server's list, which is fetched if it
-/// is not known yet.
+/// It retries every request that never reached the server ([`CallError::Unreachable`]), unless the
+/// connection has ended. A request whose answer was lost ([`CallError::Lost`]) may have run: it is
+/// retried only if it is a read, or if it calls a tool whose annotations make that safe
+/// (`readOnlyHint`, `idempotentHint`). They come from the server's list, which is fetched if it is
+/// not known yet.
 ///
 /// ```
 /// use trunkline::Client;
@@ -38,7 +38,7 @@ pub struct Retry {
 }
 
 impl Retry {
-    /// Makes a request up to `times` times again, with pauses of 100, 200, 400… milliseconds.
+    /// Retries a request up to `times` times, with exponential backoff from 100 milliseconds.
     ///
     /// ```
     /// let retry = trunkline::client::Retry::new(3);
@@ -48,7 +48,7 @@ impl Retry {
         Self { times, pause: Duration::from_millis(100) }
     }
 
-    /// Waits so long before the first time, and twice as long before each next.
+    /// The pause before the first retry; it doubles with each further one.
     ///
     /// ```
     /// let retry = trunkline::client::Retry::new(3).pause(std::time::Duration::from_secs(2));
@@ -68,7 +68,7 @@ impl<S> Layer<S> for Retry {
     }
 }
 
-/// What [`Retry`] makes of a service.
+/// The service that [`Retry`] makes.
 ///
 /// ```
 /// use trunkline::client::{Retry, Retrying};
@@ -97,7 +97,7 @@ where
     }
 
     fn call(&mut self, request: ClientRequest) -> Running<Json> {
-        // The one that is ready makes the request; the other waits until it is.
+        // The instance that is ready sends the request; the clone becomes ready later.
         let spare = self.inner.clone();
         let mut inner = std::mem::replace(&mut self.inner, spare);
         let first = inner.call(request.clone());
@@ -115,7 +115,7 @@ where
                 may_be_done |= matches!(outcome, Err(CallError::Lost(_)));
                 outcome = once(&mut inner, request.clone()).await;
             }
-            // That nothing was done this time does not undo a try of which nobody knows.
+            // An earlier attempt may have run, even if this one certainly did not.
             match outcome {
                 Err(error @ (CallError::Unreachable(_) | CallError::Credentials(_)))
                     if may_be_done =>
@@ -138,7 +138,7 @@ where
 
 async fn may_repeat(request: &ClientRequest, error: &CallError) -> bool {
     match error {
-        // A connection that is over stays so.
+        // A connection that has ended stays so.
         CallError::Unreachable(_) => !request.caller.voice.is_closed(),
         CallError::Lost(_) => match request.method {
             Method::ToolsCall => is_harmless(request).await,
@@ -156,13 +156,13 @@ async fn is_harmless(request: &ClientRequest) -> bool {
         return known.is_some_and(says_so);
     }
     let mut list = request.caller.ask(Method::ToolsList, ListParams::new());
-    // This request may hold the only place that a layer further out has for it.
+    // This request may hold the only permit that an outer layer has for it.
     list.is_bare = true;
     list.timing = request.timing();
     follow::<ListToolsResult>(list).await.is_ok() && request.annotations().is_some_and(says_so)
 }
 
-/// The requests that only read.
+/// The methods that only read.
 const READS: [Method; 11] = [
     Method::CompletionComplete,
     Method::Ping,

@@ -1,5 +1,5 @@
-//! The folders a host lets servers know about, and who tells when they change: on the host's word,
-//! or because one of them came or went on the disk.
+//! The folders that a host exposes to servers, and the notifications when they change: because the
+//! host sets them, or because one appears or disappears on disk.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
-use trunkline_transport::voice::ConversationHandle;
+use trunkline_transport::conversation_handle::ConversationHandle;
 use trunkline_wire::jsonrpc::Object;
 use trunkline_wire::method::Method;
 use trunkline_wire::model::Root;
@@ -17,7 +17,7 @@ use trunkline_wire::text::percent_decode;
 
 use super::Client;
 
-/// The folders that servers may know about. Clones are the same folders: keep one to change them.
+/// The folders that servers may know about. Clones share one list: keep one to change it.
 ///
 /// ```
 /// use trunkline::client::{Client, Roots};
@@ -37,11 +37,11 @@ pub struct Roots {
 #[derive(Debug)]
 struct Shared {
     folders: Mutex<Folders>,
-    /// Counts the changes of what servers are told.
+    /// Counts the changes of the visible list.
     changes: watch::Sender<u64>,
 }
 
-/// Those that were named, and which of them were not there at the last look.
+/// The folders that were set, and which of them were missing at the last check.
 #[derive(Debug, Default)]
 struct Folders {
     named: Vec<Root>,
@@ -54,7 +54,7 @@ impl Folders {
         self.named.iter().filter(is_present).cloned().collect()
     }
 
-    /// Takes what a look at the disk found; whether that changes what servers are told.
+    /// Stores the result of a check. Returns whether the visible list changed.
     fn found_missing(&mut self, missing: Vec<String>) -> bool {
         let before = self.present();
         self.missing = missing;
@@ -63,7 +63,7 @@ impl Folders {
 }
 
 impl Roots {
-    /// Folders that may change, which servers are told beforehand.
+    /// Folders that may change.
     ///
     /// ```
     /// use trunkline::{client::Roots, model::Root};
@@ -76,7 +76,7 @@ impl Roots {
         Self { shared: Arc::new(shared), may_change: true }
     }
 
-    /// The folders of now, without those that were missing at the last [look](Self::look).
+    /// The current folders, without those that were missing at the last [check](Self::look).
     ///
     /// ```
     /// use trunkline::{client::Roots, model::Root};
@@ -88,9 +88,8 @@ impl Roots {
         self.lock().present()
     }
 
-    /// Replaces the folders. A client that [watches](super::Client::watch_roots) them tells its
-    /// server; otherwise servers ask again after
-    /// [`Client::roots_changed`](super::Client::roots_changed).
+    /// Replaces the folders. A client that [watches](super::Client::watch_roots) them notifies its
+    /// server; otherwise call [`Client::roots_changed`](super::Client::roots_changed).
     ///
     /// ```
     /// use trunkline::{client::Roots, model::Root};
@@ -109,8 +108,8 @@ impl Roots {
         }
     }
 
-    /// Looks which of the folders are on the disk, and leaves out the others until a later look
-    /// finds them; whether that changed what servers are told. It waits for the disk.
+    /// Checks which of the folders exist on disk, and hides the others until a later check finds
+    /// them. Returns whether the visible list changed. It blocks on the disk.
     ///
     /// ```
     /// use trunkline::{client::Roots, model::Root};
@@ -174,11 +173,11 @@ pub struct RootsWatch(Option<JoinHandle<()>>);
 
 impl RootsWatch {
     pub(super) fn start(voice: ConversationHandle, roots: &Roots, every: Duration) -> Self {
-        // From here on: what was set before, the server asks for anyway.
+        // From now on: the server asks for earlier values anyway.
         let mut changes = roots.shared.changes.subscribe();
         let roots = roots.clone();
         Self(Some(tokio::spawn(async move {
-            // The first look is at once.
+            // The first check is immediate.
             let mut next = Instant::now();
             while !voice.is_closed() {
                 match timeout_at(next, changes.changed()).await {
@@ -186,7 +185,7 @@ impl RootsWatch {
                     Ok(Err(_)) => return,
                     Err(_) => {
                         let roots = roots.clone();
-                        // A look that fails to run found nothing.
+                        // A check that fails to run changes nothing.
                         let _ = tokio::task::spawn_blocking(move || roots.look()).await;
                         next = Instant::now() + every.max(SHORTEST);
                     }
@@ -195,7 +194,7 @@ impl RootsWatch {
         })))
     }
 
-    /// Goes on watching until the connection ends, without anybody holding this.
+    /// Keeps watching until the connection ends, without this value.
     pub fn detach(mut self) {
         self.0 = None;
     }
@@ -216,7 +215,7 @@ impl fmt::Debug for RootsWatch {
 }
 
 impl Client {
-    /// Tells the server that the roots have changed, where there is such a message.
+    /// Notifies the server that the roots have changed, if the revision has that notification.
     /// ```
     /// # use trunkline::{Client, Server, client::Roots, model::Root}; tokio::runtime::Runtime::new().unwrap().block_on(async {
     /// # let server = Server::builder("files", "1.0.0").build();
@@ -233,9 +232,9 @@ impl Client {
         voice.notify(LIST_CHANGED, Object::default()).await;
     }
 
-    /// Watches the roots until what is returned is dropped: the server is told when they are set,
-    /// and when one of the folders comes or goes on the disk, which is looked at so often. While a
-    /// folder is missing, servers do not hear of it.
+    /// Watches the roots until the returned value is dropped. The server is notified when they are
+    /// set, and when one of the folders appears or disappears on disk, which is checked at this
+    /// interval. A missing folder is hidden from servers.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -255,7 +254,7 @@ impl Client {
     }
 }
 
-/// The folder that a URI names on this machine; what is none is for others to judge.
+/// The local folder of a URI, if it names one.
 fn folder(uri: &str) -> Option<PathBuf> {
     let path = uri.strip_prefix("file://")?;
     let path = path.strip_prefix("localhost").unwrap_or(path);
@@ -263,7 +262,7 @@ fn folder(uri: &str) -> Option<PathBuf> {
 }
 
 const LIST_CHANGED: Method = Method::RootsListChanged;
-/// A disk is not asked more often than this.
+/// The shortest interval between checks of the disk.
 const SHORTEST: Duration = Duration::from_millis(10);
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The skills of a server (SEP-2640): listed, found, and read no further than they can be trusted.
+//! The skills of a server (SEP-2640): lists them, and verifies their files.
 
 use std::fmt;
 
@@ -47,8 +47,8 @@ impl Client {
         Call::new(ask, follow::<ReadDirectoryResult>)
     }
 
-    /// The `SKILL.md` of a skill, if it is the one that its entry promised: by size, by digest and
-    /// by every field of its frontmatter.
+    /// The `SKILL.md` of a skill, if it matches the size, the digest and every frontmatter field of
+    /// its entry.
     pub async fn load_skill(&self, skill: &Skill) -> Result<String, SkillError> {
         let bytes = self.read_skill_file(skill, &skill.uri).await?;
         let text = String::from_utf8(bytes)
@@ -61,8 +61,8 @@ impl Client {
         }
     }
 
-    /// A file of a skill, if it is the one that the skill's entry promised. The files of a skill
-    /// that is made as it is read are not promised, and only their place is checked.
+    /// A file of a skill, if it matches the skill's entry. A skill that is generated on demand has
+    /// no digests; then only the file's URI is checked.
     pub async fn read_skill_file(&self, skill: &Skill, uri: &str) -> Result<Vec<u8>, SkillError> {
         let promised = promised(skill, uri)?;
         let result = self.read_resource(uri).await.map_err(SkillError::Call)?;
@@ -96,7 +96,7 @@ impl Page for ReadDirectoryResult {
     }
 }
 
-/// Why a file of a skill is not to be used.
+/// Why a file of a skill must not be used.
 ///
 /// ```
 /// use trunkline::{Client, Server, client::SkillError, skill};
@@ -113,22 +113,22 @@ impl Page for ReadDirectoryResult {
 pub enum SkillError {
     /// It could not be read.
     Call(CallError),
-    /// The skill's entry does not name it, or names it outside of the skill.
+    /// The skill's entry does not list it, or lists it outside the skill.
     NotListed(String),
-    /// What was read is not one file.
+    /// The result is not exactly one file.
     Contents(&'static str),
-    /// It has another length than the entry says.
+    /// Its size differs from the entry's.
     Size {
-        /// What the entry says.
+        /// The size in the entry.
         promised: u64,
-        /// What was read.
+        /// The size of the file.
         found: u64,
     },
-    /// It has another digest than the entry says.
+    /// Its digest differs from the entry's.
     Digest,
-    /// Its frontmatter cannot be read, so it cannot be compared.
+    /// Its frontmatter cannot be parsed, so it cannot be compared.
     Unreadable(BadFrontmatter),
-    /// Its frontmatter has another field of this name than the entry.
+    /// This field of its frontmatter differs from the entry's.
     Frontmatter(String),
 }
 
@@ -153,7 +153,7 @@ impl fmt::Display for SkillError {
 
 impl std::error::Error for SkillError {}
 
-/// What a skill's entry says about one of its files; `None` if it says nothing beforehand.
+/// The entry of one file; `None` if the skill has no entries in advance.
 fn promised<'a>(skill: &'a Skill, uri: &str) -> Result<Option<&'a SkillFile>, SkillError> {
     let not_listed = || SkillError::NotListed(uri.to_owned());
     let directory = skills::directory(&skill.uri).ok_or_else(not_listed)?;
@@ -166,14 +166,14 @@ fn promised<'a>(skill: &'a Skill, uri: &str) -> Result<Option<&'a SkillFile>, Sk
             let mut found = files.iter().filter(|it| it.uri == uri);
             match (found.next(), found.next()) {
                 (Some(file), None) => Ok(Some(file)),
-                // A file that is promised twice is promised nothing.
+                // Two entries of one file contradict each other, so neither counts.
                 _ => Err(not_listed()),
             }
         }
     }
 }
 
-/// The bytes of the one file that was read.
+/// The content of the one file that was read.
 fn bytes(result: ReadResourceResult, uri: &str) -> Result<Vec<u8>, SkillError> {
     let mut parts = result.contents.into_iter();
     let (Some(part), None) = (parts.next(), parts.next()) else {
@@ -202,7 +202,7 @@ fn first_difference(one: &Value, other: &Value) -> Option<String> {
     one.keys().chain(other.keys()).find(differs).cloned()
 }
 
-/// Whether two values are the same; `1` and `1.0` are one number, however it was written.
+/// Whether two values are equal; `1` and `1.0` are the same number.
 fn is_same(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) if one.is_f64() != other.is_f64() => {

@@ -1,4 +1,4 @@
-//! A call → its progress, step by step, and then its result.
+//! A call → a stream of its progress and its result.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -13,7 +13,7 @@ use trunkline_wire::model::Progress;
 use super::call::{Call, Running};
 use super::error::CallError;
 
-/// What a call comes to, in order: any number of steps, then the result, then nothing more.
+/// The events of a call, in order: any number of progress reports, then the result.
 ///
 /// ```
 /// # use trunkline::{Client, client::{CallError, Event}};
@@ -29,17 +29,17 @@ use super::error::CallError;
 /// # }
 /// ```
 ///
-/// The call is made when the stream is first looked at. Dropping the stream before the end cancels
-/// the call on the wire.
+/// The call is sent when the stream is first polled. Dropping the stream before the end cancels the
+/// call on the wire.
 #[must_use = "a call is made when its stream is looked at"]
 pub struct CallStream<T> {
-    /// Absent once the call has its outcome.
+    /// `None` once the call has its outcome.
     running: Option<Running<T>>,
     steps: Arc<Mutex<VecDeque<Progress>>>,
     outcome: Option<Result<T, CallError>>,
 }
 
-/// Something that happened to a call.
+/// An event of a call.
 ///
 /// ```
 /// use trunkline::{Client, Context, Server, client::Event, tool};
@@ -61,8 +61,8 @@ pub enum Event<T> {
 }
 
 impl<T: 'static> Call<T> {
-    /// This call as a stream of its progress and its result. A closure that was given to
-    /// [`Self::on_progress`] is not called.
+    /// This call as a stream of its progress and its result. It replaces a closure given to
+    /// [`Self::on_progress`].
     pub fn stream(self) -> CallStream<T> {
         let steps = Arc::new(Mutex::new(VecDeque::new()));
         let heard = Arc::clone(&steps);
@@ -74,7 +74,7 @@ impl<T: 'static> Call<T> {
 }
 
 impl<T> CallStream<T> {
-    /// What happens next; `None` once the result has been told.
+    /// The next event; `None` after the result.
     pub async fn next(&mut self) -> Option<Event<T>> {
         poll_fn(|cx| self.poll(cx)).await
     }
@@ -89,7 +89,7 @@ impl<T> CallStream<T> {
             self.running = None;
             self.outcome = Some(outcome);
         }
-        // What was heard on the way to the outcome comes before it.
+        // Progress that arrived before the outcome comes first.
         if let Some(step) = self.step() {
             return Poll::Ready(Some(Event::Progress(step)));
         }

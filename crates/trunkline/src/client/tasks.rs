@@ -1,8 +1,8 @@
 //! Tool calls that may become tasks → their results, in both generations of tasks.
 //!
-//! In 2025-11-25 the client asks for a task and fetches its result with `tasks/result`; in
-//! 2026-07-28 the server decides, the result stands in `tasks/get`, and questions are answered
-//! with `tasks/update`.
+//! In 2025-11-25 the client asks for a task and fetches its result with `tasks/result`. In
+//! 2026-07-28 the server decides, `tasks/get` contains the result, and `tasks/update` answers
+//! questions.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -25,7 +25,7 @@ use trunkline_wire::revision::Era;
 use super::call::{Ask, Caller, Running, read};
 use super::error::CallError;
 
-/// What became of a tool call that was allowed to become a task.
+/// The outcome of a tool call that may become a task.
 ///
 /// ```
 /// use trunkline::{Client, Server, client::ToolCall, tool};
@@ -40,9 +40,9 @@ use super::error::CallError;
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum ToolCall {
-    /// The result was there at once.
+    /// The result came at once.
     Done(CallToolResult),
-    /// It runs on as a task.
+    /// It continues as a task.
     Task(Task),
 }
 
@@ -56,7 +56,7 @@ pub(super) fn call_tool(mut ask: Ask) -> Running<CallToolResult> {
     })
 }
 
-/// Calls a tool as a task, if the server lets it be one.
+/// Calls a tool as a task, if the server allows it.
 pub(super) fn call_tool_task(mut ask: Ask) -> Running<ToolCall> {
     Box::pin(async move {
         ask.wish_task();
@@ -64,7 +64,7 @@ pub(super) fn call_tool_task(mut ask: Ask) -> Running<ToolCall> {
     })
 }
 
-/// The result of a task, whenever it is there.
+/// Waits for the result of a task.
 pub(super) fn result(mut ask: Ask) -> Running<CallToolResult> {
     Box::pin(async move {
         let mut now = ask.caller.ask_raw(Method::TasksGet, ask.params.clone());
@@ -76,7 +76,7 @@ pub(super) fn result(mut ask: Ask) -> Running<CallToolResult> {
 
 async fn start(ask: &mut Ask) -> Result<ToolCall, CallError> {
     let raw = match ask.send().await {
-        // 2025-11-25: a tool that can only be called as a task says so with this code.
+        // 2025-11-25: the error of a tool that can only be called as a task.
         Err(CallError::Peer(error)) if error.code == code::METHOD_NOT_FOUND && ask.wish_task() => {
             ask.send().await?
         }
@@ -99,7 +99,7 @@ async fn start(ask: &mut Ask) -> Result<ToolCall, CallError> {
 }
 
 impl Ask {
-    /// Asks for a task where the client has to. Returns whether that changed anything.
+    /// Asks for a task where the client has to. Returns whether that changed the request.
     fn wish_task(&mut self) -> bool {
         let opened = &self.caller.opened;
         let is_offered = opened.revision.profile().tasks == Tasks::Core
@@ -114,7 +114,7 @@ impl Ask {
     }
 }
 
-/// Follows a task of our own to its end; when nobody waits any more it is cancelled.
+/// Follows a task of our own to its end, and cancels it when the future is dropped.
 async fn follow(ask: &mut Ask, task: Task) -> Result<CallToolResult, CallError> {
     let mut guard = CancelOnDrop(Some((ask.caller.clone(), task.task_id.clone())));
     let outcome = settle(ask, task).await;
@@ -137,17 +137,17 @@ async fn settle(ask: &mut Ask, task: Task) -> Result<CallToolResult, CallError> 
 
 async fn settle_core(ask: &mut Ask, mut task: Task) -> Result<CallToolResult, CallError> {
     let mut pace = Pace::default();
-    let mut words = Words::default();
-    // Questions come as requests of their own while `tasks/result` waits.
+    let mut last_status = LastStatus::default();
+    // Questions arrive as separate requests while `tasks/result` waits.
     while task.status == TaskStatus::Working {
         sleep(pace.next(&task)).await;
-        task = look(ask, &task.task_id, &mut words).await?.task;
+        task = poll_task(ask, &task.task_id, &mut last_status).await?.task;
     }
     if task.status == TaskStatus::Cancelled {
         return Err(CallError::Cancelled);
     }
     let mut result = ask.caller.ask(Method::TasksResult, TaskParams::new(task.task_id));
-    // It blocks until the task is over, so silence means nothing.
+    // It blocks until the task is over, so no idle time-out applies.
     result.timing = Timing { idle: ask.timing.hard, hard: ask.timing.hard };
     result.send_and_read().await
 }
@@ -155,10 +155,10 @@ async fn settle_core(ask: &mut Ask, mut task: Task) -> Result<CallToolResult, Ca
 async fn settle_extension(ask: &mut Ask, mut task: Task) -> Result<CallToolResult, CallError> {
     let mut answered = HashSet::new();
     let mut pace = Pace::default();
-    let mut words = Words::default();
+    let mut last_status = LastStatus::default();
     loop {
         sleep(pace.next(&task)).await;
-        let now = look(ask, &task.task_id, &mut words).await?;
+        let now = poll_task(ask, &task.task_id, &mut last_status).await?;
         task = now.task;
         match task.status {
             TaskStatus::Working => {}
@@ -166,7 +166,7 @@ async fn settle_extension(ask: &mut Ask, mut task: Task) -> Result<CallToolResul
                 let open =
                     now.input_requests.into_iter().filter(|(key, _)| answered.insert(key.clone()));
                 if answer(&ask.caller, &task.task_id, open.collect(), ask.timing).await? {
-                    // What was waited for is there, and the rest may be quick.
+                    // The question is answered, and the rest may be quick.
                     pace = Pace::default();
                 }
             }
@@ -185,24 +185,28 @@ async fn settle_extension(ask: &mut Ask, mut task: Task) -> Result<CallToolResul
     }
 }
 
-/// Asks how a task stands, and reports what is new as progress of the call.
-async fn look(ask: &mut Ask, task_id: &str, words: &mut Words) -> Result<DetailedTask, CallError> {
+/// Fetches the state of a task, and reports news as progress of the call.
+async fn poll_task(
+    ask: &mut Ask,
+    task_id: &str,
+    last_status: &mut LastStatus,
+) -> Result<DetailedTask, CallError> {
     let mut get = ask.caller.ask(Method::TasksGet, TaskParams::new(task_id));
     get.timing = ask.timing;
     let task: DetailedTask = get.send_and_read().await?;
-    if let Some(step) = words.step(&task, ask.last_step) {
+    if let Some(step) = last_status.step(&task, ask.last_step) {
         ask.report(step);
     }
     Ok(task)
 }
 
-/// What a task said of itself last.
+/// The last status message of a task.
 #[derive(Default)]
-struct Words(Option<String>);
+struct LastStatus(Option<String>);
 
-impl Words {
-    /// A task → the progress that it shows and that was not heard yet. A server that has no numbers
-    /// for it has words: each new one is a step.
+impl LastStatus {
+    /// The new progress of a task. If the server sends no numbers, each new status message counts
+    /// as a step.
     fn step(&mut self, now: &DetailedTask, last: Option<f64>) -> Option<Progress> {
         let is_new = |step: &Progress| last.is_none_or(|last| step.progress > last);
         if let Some(step) = &now.progress {
@@ -216,7 +220,7 @@ impl Words {
     }
 }
 
-/// How often a task is looked at: often at first, since most work is quick, then as the server asks.
+/// The polling interval: short at first, because most work is quick, then as the server asks.
 #[derive(Default)]
 struct Pace(usize);
 
@@ -230,7 +234,7 @@ impl Pace {
     }
 }
 
-/// Answers questions of a task. Says whether there were any.
+/// Answers the questions of a task. Returns whether there were any.
 async fn answer(
     caller: &Caller,
     task_id: &str,
@@ -250,20 +254,20 @@ async fn answer(
     ask.send().await.map(|_| true)
 }
 
-/// Cancels a task that nobody waits for.
+/// Cancels a task that nothing waits for.
 struct CancelOnDrop(Option<(Caller, String)>);
 
 impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         if let (Some((caller, id)), Ok(runtime)) = (self.0.take(), Handle::try_current()) {
             let mut ask = caller.ask(Method::TasksCancel, TaskParams::new(id));
-            // Whether it still could be cancelled is nobody's business any more.
+            // Whether it could still be cancelled no longer matters.
             runtime.spawn(async move { drop(ask.send().await) });
         }
     }
 }
 
-/// The first pauses, in milliseconds.
+/// The first intervals, in milliseconds.
 const FIRST_POLLS: [u64; 7] = [1, 10, 20, 50, 100, 200, 500];
 const DEFAULT_POLL: Duration = Duration::from_secs(1);
 const SHORTEST_POLL: Duration = Duration::from_millis(20);

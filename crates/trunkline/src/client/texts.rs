@@ -1,11 +1,11 @@
-//! What a caller gives a prompt → texts by name, which is all that a prompt takes.
+//! The arguments of a prompt → strings by name, the only form that prompts take.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-/// The arguments of a prompt: pairs of texts, or an object of `json!`. The marker tells these apart
-/// and is found by the compiler.
+/// The arguments of a prompt: pairs of strings, or an object of `json!`. The compiler infers the
+/// marker, which keeps the two apart.
 ///
 /// ```
 /// use trunkline::client::IntoTexts;
@@ -20,7 +20,7 @@ use serde_json::Value;
     note = "give pairs of texts, `[(\"city\", \"Oslo\")]`, or an object, `json!({{ \"city\": \"Oslo\" }})`"
 )]
 pub trait IntoTexts<Marker = ()> {
-    /// The texts by name, or why there are none.
+    /// The strings by name, or why there are none.
     ///
     /// ```
     /// use trunkline::client::IntoTexts;

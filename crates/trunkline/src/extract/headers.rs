@@ -4,14 +4,14 @@ use std::fmt;
 
 use crate::server::{FromCall, Input, Rejection, Signature};
 
-/// The headers of the HTTP request that brought the call. Elsewhere, such as on stdio, there are
-/// none.
+/// The headers of the HTTP request that carried the call. On other transports, such as stdio, there
+/// are none.
 ///
-/// A header that lets somebody in (`authorization`, `cookie` and their kin) is there for who asks
-/// for it by name, and not in the list or the log of all. A server that checks tokens itself takes
-/// `authorization` away before the call: take a [`Principal`](crate::Principal).
+/// Headers with credentials (such as `authorization` and `cookie`) are found by name only; lists
+/// and debug output omit them. A server that checks tokens itself removes `authorization` before
+/// the call: take a [`Principal`](crate::Principal).
 ///
-/// Headers are kept only where something takes them: an extractor of yours that does calls
+/// Headers are kept only if some handler takes them: an extractor of yours that needs them calls
 /// `Headers::describe` in its own `describe`.
 ///
 /// ```
@@ -30,7 +30,7 @@ pub struct Headers {
 }
 
 impl Headers {
-    /// The header of this name, in any case, if it is there and is a text. Of several, the first.
+    /// The first header of this name, ignoring case, if its value is text.
     ///
     /// ```
     /// assert_eq!(trunkline::Headers::default().get("X-Request-Id"), None);
@@ -39,8 +39,8 @@ impl Headers {
         self.named(name)
     }
 
-    /// All headers that are texts, in the order of their names' first use, without those that let
-    /// somebody in.
+    /// All headers with text values, in the order of their names' first use, without those that
+    /// carry credentials.
     ///
     /// ```
     /// assert_eq!(trunkline::Headers::default().iter().count(), 0);
@@ -94,5 +94,5 @@ impl fmt::Debug for Headers {
     }
 }
 
-/// What lets somebody in.
+/// Headers that carry credentials.
 const SECRET: [&str; 4] = ["authorization", "cookie", "dpop", "proxy-authorization"];

@@ -5,8 +5,8 @@ use trunkline_wire::model::EnumSchema;
 
 use super::field::MISSING;
 
-/// An enum that a person chooses from. `#[derive(Form)]` on an enum without data writes it, along
-/// with [`FormField`](super::FormField) and [`Form`](super::Form).
+/// An enum that a person chooses from. `#[derive(Form)]` on an enum without data implements it,
+/// along with [`FormField`](super::FormField) and [`Form`](super::Form).
 ///
 /// ```
 /// use trunkline::form::{self, Form, FormChoice, FormField};
@@ -80,7 +80,7 @@ use super::field::MISSING;
     note = "several things can be chosen in a form, but only from a list of choices: put `#[derive(Form)]` on an enum without data and use a `Vec` of it"
 )]
 pub trait FormChoice: Sized + Send + 'static {
-    /// What there is to choose from.
+    /// The options.
     ///
     /// ```
     /// use trunkline::form::FormChoice;
@@ -92,7 +92,7 @@ pub trait FormChoice: Sized + Send + 'static {
     /// ```
     fn choice() -> EnumSchema;
 
-    /// What stands for this choice in an answer.
+    /// The value of this option in an answer.
     ///
     /// ```
     /// use trunkline::form::FormChoice;
@@ -104,7 +104,7 @@ pub trait FormChoice: Sized + Send + 'static {
     /// ```
     fn value(&self) -> &'static str;
 
-    /// The choice that `value` stands for.
+    /// The option with this value.
     ///
     /// ```
     /// use trunkline::form::FormChoice;
@@ -129,7 +129,7 @@ pub fn choice_field<C: FormChoice>() -> EnumSchema {
     C::choice()
 }
 
-/// Chooses beforehand; see [`FormChoice`] for an example.
+/// Sets the default option; see [`FormChoice`] for an example.
 ///
 /// ```
 /// use trunkline::form::{choice_field, choice_initial};
@@ -144,8 +144,8 @@ pub fn choice_initial<C: FormChoice>(schema: EnumSchema, value: &C) -> EnumSchem
     schema.initial([value.value().to_owned()])
 }
 
-/// Reads a choice; see [`FormChoice`] for an example. Nothing is the one that is chosen beforehand,
-/// if one is.
+/// Parses a choice; see [`FormChoice`] for an example. A missing value means the default, if there
+/// is one.
 ///
 /// ```
 /// use trunkline::form::choice_read;

@@ -1,4 +1,4 @@
-//! What one field of a form can be.
+//! The types of a form's fields.
 
 use serde_json::Value;
 use trunkline_wire::model::{
@@ -8,7 +8,7 @@ use trunkline_wire::model::{
 use super::{Form, FormChoice, one_field, read_one};
 use crate::RawJson;
 
-/// What can stand in one field of a form: a text, a number, a yes or no, a choice (an enum with
+/// A type of a form's field: a text, a number, a boolean, a choice (an enum with
 /// `#[derive(Form)]`), a [`Vec`] of choices, or an [`Option`] of these, which may stay empty.
 ///
 /// ```
@@ -31,13 +31,13 @@ pub trait FormField: Sized {
     /// Whether a form without this field is incomplete.
     const REQUIRED: bool;
 
-    /// What describes it; it has setters for what can be asked of it.
+    /// Its schema, with setters for its constraints.
     type Schema: Into<PrimitiveSchema>;
 
-    /// What it can be filled in with beforehand.
+    /// The type of its default.
     type Initial;
 
-    /// The field, before anything else is said about it.
+    /// The schema without constraints.
     ///
     /// ```
     /// use trunkline::form::FormField;
@@ -46,7 +46,7 @@ pub trait FormField: Sized {
     /// ```
     fn field() -> Self::Schema;
 
-    /// Fills it in beforehand.
+    /// Sets the default.
     ///
     /// ```
     /// use trunkline::form::FormField;
@@ -55,8 +55,8 @@ pub trait FormField: Sized {
     /// ```
     fn initial(schema: Self::Schema, value: Self::Initial) -> Self::Schema;
 
-    /// Reads what was filled in, if anything was. The error follows the name of the field:
-    /// "must be a whole number".
+    /// Parses a value, if there is one. The error completes a sentence that begins with the field's
+    /// name: "must be a whole number".
     ///
     /// ```
     /// use trunkline::form::FormField;
@@ -75,7 +75,7 @@ pub(super) fn wants_some(schema: &PrimitiveSchema) -> bool {
     )
 }
 
-/// Whether something is chosen beforehand, wherever the choice is asked for.
+/// Whether the type itself has a default.
 pub(super) fn is_chosen<F: FormField>() -> bool {
     let is_chosen = match F::field().into() {
         PrimitiveSchema::Enum(choice) => choice.many.is_none() && !choice.initial.is_empty(),
@@ -149,7 +149,7 @@ macro_rules! whole_numbers {
     )* };
 }
 
-// People see the bounds of small numbers only: those of large ones help nobody.
+// Only the bounds of small integers are shown: those of large ones help nobody.
 whole_numbers! {
     u8: within(u8::MIN.into(), u8::MAX.into());
     u16: within(u16::MIN.into(), u16::MAX.into());
@@ -173,11 +173,11 @@ fn within(least: f64, most: f64) -> NumberSchema {
     integer().minimum(least).maximum(most)
 }
 
-/// A whole number however it is spelled: `2`, `2.0`, `2e0`.
+/// An integer in any spelling: `2`, `2.0`, `2e0`.
 fn whole(value: &Value) -> Option<i128> {
     let number = value.as_number()?;
     let exact = number.as_i64().map(i128::from).or(number.as_u64().map(i128::from));
-    // A float that has no fraction casts exactly, and what is too large for it fits no type here.
+    // A float without a fraction casts exactly, and a larger one fits no type here.
     exact.or_else(|| number.as_f64().filter(|it| it.fract() == 0.0).map(|it| it as i128))
 }
 
@@ -220,7 +220,7 @@ impl<F: FormField> FormField for Option<F> {
     }
 
     fn read_field(value: Option<&Value>) -> Result<Self, String> {
-        // Programs that fill in forms send `null` for what stayed empty.
+        // Some clients send `null` for an empty field.
         value.filter(|it| !it.is_null()).map(|it| F::read_field(Some(it))).transpose()
     }
 }

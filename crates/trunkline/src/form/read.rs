@@ -7,7 +7,7 @@ use trunkline_wire::model::FormSchema;
 use super::{FormField, with};
 use crate::validate::Schema;
 
-/// What was filled in, checked against the form.
+/// An answer, validated against its form.
 ///
 /// ```
 /// use trunkline::RawJson;
@@ -25,8 +25,8 @@ use crate::validate::Schema;
 pub struct Fields(Map<String, Value>);
 
 impl Fields {
-    /// Reads an answer and checks it against its form. The error says everything that is wrong,
-    /// with JSON pointers.
+    /// Parses an answer and validates it against its form. The error lists everything that is
+    /// wrong, with JSON pointers.
     ///
     /// ```
     /// use trunkline::{Form, RawJson, form::Fields};
@@ -39,7 +39,7 @@ impl Fields {
         Check::new(&form.to_json())?.filled_in(content).map(Self)
     }
 
-    /// Reads a field.
+    /// Parses a field.
     ///
     /// ```
     /// use trunkline::{Form, RawJson, form::Fields};
@@ -53,7 +53,7 @@ impl Fields {
         F::read_field(self.0.get(name)).map_err(|why| format!("`/{}` {why}.", escaped(name)))
     }
 
-    /// Reads a field that has a value beforehand: what was left out stays as it was.
+    /// Parses a field that has a default, which a missing value means.
     ///
     /// ```
     /// use trunkline::{RawJson, form::Fields, model::FormSchema};
@@ -70,15 +70,14 @@ impl Fields {
     }
 }
 
-/// What an answer to a form is held against: what is required, which choices there are, bounds and
-/// formats.
+/// Validates answers to a form: required fields, choices, bounds and formats.
 pub(crate) struct Check {
     schema: Schema,
     form: FormSchema,
 }
 
 impl Check {
-    /// Reads a form, or says why it is none.
+    /// Parses a form, or says why it is not one.
     pub(crate) fn new(form: &Json) -> Result<Self, String> {
         let schema = Schema::compile_form(form)?;
         let form = form.to().map_err(|_| {
@@ -87,16 +86,16 @@ impl Check {
         Ok(Self { schema, form })
     }
 
-    /// The form as far as it has a meaning.
+    /// The part of the form that is understood.
     pub(crate) fn form(&self) -> &FormSchema {
         &self.form
     }
 
-    /// What was filled in, or everything that is wrong with it.
+    /// The validated answer, or everything that is wrong with it.
     pub(crate) fn filled_in(&self, content: &Json) -> Result<Map<String, Value>, String> {
         let not_an_object = || "The answer must be an object.".to_owned();
         let mut members: Map<String, Value> = content.to().map_err(|_| not_an_object())?;
-        // Programs that fill in forms send `null` for what stayed empty.
+        // Some clients send `null` for an empty field.
         members.retain(|name, value| !value.is_null() || self.form.required.contains(name));
         let content = Value::Object(members);
         self.schema.check_all(&content)?;
@@ -116,7 +115,7 @@ pub fn one_field<F: FormField>() -> FormSchema {
     with::<F>(FormSchema::new(), VALUE, F::field())
 }
 
-/// Reads the answer to the form of a single field.
+/// Parses the answer to a form of a single field.
 ///
 /// ```
 /// let answer = trunkline::RawJson::parse(r#"{"value":2}"#).unwrap();

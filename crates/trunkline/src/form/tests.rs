@@ -194,7 +194,7 @@ fn whole_numbers_keep_to_their_type_however_they_are_spelled() {
 fn a_form_by_hand_is_checked_before_it_is_asked() {
     let nested = json!({ "type": "object", "properties": { "a": { "type": "object" } } });
     assert!(Check::new(&Json::of(&nested)).err().unwrap().contains("flat"));
-    // The fifth spelling of a choice, which only forms by hand have.
+    // The fifth spelling of a choice, which only hand-written forms have.
     let legacy = json!({
         "type": "object",
         "properties": { "a": { "type": "string", "enum": ["x"], "enumNames": ["X"] } },
@@ -251,7 +251,7 @@ fn a_choice_that_is_made_beforehand_need_not_be_made() {
     assert_eq!(read(json!({ "value": "aisle" })), Ok(Seat::Aisle));
     assert!(read(json!({ "value": "roof" })).is_err());
     assert_eq!(read_one::<Option<Seat>>(&Json::of(&json!({}))), Ok(None));
-    // Nothing is chosen beforehand here.
+    // There is no default here.
     assert_eq!(one_field::<Class>().required, ["value"]);
     assert_eq!(choice_read::<Class>(None), Err("is missing".to_owned()));
 }

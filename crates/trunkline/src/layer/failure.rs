@@ -1,4 +1,4 @@
-//! An error of a layer → what the model, the caller and the log learn of it.
+//! An error of a layer → what the model, the client and the log get.
 
 use std::error::Error;
 use std::fmt;
@@ -9,7 +9,8 @@ use super::BoxError;
 use crate::ToolError;
 
 impl ToolError {
-    /// As an error that a layer may fail with: the caller gets it as if the handler had failed so.
+    /// Converts it into an error that a layer may return: the client gets it as if the handler had
+    /// failed with it.
     ///
     /// ```
     /// use trunkline::{ToolError, layer::BoxError};
@@ -24,7 +25,7 @@ impl ToolError {
     }
 }
 
-/// A [`ToolError`] among errors, which it is not.
+/// A wrapper that makes a [`ToolError`] a `std::error::Error`.
 #[derive(Debug)]
 struct Told(ToolError);
 
@@ -36,13 +37,13 @@ impl fmt::Display for Told {
 
 impl Error for Told {}
 
-/// What is told of an error of a layer.
+/// What is reported of a layer's error.
 pub(crate) fn told(error: BoxError, is_tool: bool) -> ToolError {
     let error = match error.downcast::<Told>() {
         Ok(told) => return told.0,
         Err(error) => error,
     };
-    // A layer such as tower's `Buffer` wraps the errors of those within.
+    // A layer such as tower's `Buffer` wraps the errors of inner layers.
     let mut cause: Option<&(dyn Error + 'static)> = Some(&*error);
     while let Some(it) = cause {
         if let Some(told) = known(it, is_tool) {
@@ -60,7 +61,7 @@ fn known(error: &(dyn Error + 'static), is_tool: bool) -> Option<ToolError> {
     if let Some(error) = error.downcast_ref::<ErrorObject>() {
         return Some(ToolError::rpc(error.clone()));
     }
-    // tower itself is not among our dependencies, so its errors are known by what they say.
+    // tower is not a dependency, so its errors are recognized by their texts.
     let text = error.to_string();
     if error.is::<tokio::time::error::Elapsed>() || text == ELAPSED {
         return Some(match is_tool {
@@ -80,7 +81,7 @@ fn known(error: &(dyn Error + 'static), is_tool: bool) -> Option<ToolError> {
     })
 }
 
-/// The same error once more, but for its causes, which the layer that wraps it keeps.
+/// A copy without the causes, which the wrapping layer keeps.
 fn again(error: &ToolError) -> ToolError {
     let mut again = ToolError::new(&*error.message);
     again.data.clone_from(&error.data);
@@ -88,7 +89,7 @@ fn again(error: &ToolError) -> ToolError {
     again
 }
 
-/// What `tower::timeout::error::Elapsed` says.
+/// The text of `tower::timeout::error::Elapsed`.
 const ELAPSED: &str = "request timed out";
-/// What `tower::load_shed::error::Overloaded` says.
+/// The text of `tower::load_shed::error::Overloaded`.
 const OVERLOADED: &str = "service overloaded";

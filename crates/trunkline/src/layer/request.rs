@@ -1,11 +1,11 @@
-//! What layers see of a call and of its answer.
+//! A call and its answer, as layers see them.
 
 use std::fmt;
 use std::sync::Arc;
 
 use trunkline_auth::Principal;
 use trunkline_proto::Call;
-use trunkline_transport::voice::ConversationHandle;
+use trunkline_transport::conversation_handle::ConversationHandle;
 use trunkline_wire::glance::{Glance, ResultType};
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Outcome};
@@ -18,7 +18,7 @@ use crate::caller::{Added, Caller, extension, principal};
 
 /// A call on its way through the layers of a server.
 ///
-/// A clone is the same call made once more: what its handler did the first time is not undone.
+/// Sending a clone runs the call again: the effects of the first run are not undone.
 ///
 /// ```
 /// use trunkline::layer::ServerRequest;
@@ -33,7 +33,7 @@ pub struct ServerRequest {
     pub(super) call: Call,
     pub(super) voice: ConversationHandle,
     pub(super) added: Added,
-    /// The layers still to come, from the inside out.
+    /// The remaining layers, innermost first.
     pub(super) route: Vec<Arc<dyn Around>>,
     pub(super) inside: Inside,
 }
@@ -116,8 +116,8 @@ impl ServerRequest {
         self.call.params.get(name)
     }
 
-    /// Sets a parameter. In every round of a call alike: the answers to its questions are bound to
-    /// its name and arguments. Around one tool, its name has no effect any more.
+    /// Sets a parameter. Do so in every round of a call alike: its sealed state is bound to its
+    /// name and arguments. In a layer around one tool, `name` has no effect.
     ///
     /// ```
     /// # use trunkline::{Client, Server, layer::ServerRequest, serde_json::json, tool};
@@ -156,7 +156,7 @@ impl ServerRequest {
         self.call.meta.as_ref()
     }
 
-    /// The revision the caller speaks.
+    /// The revision of the call.
     ///
     /// ```
     /// # use trunkline::{Client, Revision, Server, layer::ServerRequest, tool};
@@ -175,7 +175,7 @@ impl ServerRequest {
         self.call.revision
     }
 
-    /// How the client names itself. Self-reported: never decide on it.
+    /// The client's name and version. Self-reported: never base a decision on it.
     ///
     /// ```
     /// # use trunkline::{Client, Server, layer::ServerRequest, tool}; use tower::util::MapRequestLayer;
@@ -194,7 +194,7 @@ impl ServerRequest {
         self.call.peer.info.as_ref()
     }
 
-    /// What the client can be asked.
+    /// The client's capabilities: what it can be asked.
     ///
     /// ```
     /// # use trunkline::{Client, Server, layer::ServerRequest, tool}; use tower::util::MapRequestLayer;
@@ -212,7 +212,7 @@ impl ServerRequest {
         &self.call.peer.client
     }
 
-    /// Who was let in, by the transport or by a layer further out.
+    /// The principal, set by the transport or by an outer layer.
     ///
     /// ```
     /// # use trunkline::{Client, Server, layer::ServerRequest, tool}; use tower::util::MapRequestLayer;
@@ -230,8 +230,8 @@ impl ServerRequest {
         self.added.get().or_else(|| principal(&self.call.attached))
     }
 
-    /// The caller, as [`visible`](crate::server::ToolEntry::visible) sees it, but for what layers
-    /// have added.
+    /// The caller as [`visible`](crate::server::ToolEntry::visible) sees it, without the values
+    /// that layers added.
     ///
     /// ```
     /// # use trunkline::{Client, Server, layer::ServerRequest, tool}; use tower::util::MapRequestLayer;
@@ -249,7 +249,7 @@ impl ServerRequest {
         Caller(&self.call)
     }
 
-    /// What a layer further out added, or what is in the extensions of the HTTP request.
+    /// A value of an outer layer, or of the extensions of the HTTP request.
     ///
     /// ```
     /// # use trunkline::{Client, Server, layer::ServerRequest, tool}; use tower::util::MapRequestLayer;
@@ -268,8 +268,8 @@ impl ServerRequest {
         self.added.get().or_else(|| extension(&self.call.attached))
     }
 
-    /// Adds something that handlers can take as an [`Extension`](crate::Extension) of its type. A
-    /// [`Principal`] is from then on whoever calls.
+    /// Adds a value that handlers can take as an [`Extension`](crate::Extension) of its type. A
+    /// [`Principal`] replaces the caller's.
     ///
     /// ```
     /// # use trunkline::{Client, Principal, Server, layer::ServerRequest, tool};
@@ -290,7 +290,7 @@ impl ServerRequest {
 }
 
 impl fmt::Debug for ServerRequest {
-    /// Without its parameters, which may be secrets.
+    /// Omits its params, which may be secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ServerRequest")
             .field("method", &self.method())
@@ -300,7 +300,7 @@ impl fmt::Debug for ServerRequest {
     }
 }
 
-/// The answer to a call: a result as the caller's revision writes it, or a JSON-RPC error.
+/// The answer to a call: a result in the caller's revision, or a JSON-RPC error.
 ///
 /// ```
 /// use trunkline::{ErrorObject, RawJson, layer::ServerResponse};
@@ -315,7 +315,7 @@ impl fmt::Debug for ServerRequest {
 pub struct ServerResponse(Outcome);
 
 impl ServerResponse {
-    /// The result, if there is one. A tool that failed has one too.
+    /// The result, if there is one. A failed tool has one too.
     ///
     /// ```
     /// use trunkline::{RawJson, layer::ServerResponse};
@@ -339,7 +339,7 @@ impl ServerResponse {
         self.0.as_ref().err()
     }
 
-    /// Whether it is an error, or the result of a tool that failed.
+    /// Whether it is an error, or the result of a failed tool.
     ///
     /// ```
     /// use trunkline::{RawJson, layer::ServerResponse};
@@ -353,7 +353,7 @@ impl ServerResponse {
         }
     }
 
-    /// Whether the caller is asked something first, and makes the call again with its answers.
+    /// Whether it asks the client something; the client then repeats the call with its answers.
     ///
     /// ```
     /// use trunkline::{RawJson, layer::ServerResponse};

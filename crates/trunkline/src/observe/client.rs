@@ -1,4 +1,4 @@
-//! A request that a client is to make → the watch on it, if anybody watches, and its trace.
+//! A client's request → its span and measurement, if observed, and its trace context.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,21 +15,21 @@ use super::watch::{Metered, Observed, Watch, is_tool_error};
 use super::{ErrorType, Meter, Role, Transport};
 use crate::TraceContext;
 
-/// How a client is watched, and which trace its requests belong to.
+/// How a client is observed, and the source of its trace context.
 #[derive(Clone, Default)]
-pub(crate) struct Outward {
+pub(crate) struct ClientObserver {
     meter: Option<Arc<dyn Meter>>,
     trace: Option<Arc<dyn Fn() -> Option<TraceContext> + Send + Sync>>,
     transport: Option<Transport>,
 }
 
-impl Outward {
-    /// Says who is told of every request that is over.
+impl ClientObserver {
+    /// Sets the meter of finished requests.
     pub(crate) fn set_meter(&mut self, meter: impl Meter) {
         self.meter = Some(Arc::new(meter));
     }
 
-    /// Says which trace a request belongs to that has none of its own.
+    /// Sets the source of trace context for requests without any.
     pub(crate) fn set_trace(
         &mut self,
         trace: impl Fn() -> Option<TraceContext> + Send + Sync + 'static,
@@ -37,12 +37,12 @@ impl Outward {
         self.trace = Some(Arc::new(trace));
     }
 
-    /// Says what carries the requests.
+    /// Sets the transport of the requests.
     pub(crate) fn set_transport(&mut self, transport: Transport) {
         self.transport = Some(transport);
     }
 
-    /// A watch on a request, unless nobody would see anything.
+    /// Observes a request, unless nothing would record it.
     #[inline]
     pub(crate) fn watch(
         &self,
@@ -57,7 +57,7 @@ impl Outward {
         Some(self.begin(method, params, revision, is_traced))
     }
 
-    /// Writes the trace of the surroundings into the `_meta` of a request that has none.
+    /// Adds the ambient trace context to the `_meta` of a request that has none.
     pub(crate) fn write_trace(&self, meta: &mut Object) {
         if let Some(trace) = &self.trace
             && meta.get("traceparent").is_none()
@@ -141,9 +141,9 @@ impl From<&CallError> for ErrorType {
     }
 }
 
-impl fmt::Debug for Outward {
+impl fmt::Debug for ClientObserver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Outward")
+        f.debug_struct("ClientObserver")
             .field("meter", &self.meter.is_some())
             .field("trace", &self.trace.is_some())
             .field("transport", &self.transport)

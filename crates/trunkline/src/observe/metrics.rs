@@ -1,4 +1,4 @@
-//! Operations → histograms of their durations, as Prometheus reads them.
+//! Operations → histograms of their durations in the Prometheus text format.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -12,11 +12,11 @@ use trunkline_wire::revision::Revision;
 
 use super::{ErrorType, Meter, OTHER, Operation, Role, Transport};
 
-/// Counts operations and how long they take: the two histograms of the OpenTelemetry conventions,
+/// Counts operations and their durations: the two histograms of the OpenTelemetry conventions,
 /// `mcp.server.operation.duration` and `mcp.client.operation.duration`, with their buckets. Clones
-/// count together.
+/// share their counts.
 ///
-/// However many names clients invent, the number of histograms is bounded.
+/// The number of histograms is bounded, however many names clients invent.
 ///
 /// ```no_run
 /// # async fn example() -> std::io::Result<()> {
@@ -33,12 +33,12 @@ pub struct Metrics(Arc<Mutex<Table>>);
 
 #[derive(Default)]
 struct Table {
-    /// By tool or prompt, so that a name need not be copied to be found.
+    /// By tool or prompt, so that a lookup need not copy the name.
     targets: HashMap<Box<str>, Vec<(Labels, Histogram)>>,
     histograms: usize,
 }
 
-/// What histograms are told apart by, besides the target.
+/// The labels of a histogram, besides the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Labels {
     role: Role,
@@ -50,7 +50,7 @@ struct Labels {
 
 #[derive(Clone, Debug, Default)]
 struct Histogram {
-    /// One for each bound, and one for what is beyond the last.
+    /// One per bound, and one for everything above the last.
     buckets: [u64; BOUNDS.len() + 1],
     sum: Duration,
 }
@@ -65,8 +65,8 @@ impl Metrics {
         Self::default()
     }
 
-    /// Everything counted so far, in the text format of Prometheus. Names are those of the
-    /// conventions with `_` for `.`.
+    /// All counts so far, in the Prometheus text format. The names are those of the conventions
+    /// with `_` for `.`.
     pub fn render(&self) -> String {
         let table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let all = table.targets.iter();
@@ -149,7 +149,7 @@ impl Histogram {
 }
 
 impl Labels {
-    /// Their names and values, with the target's.
+    /// Labels in the text format, with the target's.
     fn written(self, target: &str) -> Vec<(&'static str, Cow<'_, str>)> {
         let Self { method, error, revision, transport, .. } = self;
         let mut all: Vec<(_, Cow<'_, str>)> = vec![
@@ -205,7 +205,7 @@ const BOUNDS: [f64; 14] =
     [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0];
 const MOST_TARGETS: usize = 500;
 const MOST_HISTOGRAMS: usize = 2000;
-/// Names of tools are no longer than this.
+/// The longest target name.
 const LONGEST_TARGET: usize = 128;
 
 #[cfg(test)]

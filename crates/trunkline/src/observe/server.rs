@@ -1,4 +1,4 @@
-//! A call that a server is to answer → the watch on it, if anybody watches.
+//! A server's call → its span and measurement, if observed.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,27 +11,27 @@ use super::watch::{Metered, Watch};
 use super::{Meter, OTHER, Role, Transport};
 use crate::TraceContext;
 
-/// How a server is watched.
+/// How a server is observed.
 #[derive(Clone, Default)]
-pub(crate) struct Inward {
+pub(crate) struct ServerObserver {
     meter: Option<Arc<dyn Meter>>,
     join: Option<Join>,
 }
 
 type Join = Arc<dyn Fn(&Span, &TraceContext) + Send + Sync>;
 
-impl Inward {
-    /// Says who is told of every call that is over.
+impl ServerObserver {
+    /// Sets the meter of finished calls.
     pub(crate) fn set_meter(&mut self, meter: impl Meter) {
         self.meter = Some(Arc::new(meter));
     }
 
-    /// Says what joins the span of a call to the trace of its caller.
+    /// Sets the function that joins the span of a call to its caller's trace.
     pub(crate) fn set_join(&mut self, join: impl Fn(&Span, &TraceContext) + Send + Sync + 'static) {
         self.join = Some(Arc::new(join));
     }
 
-    /// A watch on a call, unless nobody would see anything.
+    /// Observes a call, unless nothing would record it.
     #[inline]
     pub(crate) fn watch(
         &self,
@@ -100,7 +100,7 @@ impl Inward {
 }
 
 impl Watch {
-    /// A watch on the work of a task, which is not part of the call that it began with, but knows
+    /// Observes the work of a task. Its span is not a child of the original call's, but links to
     /// it.
     pub(crate) fn on_task(tool: &str) -> Option<Self> {
         if !span_enabled!(target: "trunkline::task", Level::INFO) {
@@ -123,17 +123,19 @@ impl Watch {
     }
 }
 
-/// What a call is about, in names that are registered.
+/// What a call is about, in registered names only.
 #[derive(Default)]
 pub(crate) struct About {
     pub(crate) tool: Option<String>,
     pub(crate) prompt: Option<String>,
-    /// The URI, or the template that it follows: what fills the template is an argument.
+    /// The URI, or the template that it matches: the template's variables are arguments.
     pub(crate) uri: Option<String>,
 }
 
-impl fmt::Debug for Inward {
+impl fmt::Debug for ServerObserver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Inward").field("meter", &self.meter.is_some()).finish_non_exhaustive()
+        f.debug_struct("ServerObserver")
+            .field("meter", &self.meter.is_some())
+            .finish_non_exhaustive()
     }
 }

@@ -1,4 +1,4 @@
-//! One operation while it is watched: its span, and what its meter will be told.
+//! One observed operation: its span and its measurement.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -17,16 +17,16 @@ use trunkline_wire::revision::Revision;
 
 use super::{ErrorType, Meter, Operation, Role, Transport};
 
-/// Watches one operation. Dropped before the end, it notes that the operation was cancelled.
+/// Observes one operation. Dropped before the end, it records a cancellation.
 pub(crate) struct Watch {
     span: Span,
     metered: Option<Metered>,
-    /// Set while code that is watched runs: still set afterwards, it panicked.
+    /// Set while observed code runs: if it is still set afterwards, that code panicked.
     is_inside: bool,
     is_over: bool,
 }
 
-/// What a meter will be told, but for the end.
+/// The measurement, without the outcome.
 pub(super) struct Metered {
     pub(super) meter: Arc<dyn Meter>,
     pub(super) role: Role,
@@ -42,7 +42,7 @@ impl Watch {
         Self { span, metered, is_inside: false, is_over: false }
     }
 
-    /// Has a server's handler answer inside the span.
+    /// Runs a server's handler inside the span.
     pub(crate) fn answer(mut self, answer: impl FnOnce() -> Answer) -> Answer {
         match self.inside(answer) {
             Answer::Now(outcome) => {
@@ -53,7 +53,7 @@ impl Watch {
         }
     }
 
-    /// Polls something inside the span, if there is one.
+    /// Polls a future inside the span, if there is one.
     pub(crate) fn poll<F: Future<Output: Observed>>(
         watch: &mut Option<Self>,
         future: Pin<&mut F>,
@@ -67,7 +67,7 @@ impl Watch {
         step
     }
 
-    /// Does something inside the span, if there is one.
+    /// Runs code inside the span, if there is one.
     pub(crate) fn scope<T>(watch: &Option<Self>, code: impl FnOnce() -> T) -> T {
         match watch {
             Some(watch) => watch.span.in_scope(code),
@@ -118,7 +118,7 @@ impl Drop for Watch {
     }
 }
 
-/// Runs something inside the span of `watch`.
+/// Runs a future inside the span of `watch`.
 pub(crate) async fn follow<F: Future<Output: Observed>>(
     mut watch: Option<Watch>,
     future: F,
@@ -127,9 +127,9 @@ pub(crate) async fn follow<F: Future<Output: Observed>>(
     poll_fn(|cx| Watch::poll(&mut watch, future.as_mut(), cx)).await
 }
 
-/// What an operation came to.
+/// The outcome of an operation.
 pub(crate) trait Observed {
-    /// What went wrong, if anything.
+    /// The kind of failure, if it failed.
     fn failure(&self) -> Option<ErrorType>;
 }
 
@@ -155,7 +155,7 @@ fn failure(outcome: &Outcome) -> Option<ErrorType> {
     }
 }
 
-/// Whether a result is one of a tool that failed. No other result has this member.
+/// Whether a result is that of a failed tool. No other result has this member.
 pub(super) fn is_tool_error(result: &Json) -> bool {
     Glance::at(result.get()).is_error
 }

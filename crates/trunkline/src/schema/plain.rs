@@ -1,4 +1,4 @@
-//! A schema as `schemars` writes it → the same without what some hosts refuse.
+//! A schema from `schemars` → the same without what some hosts refuse.
 
 use serde_json::{Map, Value, json};
 
@@ -6,10 +6,10 @@ use crate::validate::is_natural_bound;
 
 type Members = Map<String, Value>;
 
-/// Rewrites a schema whose subschemas are inline already, so far as its types are not recursive.
+/// Rewrites a schema whose subschemas are already inline, as far as its types are not recursive.
 ///
-/// What is optional in arguments may be left out, so nobody needs to be told of `null`. In results
-/// `null` is said where it can stand, as one form among two.
+/// Optional arguments may be left out, so `null` is dropped from them. In results, `null` is one of
+/// two forms wherever it can occur.
 pub(super) fn simplify(schema: &mut Value, is_input: bool) {
     let root = schema.clone();
     if let Value::Object(schema) = schema {
@@ -34,8 +34,8 @@ pub(super) fn simplify(schema: &mut Value, is_input: bool) {
     });
 }
 
-/// Writes bounds that are nobody's type as floats, where they look like those of a type: only so
-/// can be told from the schema that reading the type does not check them.
+/// Writes bounds that equal those of a Rust type as floats if they were set by hand. This is how
+/// the schema shows that deserializing the type does not check them.
 pub(super) fn mark_bounds(schema: &mut Value) {
     each_schema(schema, &mut |members| {
         let format = members.get("format").and_then(Value::as_str).unwrap_or_default();
@@ -58,8 +58,8 @@ pub(super) fn mark_bounds(schema: &mut Value) {
     });
 }
 
-/// Visits every schema, the inner ones first. Values that are no schemas are left alone, and so
-/// are the names of members.
+/// Visits every schema, innermost first. It skips values that are not schemas, and the names of
+/// members.
 fn each_schema(schema: &mut Value, visit: &mut impl FnMut(&mut Members)) {
     let Value::Object(members) = schema else { return };
     for (keyword, value) in members.iter_mut() {
@@ -91,15 +91,15 @@ fn each_schema(schema: &mut Value, visit: &mut impl FnMut(&mut Members)) {
     visit(members);
 }
 
-/// A member that may be anything as an empty schema: `true` is not known everywhere.
+/// Writes an unconstrained member as an empty schema: some hosts do not know `true`.
 fn write_out_anything(members: &mut Members) {
     let properties = members.get_mut("properties").and_then(Value::as_object_mut);
     let inner = properties.into_iter().flat_map(Members::values_mut);
     inner.filter(|it| **it == Value::Bool(true)).for_each(|it| *it = json!({}));
 }
 
-/// What refers to itself cannot be written out. It becomes something of the same type, if there is
-/// one type that it always has, and a sentence.
+/// A recursive schema cannot be inlined. It becomes a schema of the same type, if it has a single
+/// one, and a sentence.
 fn follow_no_reference(members: &mut Members, root: &Value) {
     let Some(Value::String(reference)) = members.remove("$ref") else { return };
     let target = reference.strip_prefix('#').and_then(|it| root.pointer(it));
@@ -118,7 +118,7 @@ fn follow_no_reference(members: &mut Members, root: &Value) {
     members.insert("description".to_owned(), description.into());
 }
 
-/// `["string", "integer"]` as two forms. `null` is seen to later.
+/// `["string", "integer"]` as two forms. `null` is handled later.
 fn split_types(members: &mut Members) {
     let Some(Value::Array(types)) = members.get("type") else { return };
     let (nulls, mut types): (Vec<Value>, Vec<Value>) =
@@ -141,8 +141,8 @@ fn add_forms(members: &mut Members, forms: Vec<Value>) {
     }
 }
 
-/// Constants as lists of choices: `const` as a list of one, and several named constants as one
-/// list whose description says what each means.
+/// Constants as lists of choices: `const` as a list of one, and several described constants as one
+/// list whose description explains each.
 fn collapse_constants(members: &mut Members) {
     if let Some(constant) = members.remove("const") {
         members.insert("enum".to_owned(), json!([constant]));
@@ -166,19 +166,19 @@ fn collapse_constants(members: &mut Members) {
     }
 }
 
-/// The texts of a form that is nothing but a choice of texts, and what it says of them.
+/// The strings of a form that is only a choice of strings, and their description.
 fn choices(form: &Value) -> Option<(Vec<Value>, Option<String>)> {
     let form = form.as_object()?;
     let is_plain = |name: &String| matches!(name.as_str(), "type" | "enum" | "description");
     let values = form.get("enum")?.as_array()?;
     let is_choice = form.keys().all(is_plain) && values.iter().all(Value::is_string);
-    // A description of several would be said of the first alone.
+    // One description for several strings would describe only the first.
     let description = form.get("description").and_then(Value::as_str).map(str::to_owned);
     (is_choice && (values.len() == 1 || description.is_none()))
         .then(|| (values.clone(), description))
 }
 
-/// Takes away that a value may be `null`. Returns whether it could be.
+/// Removes `null` from the allowed values. Returns whether it was allowed.
 fn take_null(members: &mut Members) -> bool {
     let mut was_null = false;
     if let Some(Value::Array(types)) = members.get_mut("type") {
@@ -213,7 +213,7 @@ fn take_null(members: &mut Members) -> bool {
     was_null
 }
 
-/// Takes in the only form that is left. What was said outside it is about this place, and stays.
+/// Merges the only remaining form. The outer description is about this place, and comes first.
 fn absorb(members: &mut Members, form: Value) {
     let Value::Object(form) = form else { return };
     if form.iter().any(|(name, value)| {
@@ -234,8 +234,8 @@ fn absorb(members: &mut Members, form: Value) {
     }
 }
 
-/// In a result, `null` is one form of two where it can stand, and is not mentioned for members that
-/// are left out instead.
+/// In a result, writes `null` as one of two forms where it can occur, and omits it for members that
+/// are skipped instead.
 fn null_where_it_can_be(members: &mut Members) {
     let is_null = |it: &Value| it == &json!({ "type": "null" });
     let says_null = |it: &Value| it.as_array().is_some_and(|it| it.iter().any(is_null));
@@ -250,7 +250,7 @@ fn null_where_it_can_be(members: &mut Members) {
     }
 }
 
-/// Makes `null` one of two forms. What is said about the place stays outside.
+/// Makes `null` one of two forms. The annotations stay outside.
 fn allow_null(members: &mut Members) {
     let description = members.remove("description");
     let form = Value::Object(std::mem::take(members));

@@ -186,7 +186,7 @@ fn is_plain<T: JsonSchema>() {
         assert!(what == "output" || !schema.get().contains(r#""null""#), "{name}\n{schema}");
         validate::Schema::compile(&schema).unwrap_or_else(|why| panic!("{name}: {why}\n{schema}"));
         assert!(jsonschema::draft202012::meta::is_valid(&value), "{schema}");
-        // In full it is a schema as well.
+        // The full profile is a valid schema as well.
         let full = input_in::<T>(SchemaProfile::Full);
         validate::Schema::compile(&full).unwrap_or_else(|why| panic!("{name}: {why}\n{full}"));
     }
@@ -301,7 +301,7 @@ fn what_contains_itself_ends_in_a_sentence() {
     let branch = &tree["properties"]["branches"]["items"];
     assert_eq!(branch["type"], "object");
     assert!(branch["description"].as_str().unwrap().contains("same form"), "{tree}");
-    // It is still read as it is.
+    // Validation is unaffected.
     let schema = validate::Schema::compile(&Json::of(&tree)).unwrap();
     let deep = json!({ "name": "a", "branches": [{ "name": "b", "branches": [] }] });
     let read: Tree = validate::read(Some(&schema), Some(&Json::of(&deep))).unwrap();

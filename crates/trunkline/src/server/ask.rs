@@ -24,16 +24,16 @@ pub use question::{Ask, AskForm, AskModel, AskRoots, AskUrl};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer<T> {
-    /// Answered it.
+    /// The user answered it.
     Accept(T),
-    /// Said no.
+    /// The user said no.
     Decline,
-    /// Closed it without choosing.
+    /// The user closed it without choosing.
     Cancel,
 }
 
 impl<T> Answer<T> {
-    /// The answer, if there is one; `?` makes of the rest an error that the model reads.
+    /// The answer, if there is one; `?` turns the rest into an error that the model reads.
     ///
     /// ```
     /// use trunkline::Answer;
@@ -48,7 +48,7 @@ impl<T> Answer<T> {
         }
     }
 
-    /// Makes something else of the answer, if there is one.
+    /// Converts the answer, if there is one.
     ///
     /// ```
     /// use trunkline::Answer;
@@ -83,8 +83,8 @@ impl fmt::Display for Declined {
 
 impl std::error::Error for Declined {}
 
-/// Why a question could not be asked, or its answer not be used. Waiting for an answer is never
-/// an error, so no `unwrap_or` can swallow a question.
+/// Why a question could not be asked, or its answer could not be used. Waiting for an answer is
+/// never an error, so no `unwrap_or` can swallow a question.
 ///
 /// ```
 /// use trunkline::server::AskError;
@@ -102,18 +102,18 @@ impl std::error::Error for Declined {}
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum AskError {
-    /// The client, or the revision it speaks, has no such questions.
+    /// The client or its revision lacks this kind of question.
     Unsupported {
-        /// What it lacks.
+        /// The missing capability.
         what: &'static str,
-        /// What the caller is told in the newest revision.
+        /// The error that 2026-07-28 sends to the caller.
         refusal: Option<ErrorObject>,
     },
-    /// The question itself is wrong.
+    /// The question itself is invalid.
     Invalid(String),
     /// The client answered with an error.
     Refused(ErrorObject),
-    /// The answer does not fit the question.
+    /// The answer does not match the question.
     Answer(String),
     /// Nobody answered in time.
     TimedOut,
@@ -149,9 +149,9 @@ impl From<CallError> for AskError {
     }
 }
 
-/// What a question is called.
+/// The name of a question.
 pub(super) struct Key {
     pub(super) text: String,
-    /// Whether the handler's author chose it, so that clients can know it.
+    /// Whether the handler's author chose it. Only then can clients know it in advance.
     pub(super) is_chosen: bool,
 }

@@ -1,4 +1,4 @@
-//! Putting a server together. What it can do is derived from what is registered.
+//! Builds a server. Its capabilities are derived from what is registered.
 
 mod fault;
 
@@ -26,7 +26,7 @@ use super::skills::{SkillEntry, Skills};
 use super::tool::IntoTool;
 use super::{Inner, PromptEntry, ResourceEntry, Server, TemplateEntry, ToolEntry, compose, tasks};
 use crate::layer::Layers;
-use crate::observe::Inward;
+use crate::observe::ServerObserver;
 use crate::schema::SchemaProfile;
 use fault::list;
 
@@ -48,26 +48,26 @@ pub struct ServerBuilder {
     templates: Vec<TemplateEntry>,
     skills: Skills,
     states: States,
-    /// What is registered while the server runs, though nothing is yet.
+    /// Kinds of things that are registered only while the server runs.
     later: Later,
     profile: SchemaProfile,
     page: usize,
     cache: CacheHint,
     sealer: Option<Sealer>,
-    pub(crate) observe: Inward,
+    pub(crate) observe: ServerObserver,
     tasks: TaskBounds,
     task_store: Option<Arc<dyn Store>>,
     takeover: Duration,
     pub(crate) layers: Layers,
     pub(super) mounts: Vec<compose::Wanted>,
-    /// What is declared besides what is registered.
+    /// Capabilities declared besides those of what is registered.
     pub(super) also: ServerCapabilities,
 }
 
 /// What handlers share, by type.
 pub(crate) type States = HashMap<TypeId, Arc<dyn Any + Send + Sync>>;
 
-/// Kinds of things that come while the server runs.
+/// Kinds of things that are registered while the server runs.
 #[derive(Clone, Copy, Debug, Default)]
 struct Later {
     tools: bool,
@@ -93,7 +93,7 @@ impl ServerBuilder {
             page: 50,
             cache: CacheHint::NONE,
             sealer: None,
-            observe: Inward::default(),
+            observe: ServerObserver::default(),
             tasks: TaskBounds::default(),
             task_store: None,
             takeover: tasks::LIFE,
@@ -147,7 +147,8 @@ impl ServerBuilder {
         self
     }
 
-    /// Adds all that a value offers: its methods with `#[tool]`, `#[prompt]` and `#[resource]`.
+    /// Adds everything that a value offers: its methods with `#[tool]`, `#[prompt]` and
+    /// `#[resource]`.
     /// ```
     /// struct Clock;
     /// #[trunkline::toolbox]
@@ -162,8 +163,8 @@ impl ServerBuilder {
         Arc::new(toolbox).register(self)
     }
 
-    /// Adds a skill: its `SKILL.md` is listed among the resources, its files can be read, by
-    /// everybody who is let in. No resource may have the URI of one of them.
+    /// Adds a skill: its `SKILL.md` is listed among the resources, and every caller can read its
+    /// files. No resource may have the URI of one of them.
     /// ```
     /// let pdf = trunkline::skill("pdf", "---\nname: pdf\ndescription: Reads.\n---\n").unwrap();
     /// assert!(trunkline::Server::builder("skills", "1.0.0").skill(pdf).try_build().is_ok());
@@ -173,7 +174,7 @@ impl ServerBuilder {
         self
     }
 
-    /// Gives handlers something to share: they take it as a [`State`](crate::State) of its type.
+    /// Adds a value that handlers share: they take it as a [`State`](crate::State) of its type.
     ///
     /// ```
     /// # use trunkline::{Server, State, tool};
@@ -186,7 +187,7 @@ impl ServerBuilder {
         self.shared_state(Arc::new(state))
     }
 
-    /// The same for something that is shared with others already.
+    /// The same for a value that is already shared.
     ///
     /// ```
     /// # use std::sync::{Arc, Mutex};
@@ -201,7 +202,7 @@ impl ServerBuilder {
         self
     }
 
-    /// Says that tools are added while the server runs, if it begins without any.
+    /// Declares tools on a server that starts without any and adds them while it runs.
     /// ```
     /// let server = trunkline::Server::builder("clock", "1.0.0").tools_later().build();
     /// assert!(server.put_tool(trunkline::tool("now", async || "noon")).is_ok());
@@ -211,7 +212,7 @@ impl ServerBuilder {
         self
     }
 
-    /// Says that prompts are added while the server runs, if it begins without any.
+    /// Declares prompts on a server that starts without any and adds them while it runs.
     /// ```
     /// let server = trunkline::Server::builder("days", "1.0.0").prompts_later().build();
     /// assert!(server.put_prompt(trunkline::prompt("plan", async || String::new())).is_ok());
@@ -221,7 +222,7 @@ impl ServerBuilder {
         self
     }
 
-    /// Says that resources are added while the server runs, if it begins without any.
+    /// Declares resources on a server that starts without any and adds them while it runs.
     /// ```
     /// let server = trunkline::Server::builder("inn", "1.0.0").resources_later().build();
     /// assert!(server.put_resource(trunkline::resource("menu://", "menu", async || "")).is_ok());
@@ -231,7 +232,7 @@ impl ServerBuilder {
         self
     }
 
-    /// How schemas are written: by default in the plain way that all hosts accept.
+    /// How schemas are written; by default in the plain form that all hosts accept.
     /// ```
     /// let builder = trunkline::Server::builder("full", "1.0.0");
     /// assert!(builder.schemas(trunkline::SchemaProfile::Full).try_build().is_ok());
@@ -241,7 +242,7 @@ impl ServerBuilder {
         self
     }
 
-    /// Names the server for people.
+    /// Sets the server's name for people.
     /// ```
     /// let builder = trunkline::Server::builder("clock", "1.0.0").title("The clock");
     /// assert!(builder.try_build().is_ok());
@@ -251,7 +252,7 @@ impl ServerBuilder {
         self
     }
 
-    /// Gives the server a picture.
+    /// Adds an icon.
     /// ```
     /// let icon = trunkline::model::Icon::new("https://example.com/clock.svg");
     /// assert!(trunkline::Server::builder("clock", "1.0.0").icon(icon).try_build().is_ok());
@@ -273,12 +274,12 @@ impl ServerBuilder {
         self
     }
 
-    /// Speaks this revision only.
+    /// Speaks only this revision.
     pub fn protocol(self, revision: Revision) -> Self {
         self.protocols(Revisions::only(revision))
     }
 
-    /// Speaks these revisions only; by default all five.
+    /// Speaks only these revisions; by default all five.
     /// ```
     /// let old = trunkline::Revisions::ALL.of_era(trunkline::Era::Stateful);
     /// assert!(trunkline::Server::builder("old", "1.0.0").protocols(old).try_build().is_ok());
@@ -288,7 +289,7 @@ impl ServerBuilder {
         self
     }
 
-    /// Whether to answer the `mcp/…` dialect too; by default it does.
+    /// Whether to answer the `mcp/…` dialect too; on by default.
     /// ```
     /// assert!(trunkline::Server::builder("strict", "1.0.0").dialect(false).try_build().is_ok());
     /// ```
@@ -297,7 +298,7 @@ impl ServerBuilder {
         self
     }
 
-    /// What is logged before a client of an older revision chooses a level; by default `info`.
+    /// The log level until a client of an older revision chooses one; by default `info`.
     /// ```
     /// let builder = trunkline::Server::builder("quiet", "1.0.0");
     /// assert!(builder.log_level(trunkline::model::LogLevel::Error).try_build().is_ok());
@@ -307,7 +308,7 @@ impl ServerBuilder {
         self
     }
 
-    /// How long clients may keep lists and resources; by default not at all.
+    /// How long clients may cache lists and resources; by default not at all.
     /// ```
     /// let hint = trunkline::model::CacheHint::public(60_000);
     /// assert!(trunkline::Server::builder("slow", "1.0.0").cache(hint).try_build().is_ok());
@@ -327,7 +328,7 @@ impl ServerBuilder {
         self
     }
 
-    /// Other limits than the default ones.
+    /// Replaces the default limits.
     /// ```
     /// let limits = trunkline::Limits::default().in_flight(8);
     /// assert!(trunkline::Server::builder("small", "1.0.0").limits(limits).try_build().is_ok());
@@ -347,10 +348,9 @@ impl ServerBuilder {
         self
     }
 
-    /// Keeps tasks in a store, so that they outlive the process: what they came to, their
-    /// questions, and what their handlers did [once](super::Context::once). Whoever shares the
-    /// store sees them, and takes over those of a process that is gone; see
-    /// [`ToolEntry::resume`].
+    /// Keeps tasks in a store, so that they outlive the process: their results, their questions,
+    /// and what their handlers did [once](super::Context::once). All processes that share the store
+    /// see them, and take over those of a process that died; see [`ToolEntry::resume`].
     ///
     /// ```
     /// let store = std::sync::Arc::new(trunkline::store::Memory::default());
@@ -361,7 +361,7 @@ impl ServerBuilder {
         self
     }
 
-    /// How long after its last sign of life the tasks of a process are taken over; by default 15
+    /// How long after its last heartbeat the tasks of a process are taken over; by default 15
     /// seconds.
     /// ```
     /// let silence = std::time::Duration::from_secs(60);
@@ -372,8 +372,8 @@ impl ServerBuilder {
         self
     }
 
-    /// Keys for the state that travels with clients, newest first. By default one that lives as
-    /// long as this process; several replicas need the same ones.
+    /// Keys that seal the state carried by clients, newest first. The default is a random key that
+    /// lives as long as this process; several replicas need the same keys.
     /// ```
     /// let (new, old) = ([2; 32], [1; 32]);
     /// assert!(trunkline::Server::builder("a", "1").state_keys(&[new, old]).try_build().is_ok());
@@ -383,14 +383,14 @@ impl ServerBuilder {
         self
     }
 
-    /// The server.
+    /// Builds the server.
     /// ```
     /// let server = trunkline::Server::builder("empty", "1.0.0").build();
     /// assert!(format!("{server:?}").contains("empty"));
     /// ```
     ///
     /// # Panics
-    /// If something is wrong with what was registered; [`Self::try_build`] returns it instead.
+    /// If a registration is invalid; [`Self::try_build`] returns the faults instead.
     pub fn build(self) -> Server {
         match self.try_build() {
             Ok(server) => server,
@@ -398,7 +398,7 @@ impl ServerBuilder {
         }
     }
 
-    /// The server, or everything that is wrong with what was registered.
+    /// Builds the server, or returns every fault of the registrations.
     /// ```
     /// let nameless = trunkline::tool("", async || "?");
     /// assert!(trunkline::Server::builder("a", "1").tool(nameless).try_build().is_err());
@@ -439,7 +439,7 @@ impl ServerBuilder {
         self.core.bounds = self.limits.bounds();
         let life = self.takeover;
         let keeper = self.task_store.map(|store| tasks::Keeper::new(store, life));
-        // Every result of the newest revision repeats who the server is: the short form will do.
+        // Every result of 2026-07-28 repeats the server's identity, so it is the short form.
         let mut short = Implementation::new(&*self.core.info.name, &*self.core.info.version);
         short.title = self.core.info.title.clone();
         let inner = Inner {
@@ -512,8 +512,8 @@ impl ServerBuilder {
     }
 }
 
-/// Offers what its methods with `#[tool]`, `#[prompt]` and `#[resource]` do. `#[toolbox]` on the
-/// `impl` block writes it.
+/// A type whose methods with `#[tool]`, `#[prompt]` and `#[resource]` can be registered.
+/// `#[toolbox]` on the `impl` block implements it.
 /// ```
 /// use trunkline::{Server, server::{ServerBuilder, Toolbox}, tool};
 /// struct Clock;
@@ -549,7 +549,7 @@ pub trait Toolbox: Send + Sync + 'static {
     fn register(self: Arc<Self>, builder: ServerBuilder) -> ServerBuilder;
 }
 
-/// One that is shared with others.
+/// A toolbox that is shared.
 impl<T: Toolbox> Toolbox for Arc<T> {
     fn register(self: Arc<Self>, builder: ServerBuilder) -> ServerBuilder {
         T::register(Arc::clone(&self), builder)

@@ -1,5 +1,5 @@
-//! What is offered changes while the server runs, and every listening client is told, each in its
-//! revision's way. Calls that have begun go on with what they began with.
+//! Changes to the lists of a running server. Every listening client is notified in its revision's
+//! way. Calls in flight keep the entries they began with.
 
 use trunkline_proto::Change;
 
@@ -13,8 +13,8 @@ use super::tool::IntoTool;
 use super::{Inner, Server};
 
 impl Server {
-    /// Adds a tool, or puts it in the place of the one of its name; unless that is one of a mounted
-    /// server, which is changed there.
+    /// Adds a tool or replaces the one of its name, unless that one belongs to a mounted server:
+    /// change it there.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
@@ -44,7 +44,7 @@ impl Server {
         inner.put(&inner.tools, tool, Change::Tools, faults)
     }
 
-    /// Takes a tool away. Says whether there was one; those of mounted servers stay.
+    /// Removes a tool and returns whether there was one. Tools of mounted servers stay.
     ///
     /// ```
     /// use trunkline::{Server, tool};
@@ -57,8 +57,7 @@ impl Server {
         inner.remove(&inner.tools, name, Change::Tools)
     }
 
-    /// Adds a prompt, or puts it in the place of the one of its name; unless that is one of a
-    /// mounted server.
+    /// Adds a prompt or replaces the one of its name, unless that one belongs to a mounted server.
     ///
     /// ```
     /// use trunkline::{Server, prompt};
@@ -80,7 +79,7 @@ impl Server {
         inner.put(&inner.prompts, prompt, Change::Prompts, faults)
     }
 
-    /// Takes a prompt away. Says whether there was one; those of mounted servers stay.
+    /// Removes a prompt and returns whether there was one. Prompts of mounted servers stay.
     ///
     /// ```
     /// use trunkline::{Server, prompt};
@@ -94,8 +93,8 @@ impl Server {
         inner.remove(&inner.prompts, name, Change::Prompts)
     }
 
-    /// Adds a resource or template, or puts it in the place of the one of its URI; unless that is
-    /// one of a mounted server.
+    /// Adds a resource or template or replaces the one of its URI, unless that one belongs to a
+    /// mounted server.
     ///
     /// ```
     /// # use trunkline::{Client, Server, resource};
@@ -125,8 +124,8 @@ impl Server {
         }
     }
 
-    /// Takes a resource or template away, by its URI. Says whether there was one; those of mounted
-    /// servers stay.
+    /// Removes a resource or template by its URI and returns whether there was one. Those of
+    /// mounted servers stay.
     ///
     /// ```
     /// use trunkline::{Server, resource};
@@ -175,7 +174,7 @@ impl Inner {
         };
         BuildError::check(owner.map(taken).into_iter().collect())?;
         self.follow::<T>(&name);
-        // Whoever is told finds the new list.
+        // After the edit, so that a notified client reads the new list.
         self.tell(&change);
         Ok(())
     }
@@ -194,7 +193,7 @@ impl Inner {
     }
 }
 
-/// Clients learn once what a server has.
+/// Clients learn a server's capabilities only once, at the start.
 fn declared(is_declared: bool, kind: &str, faults: &mut Vec<String>) {
     if !is_declared {
         faults.push(format!(

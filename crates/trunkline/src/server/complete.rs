@@ -1,4 +1,4 @@
-//! Suggestions for an argument, from what is typed of it so far.
+//! Suggestions for an argument that is being typed.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -10,7 +10,7 @@ use trunkline_wire::model::{CompleteParams, Completion};
 use super::proxy::Completing;
 use crate::ToolError;
 
-/// What somebody has typed of an argument, and what the others are already.
+/// The text typed so far for an argument, and the values of the other arguments.
 ///
 /// ```
 /// use trunkline::server::Typed;
@@ -34,7 +34,7 @@ use crate::ToolError;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Typed {
-    /// What is typed so far.
+    /// The text typed so far.
     pub text: String,
     /// The other arguments, as far as they are known.
     pub others: BTreeMap<String, String>,
@@ -45,7 +45,7 @@ impl Typed {
         Self { text: params.argument.value, others: params.context }
     }
 
-    /// Another argument, if it is known.
+    /// The value of another argument, if it is known.
     ///
     /// ```
     /// async fn cities(typed: trunkline::server::Typed) -> Vec<String> {
@@ -60,7 +60,7 @@ impl Typed {
         self.others.get(name).map(String::as_str)
     }
 
-    /// Those that start with what is typed, whatever the case of their letters.
+    /// The candidates that start with the typed text, ignoring case.
     ///
     /// ```
     /// async fn languages(typed: trunkline::server::Typed) -> Vec<String> {
@@ -74,7 +74,7 @@ impl Typed {
     }
 }
 
-/// What completes an argument: an async function of [`Typed`].
+/// A function that completes an argument: an async function of [`Typed`].
 ///
 /// ```
 /// use trunkline::server::{Completes, Typed};
@@ -105,7 +105,7 @@ where
     }
 }
 
-/// What a function that completes may return.
+/// What a completing function may return.
 ///
 /// ```
 /// use trunkline::{ToolError, server::IntoCompletion};
@@ -119,7 +119,7 @@ where
     note = "return a `Vec<String>`, a `Completion` or a `Result` of one of them"
 )]
 pub trait IntoCompletion {
-    /// Turns it into the protocol's result.
+    /// Converts it into the protocol's result.
     ///
     /// ```
     /// use trunkline::server::IntoCompletion;
@@ -148,11 +148,11 @@ impl<T: IntoCompletion, E: Into<ToolError>> IntoCompletion for Result<T, E> {
     }
 }
 
-/// Suggestions for arguments, by their names.
+/// Completing functions by argument name.
 pub(crate) type Completions = BTreeMap<String, Complete>;
 pub(crate) type Complete = Arc<dyn Fn(Typed) -> Completing + Send + Sync>;
 
-/// One that knows at once.
+/// A completion that is ready at once.
 pub(crate) fn at_once(
     complete: impl Fn(&str, &BTreeMap<String, String>) -> Vec<String> + Send + Sync + 'static,
 ) -> Complete {
@@ -162,7 +162,7 @@ pub(crate) fn at_once(
     })
 }
 
-/// One that may take its time.
+/// A completion that may wait.
 pub(crate) fn in_time<M>(complete: impl Completes<M>) -> Complete {
     Arc::new(move |typed| complete.complete(typed))
 }

@@ -1,14 +1,14 @@
-//! One server inside another: what the inner offers → entries of the outer that follow every
-//! change.
+//! One server mounted in another: the inner server's offers → entries of the outer server, which
+//! follow every change.
 //!
-//! A server is built before it is mounted, so servers never mount each other in a circle. An outer
-//! server keeps the inner one; the inner one only knows who to tell.
+//! A server is built before it is mounted, so servers never mount each other in a cycle. An outer
+//! server keeps the inner one alive; the inner one only knows whom to notify.
 
 use std::sync::{Arc, Mutex, Weak};
 
 use trunkline_proto::{Call, Change};
+use trunkline_transport::conversation_handle::ConversationHandle;
 use trunkline_transport::handler::Answer;
-use trunkline_transport::voice::ConversationHandle;
 use trunkline_wire::era::stateful;
 use trunkline_wire::jsonrpc::{ErrorObject, Outcome};
 use trunkline_wire::method::Method;
@@ -25,14 +25,14 @@ use super::{Inner, PromptEntry, ResourceEntry, Server, TemplateEntry, ToolEntry}
 use crate::layer::{self, BoxError, Inside, Layers};
 
 impl ServerBuilder {
-    /// Offers all that another server offers. Its tools and prompts are called `prefix.name`; its
-    /// resources, templates and skills keep their URIs, because what it says elsewhere refers to
-    /// them. Two things of one name or URI are a fault that [`try_build`](Self::try_build) tells.
+    /// Offers everything that another server offers. Its tools and prompts are called
+    /// `prefix.name`. Its resources, templates and skills keep their URIs, because its other texts
+    /// refer to them. A duplicate name or URI is a fault of [`try_build`](Self::try_build).
     ///
-    /// Its handlers have its states, and its layers are around them. What changes in it while it
-    /// runs, changes here too, and clients are told. What is added there under a name that is taken
-    /// here waits until the name is free. What is not about its things stays behind: instructions,
-    /// limits, cache hints, page sizes, keys, and where its tasks are kept.
+    /// Its handlers keep its states and layers. Later changes to its lists appear here too, and
+    /// clients are notified. A new entry whose name is taken here stays hidden until the name is
+    /// free. Settings of the server itself are not taken over: instructions, limits, cache hints,
+    /// page sizes, keys, and where its tasks are kept.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -54,7 +54,8 @@ impl ServerBuilder {
         self
     }
 
-    /// Offers all that another server offers, under the same names; else as [`Self::mount`].
+    /// Offers everything that another server offers, under the same names; otherwise like
+    /// [`Self::mount`].
     ///
     /// ```
     /// use trunkline::{Server, tool};
@@ -75,7 +76,7 @@ impl ServerBuilder {
     }
 }
 
-/// What can be mounted: a [`Server`], or one under construction.
+/// What can be mounted: a [`Server`], or a builder.
 ///
 /// ```
 /// use trunkline::server::{BuildError, IntoServer};
@@ -97,7 +98,7 @@ impl ServerBuilder {
     note = "mount a `Server`, a `ServerBuilder`, or what `proxy(client).await?` makes of a remote one"
 )]
 pub trait IntoServer {
-    /// The server, or what is wrong with it.
+    /// The server, or its faults.
     ///
     /// ```
     /// use trunkline::{Server, server::IntoServer};
@@ -125,23 +126,23 @@ impl IntoServer for ServerBuilder {
     }
 }
 
-/// What a builder was told to mount.
+/// The prefix and the server of a requested mount.
 pub(super) type Wanted = (Option<String>, Result<Server, BuildError>);
 
-/// A server inside another.
+/// A mounted server.
 pub(crate) struct Mount {
     prefix: Option<String>,
-    /// Kept for as long as what it offers is offered.
+    /// Kept alive for as long as its entries are offered.
     server: Server,
 }
 
-/// Where an entry comes from that is not the server's own.
+/// The origin of an entry that is not the server's own.
 pub(crate) struct Origin {
-    /// The server it was registered with: its handler has the states of that one.
+    /// The server it was registered with, whose states its handler gets.
     pub(super) home: Arc<Inner>,
-    /// By which of its mounts the server has it.
+    /// The index of the mount that it came through.
     mount: usize,
-    /// The layers of all servers it came through, from the inside out.
+    /// The layers of all servers it came through, innermost first.
     layers: Layers,
 }
 
@@ -150,7 +151,7 @@ impl Mount {
         &self.server.inner().core.capabilities
     }
 
-    /// How it is spoken of.
+    /// The name of the mount in messages.
     fn title(&self) -> String {
         match &self.prefix {
             Some(prefix) => format!("what is mounted as `{prefix}`"),
@@ -165,7 +166,7 @@ impl Mount {
         }
     }
 
-    /// What it calls the thing that is called `name` outside, if it can have one.
+    /// The inner name of the outer `name`, if this mount can have it.
     fn key_of<'a, T: Offered>(&self, name: &'a str) -> Option<&'a str> {
         match &self.prefix {
             Some(prefix) if T::HAS_NAME => name.strip_prefix(&**prefix)?.strip_prefix('.'),
@@ -174,7 +175,7 @@ impl Mount {
     }
 }
 
-/// The servers that can be mounted; what is wrong with the others is noted.
+/// The servers that can be mounted; adds the faults of the others.
 pub(super) fn mounts(wanted: Vec<Wanted>, faults: &mut Vec<String>) -> Vec<Mount> {
     let mut mounts = Vec::with_capacity(wanted.len());
     for (prefix, server) in wanted {
@@ -196,7 +197,7 @@ pub(super) fn mounts(wanted: Vec<Wanted>, faults: &mut Vec<String>) -> Vec<Mount
     mounts
 }
 
-/// Declares what mounted servers declare.
+/// Adds the capabilities of a mounted server.
 pub(super) fn declare(caps: &mut ServerCapabilities, inner: &ServerCapabilities) {
     caps.tools = caps.tools.or(inner.tools);
     caps.prompts = caps.prompts.or(inner.prompts);
@@ -210,7 +211,7 @@ pub(super) fn declare(caps: &mut ServerCapabilities, inner: &ServerCapabilities)
     }
 }
 
-/// Notes what of the mounted servers cannot be offered beside the server's own and each other.
+/// Adds a fault for each entry of a mounted server that is invalid or duplicate here.
 pub(super) fn check<T: Offered>(own: &List<T>, mounts: &[Mount], faults: &mut Vec<String>) {
     let kind = T::KIND;
     let mut seen: Vec<(String, &Mount)> = Vec::new();
@@ -244,7 +245,7 @@ pub(super) fn check<T: Offered>(own: &List<T>, mounts: &[Mount], faults: &mut Ve
     }
 }
 
-/// Takes over the skills of mounted servers.
+/// Adds the skills of mounted servers.
 pub(super) fn add_skills(skills: &mut Skills, mounts: &[Mount], faults: &mut Vec<String>) {
     for mount in mounts {
         for skill in mount.server.inner().skills.iter() {
@@ -258,18 +259,18 @@ pub(super) fn add_skills(skills: &mut Skills, mounts: &[Mount], faults: &mut Vec
     }
 }
 
-/// What can be offered by mounting.
+/// A kind of entry that a mounted server can offer.
 pub(crate) trait Offered: Entry + Clone + Sized {
-    /// What it is, in a word.
+    /// The kind, in a word.
     const KIND: &'static str;
-    /// Whether it is found by a name, which a prefix fits; or by a URI.
+    /// Whether its key is a name, which takes a prefix, or a URI, which does not.
     const HAS_NAME: bool;
 
     fn registry(server: &Inner) -> &Registry<Self>;
 
     fn origin(&self) -> Option<&Arc<Origin>>;
 
-    /// The same under another name, if it has one, and from elsewhere.
+    /// A copy under another name, if it has one, and with an origin.
     fn moved(&self, name: &str, origin: Arc<Origin>) -> Self;
 
     fn is_legal(name: &str) -> bool;
@@ -311,7 +312,7 @@ offered!(PromptEntry: "prompt" in prompts, prompt, |_| true);
 offered!(ResourceEntry: "resource" in resources, , |_| true);
 offered!(TemplateEntry: "template" in templates, , |_| true);
 
-/// The servers that a server is mounted in, each with the number of the mount.
+/// The servers that a server is mounted in, each with the index of the mount.
 #[derive(Default)]
 pub(crate) struct Outers(Mutex<Vec<(Weak<Inner>, usize)>>);
 
@@ -323,17 +324,17 @@ impl Outers {
     }
 
     fn now(&self) -> Vec<(Arc<Inner>, usize)> {
-        // Not under the lock: whoever is the last to hold a server drops it here.
+        // Not under the lock: this may drop the last reference to a server.
         let all = lock(&self.0).clone();
         all.into_iter().filter_map(|(it, mount)| Some((it.upgrade()?, mount))).collect()
     }
 }
 
 impl Inner {
-    /// Begins to offer what is mounted, and to follow it.
+    /// Offers the entries of mounted servers from now on, and follows their changes.
     pub(super) fn fill(self: &Arc<Self>) {
         for (at, mount) in self.mounts.iter().enumerate() {
-            // First of all, so that no change falls in between.
+            // Before the first read of the lists, so that no change is missed.
             mount.server.inner().outers.add(self, at);
             self.fill_with::<ToolEntry>(at, mount);
             self.fill_with::<PromptEntry>(at, mount);
@@ -342,7 +343,8 @@ impl Inner {
         }
     }
 
-    /// Tells everybody who listens, here and further out. Tasks are told only where they run.
+    /// Notifies every listener of this server and its outer servers. Task changes go only to
+    /// listeners of the server that runs the task.
     pub(super) fn tell(&self, change: &Change) {
         match change {
             Change::Resource(uri) => self.listeners.tell(change, |who| self.may_hear_of(uri, who)),
@@ -359,7 +361,7 @@ impl Inner {
         }
     }
 
-    /// Has the lists of the outer servers follow a change of one entry.
+    /// Applies a change of one entry to the lists of the outer servers.
     pub(super) fn follow<T: Offered>(&self, key: &str) {
         for (outer, mount) in self.outers.now() {
             if outer.sync::<T>(mount, key) {
@@ -368,12 +370,12 @@ impl Inner {
         }
     }
 
-    /// Whose thing this is, in words, if it is that of a mounted server.
+    /// The owner of an entry of a mounted server, for messages.
     pub(super) fn owner<T: Offered>(&self, entry: &T) -> Option<String> {
         entry.origin().map(|it| self.mounts[it.mount].title())
     }
 
-    /// Offers what a mounted server has under a name that has become free.
+    /// Offers an entry of a mounted server whose name has become free.
     pub(super) fn offer_again<T: Offered>(&self, name: &str) {
         for (at, mount) in self.mounts.iter().enumerate() {
             let has = |it: &&str| T::registry(mount.server.inner()).find(it).is_some();
@@ -391,8 +393,8 @@ impl Inner {
         }
     }
 
-    /// Has the list say of one entry what the mounted server's list says now, whoever changed it
-    /// and in whatever order that became known. Returns whether the list changed.
+    /// Brings one entry up to date with the mounted server's list. It reads the current state, so
+    /// the order of notifications does not matter. Returns whether the list changed.
     fn sync<T: Offered>(&self, at: usize, key: &str) -> bool {
         let mount = &self.mounts[at];
         let inner = mount.server.inner();
@@ -430,7 +432,7 @@ impl Inner {
         changed
     }
 
-    /// Has a call answered through layers.
+    /// Answers a call through layers.
     pub(super) fn through(
         self: &Arc<Self>,
         layers: &Layers,
@@ -468,14 +470,14 @@ impl Target {
         }
     }
 
-    /// The layers of the servers it came through, if there are any.
+    /// The layers of the servers it came through, if any.
     pub(super) fn layers(&self) -> Option<Layers> {
         self.origin().map(|it| &it.layers).filter(|it| !it.is_empty()).cloned()
     }
 }
 
 impl ToolEntry {
-    /// Its own layers and those of the servers it came through, if there are any.
+    /// Its own layers and those of the servers it came through, if any.
     pub(super) fn all_layers(&self) -> Option<Layers> {
         let own = Some(&self.layers).filter(|it| !it.is_empty());
         let from = self.origin.as_ref().map(|it| &it.layers).filter(|it| !it.is_empty());

@@ -1,4 +1,4 @@
-//! What a handler can do while it works: report, log, ask, notice that it is no longer wanted.
+//! What a handler can do while it runs: report progress, log, ask, notice a cancellation.
 
 use std::any::TypeId;
 use std::collections::BTreeSet;
@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use trunkline_auth::Principal;
 use trunkline_proto::{Attached, Call, CallKey, Change, HandlerEvent, Peer};
-use trunkline_transport::voice::ConversationHandle;
+use trunkline_transport::conversation_handle::ConversationHandle;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::ErrorObject;
 use trunkline_wire::model::{
@@ -53,39 +53,39 @@ pub(super) struct Facts {
     pub(super) wants_progress: bool,
     pub(super) asker: Asker,
     pub(super) server: Arc<Inner>,
-    /// The server that the handler was registered with, if that one is mounted.
+    /// The mounted server that the handler was registered with, if it is a mounted one.
     home: OnceLock<Arc<Inner>>,
     questions: AtomicU32,
-    /// Questions that are out.
+    /// The number of questions in flight.
     open: AtomicU32,
     /// The keys of the questions asked so far.
     keys: Mutex<BTreeSet<String>>,
-    /// When progress was last reported to somebody who wants it.
+    /// When progress was last sent to a client that wants it.
     reported: Mutex<Option<Instant>>,
     over: AtomicBool,
     ended: Notify,
 }
 
-/// How long a client may take to hear of progress before it hears the answer.
-const BREATH: Duration = Duration::from_millis(5);
+/// The head start that the last progress notification has over the answer.
+const PROGRESS_HEAD_START: Duration = Duration::from_millis(5);
 
 tokio::task_local! {
-    /// The call whose effect is being polled, by the address of its facts.
+    /// The call whose `once` effect is being polled, by the address of its facts.
     static EFFECT_OF: usize;
 }
 
 /// How questions reach the client.
 pub(super) enum Asker {
-    /// As requests on the wire: up to 2025-11-25. There is one run, and what it did.
+    /// As requests on the wire, up to 2025-11-25. The handler runs once.
     Wire(Mutex<Notebook>),
-    /// As rounds of one call: from 2026-07-28.
+    /// As rounds of one call, from 2026-07-28.
     Rounds(Mutex<Notebook>),
     /// As part of a task's state.
     Task(TaskAsker),
 }
 
 impl Asker {
-    /// What was done and learnt so far in the call.
+    /// The answers and effects of this call so far.
     fn notebook(&self) -> &Mutex<Notebook> {
         match self {
             Self::Wire(notebook) | Self::Rounds(notebook) => notebook,
@@ -121,19 +121,19 @@ impl Context {
         }))
     }
 
-    /// Reports that `done` of `total` is done. Nothing is sent if the caller did not ask for
-    /// progress, and nothing is sent twice.
+    /// Reports that `done` of `total` is done. It sends nothing if the client did not ask for
+    /// progress, and nothing that an earlier run of the handler sent.
     pub async fn progress(&self, done: impl Into<f64>, total: impl Into<f64>) {
         self.report(Progress::new(done).total(total)).await;
     }
 
-    /// Reports progress, in words if you like.
+    /// Reports progress, with a message if you like.
     pub async fn report(&self, progress: Progress) {
         let is_new = lock(self.0.asker.notebook()).is_new_progress(progress.progress);
         if let (true, Asker::Task(task)) = (is_new, &self.0.asker) {
             task.report(&progress);
         }
-        // Even unwanted progress is a sign of life that moves the deadline.
+        // Progress extends the deadline even if the client did not ask for it.
         if is_new {
             self.0.voice.say(self.0.key, HandlerEvent::Progress(progress)).await;
             if self.0.wants_progress {
@@ -142,21 +142,22 @@ impl Context {
         }
     }
 
-    /// Whether what is about to be said was not said in an earlier run.
-    fn is_new_word(&self) -> bool {
-        lock(self.0.asker.notebook()).is_new_word()
+    /// Whether no earlier run of the handler has sent this notification.
+    fn is_first_time(&self) -> bool {
+        lock(self.0.asker.notebook()).is_first_time()
     }
 
-    /// Lets the last progress be heard before the answer goes out. The npm SDK stops listening for
-    /// progress with the answer, and forgets what came in the same breath.
-    pub(super) async fn be_heard(&self) {
+    /// Waits until the last progress has had time to arrive before the answer. The npm SDK
+    /// unregisters its progress callback with the answer, and loses progress that arrives together
+    /// with it.
+    pub(super) async fn let_progress_arrive(&self) {
         let reported = *lock(&self.0.reported);
         if let Some(reported) = reported {
-            tokio::time::sleep_until(reported + BREATH).await;
+            tokio::time::sleep_until(reported + PROGRESS_HEAD_START).await;
         }
     }
 
-    /// Logs a value for the client. It is sent only if the client chose to hear this level.
+    /// Logs a value to the client, which gets it only if it chose this level.
     pub async fn log(&self, level: LogLevel, data: impl Serialize) {
         let Ok(data) = Json::try_of(&data) else { return };
         self.log_message(LogMessage::new(level, data)).await;
@@ -173,18 +174,18 @@ impl Context {
     /// #     peer.call_tool("save", ()).await.unwrap(); assert_eq!(peer.logs()[0].logger.as_deref(), Some("disk")); });
     /// ```
     pub async fn log_message(&self, message: LogMessage) {
-        if self.is_new_word() {
+        if self.is_first_time() {
             self.0.voice.say(self.0.key, HandlerEvent::Log(message)).await;
         }
     }
 
-    /// Asks the user to fill in a form: `T` is a flat struct. One line of code in every revision
-    /// that has questions.
+    /// Asks the user to fill in a form: `T` is a flat struct. The code is the same in every
+    /// revision that has questions.
     ///
-    /// From 2026-07-28 a call that asks is answered with the question and runs again once the
-    /// answer is there, so code before a question may run more than once: keep it free of effects
-    /// or put them into [`Self::once`], and let questions depend only on arguments and earlier
-    /// answers.
+    /// From 2026-07-28 the server answers a call with the question, and the handler runs again once
+    /// the answer arrives. Code before a question may therefore run more than once: keep it free of
+    /// effects or put them into [`Self::once`], and let questions depend only on arguments and
+    /// earlier answers.
     /// ```
     /// # use trunkline::{*, model::*, testing::*};
     /// async fn book(cx: Context) -> Result<String, ToolError> {
@@ -199,7 +200,7 @@ impl Context {
         Ask::new(self.clone(), message.into())
     }
 
-    /// Asks the user to visit a URL; for anything secret.
+    /// Asks the user to visit a URL. Use it for anything secret.
     /// ```
     /// # use trunkline::{*, model::*, testing::*};
     /// async fn login(cx: Context) -> Result<&'static str, ToolError> {
@@ -229,16 +230,15 @@ impl Context {
         AskModel::new(self.clone(), question.into())
     }
 
-    /// Asks for the folders that the client's user works in. Information, never permission.
+    /// Asks for the folders that the client's user works in. They are information, not permission.
     pub fn roots(&self) -> AskRoots {
         AskRoots::new(self.clone())
     }
 
-    /// Lets the rest of the call run as a task, where the server is the one to decide that: from
-    /// 2026-07-28, for a client that has tasks, on a server with some tool that
-    /// [runs as one](super::ToolEntry::task). The caller gets the task at once. As with a question,
-    /// the handler runs again from its beginning, and finds the answers it was given.
-    /// Everywhere else the call just goes on.
+    /// Continues the call as a task where the server decides that: from 2026-07-28, for a client
+    /// that has tasks, on a server with some tool that [runs as one](super::ToolEntry::task). The
+    /// caller gets the task at once. As with a question, the handler runs again from its beginning
+    /// and finds the answers it already has. Elsewhere this does nothing.
     /// ```
     /// # use trunkline::{*, client::ToolCall, model::*}; tokio::runtime::Runtime::new().unwrap().block_on(async {
     /// let render = async |cx: Context| { cx.become_task().await; "A film." };
@@ -249,24 +249,23 @@ impl Context {
     /// ```
     pub async fn become_task(&self) {
         match &self.0.asker {
-            // The dispatcher drops this handler and starts the task. Only what the handler spawned
-            // gets past this.
+            // The dispatcher drops this handler and starts the task. Only tasks that the handler
+            // spawned return from this await.
             Asker::Rounds(notebook) if lock(notebook).leave() => self.cancelled().await,
             Asker::Task(task) => task.show(),
             _ => {}
         }
     }
 
-    /// Lets the client hang up and come back for the rest after `retry`: for work that takes long
-    /// enough for connections to break. It does something in 2025-11-25 over HTTP; elsewhere there
-    /// is no need.
+    /// Lets the client disconnect and reconnect after `retry`, for work that takes long enough for
+    /// connections to break. It has an effect in 2025-11-25 over HTTP only.
     pub async fn pause_stream(&self, retry: Duration) {
         self.0.voice.say(self.0.key, HandlerEvent::Pause(retry)).await;
     }
 
-    /// Has an effect happen once in the whole call, however often the handler runs: the result of
-    /// the first time is kept. Errors are not kept. An effect that has begun is not left by a
-    /// question asked beside it, and asks none itself: that is an [`AskError::Invalid`].
+    /// Runs an effect once per call, however often the handler runs, and keeps its result. Errors
+    /// are not kept. A question that is asked concurrently does not interrupt an effect that has
+    /// begun. An effect cannot ask: that is an [`AskError::Invalid`].
     /// ```
     /// # use trunkline::{*, model::*, testing::*};
     /// async fn book(cx: Context) -> Result<String, ToolError> {
@@ -293,7 +292,7 @@ impl Context {
             Effect::Done(result) => return Ok(result.to()?),
             Effect::Now(underway) => underway,
             Effect::Held => {
-                // Only a task that the handler spawned gets past this.
+                // Only tasks that the handler spawned return from this await.
                 self.cancelled().await;
                 return Err(ToolError::new("The call is over."));
             }
@@ -310,13 +309,13 @@ impl Context {
         Ok(result)
     }
 
-    /// Whether the caller has given up. The handler itself is dropped then; this is for what it
-    /// has spawned.
+    /// Whether the caller has cancelled the call. The handler itself is dropped then; ask this in
+    /// tasks that it spawned.
     pub fn is_cancelled(&self) -> bool {
         self.0.over.load(Ordering::Acquire)
     }
 
-    /// Waits until the caller gives up or the call is over.
+    /// Waits until the caller cancels the call or the call is over.
     pub fn cancelled(&self) -> impl Future<Output = ()> + Send + use<> {
         let facts = Arc::clone(&self.0);
         async move {
@@ -327,8 +326,8 @@ impl Context {
         }
     }
 
-    /// Tells every listening client that something of this server changed; once, however often
-    /// the handler runs.
+    /// Notifies every listening client that something of this server changed: once per call,
+    /// however often the handler runs.
     /// ```
     /// # use trunkline::{*, model::*}; tokio::runtime::Runtime::new().unwrap().block_on(async {
     /// let learn = async |cx: Context| cx.changed(Change::Tools).await;
@@ -339,12 +338,12 @@ impl Context {
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
     /// ```
     pub async fn changed(&self, change: Change) {
-        if self.is_new_word() {
+        if self.is_first_time() {
             self.home().tell(&change);
         }
     }
 
-    /// How the client names itself. Self-reported: never decide on it.
+    /// The client's name and version. Self-reported: never base a decision on it.
     /// ```
     /// # use trunkline::*; tokio::runtime::Runtime::new().unwrap().block_on(async {
     /// let who = async |cx: Context| cx.client().map(|it| it.name.clone()).unwrap_or_default();
@@ -357,24 +356,24 @@ impl Context {
         self.0.peer.info.as_ref()
     }
 
-    /// What the client can be asked.
+    /// The client's capabilities: what it can be asked.
     pub fn client_capabilities(&self) -> &ClientCapabilities {
         &self.0.peer.client
     }
 
-    /// Who was let in, if the transport knows.
+    /// The authenticated caller, if the transport knows it.
     pub fn principal(&self) -> Option<&Principal> {
         caller::principal(&self.0.attached)
     }
 
-    /// What a [layer](crate::layer) of the server added to the call, or one in front of it to the
-    /// extensions of the HTTP request.
+    /// A value that a [layer](crate::layer) of the server, or of the HTTP stack in front of it, put
+    /// into the extensions of the call.
     pub fn extension<T: Send + Sync + 'static>(&self) -> Option<&T> {
         caller::extension(&self.0.attached)
     }
 
-    /// The server that the handler belongs to, such as to add a tool to it. `None` once nobody
-    /// serves it any more.
+    /// The server that the handler belongs to, for example to add a tool to it. `None` once it is
+    /// no longer served.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -396,7 +395,7 @@ impl Context {
         self.0.server.owner.get()?.upgrade().map(Server)
     }
 
-    /// What the server was given with [`ServerBuilder::state`](super::ServerBuilder::state).
+    /// The value given to [`ServerBuilder::state`](super::ServerBuilder::state).
     /// ```
     /// # use trunkline::*; tokio::runtime::Runtime::new().unwrap().block_on(async {
     /// let price = async |cx: Context| cx.state::<u32>().map_or(0, |it| *it).to_string();
@@ -423,7 +422,7 @@ impl Context {
         self.0.meta.as_ref()
     }
 
-    /// Which trace the call belongs to; empty if the caller did not say.
+    /// The W3C trace context of the call; empty if the caller sent none.
     ///
     /// ```
     /// # use trunkline::{Context, tool};
@@ -436,23 +435,23 @@ impl Context {
         TraceContext::of_meta(self.0.meta.as_ref())
     }
 
-    /// Whether anybody wants to hear of progress.
+    /// Whether the client asked for progress.
     pub fn wants_progress(&self) -> bool {
         self.0.wants_progress
     }
 
-    /// The revision this call speaks. For logs; a handler need not know.
+    /// The revision of this call. For logs; a handler need not know.
     pub fn revision(&self) -> Revision {
         self.0.revision
     }
 
-    /// The key of the next question, by order of asking.
+    /// The key of the next question, by its position in the handler.
     pub(super) fn next_question(&self) -> Key {
         let text = format!("q{}", self.0.questions.fetch_add(1, Ordering::Relaxed) + 1);
         Key { text, is_chosen: false }
     }
 
-    /// Notes that a question is asked. A key names one question: by it the answer is found.
+    /// Registers a question. A key names one question, because its answer is found by the key.
     pub(super) fn claim(&self, key: &str) -> Result<(), AskError> {
         if EFFECT_OF.try_with(|it| *it == self.address()).unwrap_or(false) {
             let why = "it is asked inside `Context::once`. Ask before the effect, or after it.";
@@ -464,8 +463,8 @@ impl Context {
         Ok(())
     }
 
-    /// Says where the handler is at home.
-    pub(super) fn settle(&self, home: &Arc<Inner>) {
+    /// Sets the mounted server that the handler belongs to.
+    pub(super) fn set_home(&self, home: &Arc<Inner>) {
         let _ = self.0.home.set(Arc::clone(home));
     }
 
@@ -473,14 +472,13 @@ impl Context {
         self.0.home.get().unwrap_or(&self.0.server)
     }
 
-    /// Notes that somebody else has the word until what is returned is dropped: the handler's own
-    /// time stands still.
+    /// Stops the handler's own clock until the guard is dropped, while a person has to answer.
     pub(super) fn wait_for_people(&self) -> impl Drop + use<> {
         self.0.open.fetch_add(1, Ordering::Relaxed);
         Open(Arc::clone(&self.0))
     }
 
-    /// Whether a question is out.
+    /// Whether a question is in flight.
     pub(super) fn is_asking(&self) -> bool {
         self.0.open.load(Ordering::Relaxed) > 0
     }
@@ -494,7 +492,7 @@ impl Context {
         self.0.ended.notify_waiters();
     }
 
-    /// What the newest revision answers when a question cannot be asked.
+    /// What 2026-07-28 answers when the client cannot be asked this.
     pub(super) fn refusal(&self, request: &InputRequest) -> Option<ErrorObject> {
         trunkline_proto::input_required::missing_capability(request, &self.0.peer.client)
     }

@@ -1,4 +1,4 @@
-//! The cursors of callers who were let in by name → strings that are of use to nobody else.
+//! Seals the cursors of authenticated callers, so that they are useless to others.
 
 use std::time::{Duration, SystemTime};
 
@@ -6,11 +6,11 @@ use trunkline_proto::Call;
 use trunkline_wire::jsonrpc::ErrorObject;
 
 use super::Inner;
-use super::lists::foreign;
+use super::lists::unknown_cursor;
 use crate::caller::principal;
 
 impl Inner {
-    /// The cursor as the list gave it out. `place` tells lists of one method apart.
+    /// The list's own cursor. `place` tells the lists of one method apart.
     pub(super) fn open_cursor(
         &self,
         cursor: Option<String>,
@@ -20,11 +20,12 @@ impl Inner {
         let (Some(sealed), Some(bound)) = (&cursor, bound_to(call, place)) else {
             return Ok(cursor);
         };
-        let plain = self.sealer.open(sealed, &bound, SystemTime::now()).map_err(|_| foreign())?;
-        String::from_utf8(plain).map(Some).map_err(|_| foreign())
+        let plain =
+            self.sealer.open(sealed, &bound, SystemTime::now()).map_err(|_| unknown_cursor())?;
+        String::from_utf8(plain).map(Some).map_err(|_| unknown_cursor())
     }
 
-    /// The cursor as its caller carries it.
+    /// The sealed cursor for the caller.
     pub(super) fn seal_cursor(
         &self,
         cursor: Option<String>,
@@ -41,11 +42,12 @@ impl Inner {
     }
 }
 
-/// What the cursor opens for: this caller and this list. A caller without a name has plain ones.
+/// The associated data of the seal: this caller and this list. An anonymous caller has plain
+/// cursors.
 fn bound_to(call: &Call, place: &str) -> Option<Vec<u8>> {
     let id = principal(&call.attached)?.id();
     Some(["cursor", call.method.name, place, &id].join("\0").into_bytes())
 }
 
-/// How long a list may be read.
+/// How long a caller may take to page through a list.
 const CURSOR_LIFE: Duration = Duration::from_secs(24 * 60 * 60);

@@ -15,7 +15,7 @@ use super::Context;
 use crate::schema::{self, SchemaProfile};
 use crate::validate;
 
-/// What a function's parameters are taken from.
+/// The call that a function's parameters are extracted from.
 ///
 /// ```
 /// use trunkline::server::{FromCall, Input, Rejection};
@@ -72,7 +72,7 @@ impl<'a> Input<'a> {
         self.context
     }
 
-    /// What is called or read: the name of a tool or prompt, the URI of a resource.
+    /// The name of the tool or prompt, or the URI of the resource.
     ///
     /// ```
     /// use trunkline::server::{FromCall, Input, Rejection};
@@ -95,7 +95,7 @@ impl<'a> Input<'a> {
         self.name
     }
 
-    /// Its arguments: an object.
+    /// The arguments: an object.
     ///
     /// ```
     /// use trunkline::server::{FromCall, Input, Rejection};
@@ -118,7 +118,7 @@ impl<'a> Input<'a> {
         self.arguments
     }
 
-    /// The URI that is read, if a resource is.
+    /// The URI of a resource that is read.
     ///
     /// ```
     /// use trunkline::server::{FromCall, Input, Rejection};
@@ -143,7 +143,7 @@ impl<'a> Input<'a> {
         self.uri
     }
 
-    /// The arguments as a `T`. What is wrong with them is told all at once.
+    /// The arguments as a `T`. The rejection lists everything that is wrong with them.
     ///
     /// ```
     /// use trunkline::server::{FromCall, Input, Rejection};
@@ -170,7 +170,7 @@ impl<'a> Input<'a> {
     }
 }
 
-/// Why a parameter could not be taken from a call.
+/// Why a parameter could not be extracted from a call.
 ///
 /// ```
 /// use trunkline::server::Rejection;
@@ -188,8 +188,8 @@ pub(crate) enum Rejected {
 }
 
 impl Rejection {
-    /// The arguments are wrong, in words for whoever chose them. The model reads it, where the
-    /// revision has a way.
+    /// The arguments are wrong. Write the text for the model: it reads it where the revision
+    /// allows.
     ///
     /// ```
     /// # use trunkline::{Client, Server, server::{FromCall, Input, Rejection}, tool};
@@ -211,7 +211,7 @@ impl Rejection {
         Self(Rejected::Arguments(why.into()))
     }
 
-    /// The call itself is wrong: the caller gets this error, and the model nothing.
+    /// The call itself is wrong: the client gets this error, and the model sees nothing.
     ///
     /// ```
     /// # use trunkline::{Client, ErrorObject, Server, server::{FromCall, Input, Rejection}, tool};
@@ -232,7 +232,7 @@ impl Rejection {
         Self(Rejected::Call(error))
     }
 
-    /// The error of a call that has no other way to say it.
+    /// The same as a protocol error, for methods that have no other way.
     pub(crate) fn into_error(self) -> ErrorObject {
         match self.0 {
             Rejected::Arguments(why) => ErrorObject::new(code::INVALID_PARAMS, why),
@@ -241,7 +241,7 @@ impl Rejection {
     }
 }
 
-/// What a handler wants of its calls and of its server.
+/// What a handler needs from its calls and from its server.
 ///
 /// ```
 /// use trunkline::server::{Function, Signature};
@@ -259,25 +259,25 @@ impl Rejection {
 pub struct Signature {
     pub(crate) arguments: Vec<Arguments>,
     pub(crate) states: Vec<(TypeId, &'static str)>,
-    /// What it will ask the client.
+    /// The kinds of questions it will ask.
     pub(crate) asks: Vec<QuestionKind>,
     /// How long it may work.
     pub(crate) timeout: Option<Duration>,
-    /// What its caller must have been granted.
+    /// The scopes that its caller needs.
     pub(crate) scopes: Vec<String>,
-    /// Whether it can tell one caller from another.
+    /// Whether its result can depend on the caller.
     pub(crate) is_personal: bool,
     is_for_all: bool,
 }
 
-/// How the schema of arguments is made.
+/// The schema of the arguments.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arguments {
     pub(crate) schema: fn(SchemaProfile) -> Json,
 }
 
 impl Signature {
-    /// It reads the arguments as a `T`.
+    /// It parses the arguments as a `T`.
     ///
     /// ```
     /// let mut signature = trunkline::server::Signature::default();
@@ -289,7 +289,7 @@ impl Signature {
         self.for_all();
     }
 
-    /// It wants the server's state of type `T`.
+    /// It needs the server's state of type `T`.
     ///
     /// ```
     /// let mut signature = trunkline::server::Signature::default();
@@ -301,8 +301,9 @@ impl Signature {
         self.for_all();
     }
 
-    /// It does not depend on who calls. What is read without any parameter that does may be kept
-    /// for everybody, if the server's [cache hint](super::ServerBuilder::cache) allows it.
+    /// It does not depend on the caller. If this holds for every parameter, the result may be
+    /// cached for all callers, as far as the server's [cache hint](super::ServerBuilder::cache)
+    /// allows it.
     ///
     /// ```
     /// use trunkline::server::{FromCall, Input, Rejection, Signature};
@@ -325,7 +326,7 @@ impl Signature {
         self.is_for_all = true;
     }
 
-    /// It takes the headers of HTTP requests, which are kept from now on.
+    /// It reads the headers of HTTP requests, so the process keeps them from now on.
     pub(crate) fn headers(&mut self) {
         HEADERS_ARE_TAKEN.store(true, Ordering::Relaxed);
     }
@@ -342,7 +343,7 @@ impl Signature {
     }
 }
 
-/// A parameter that can be taken from a call.
+/// A parameter that can be extracted from a call.
 ///
 /// ```
 /// use trunkline::server::{FromCall, Input, Rejection};
@@ -367,7 +368,7 @@ impl Signature {
     note = "use `Context`, `Args<T>`, `State<T>` or another extractor, or a type of yours that implements `FromCall`"
 )]
 pub trait FromCall: Sized + Send + 'static {
-    /// Takes it, or says what is wrong.
+    /// Extracts it, or says what is wrong.
     ///
     /// ```
     /// use trunkline::server::{FromCall, Input, Rejection};
@@ -384,7 +385,7 @@ pub trait FromCall: Sized + Send + 'static {
     /// ```
     fn from_call(input: &Input<'_>) -> Result<Self, Rejection>;
 
-    /// Says what it wants of calls and of the server.
+    /// Declares what it needs from calls and from the server.
     ///
     /// ```
     /// use trunkline::server::{FromCall, Signature};
@@ -436,7 +437,7 @@ pub trait Function<M>: Send + Sync + 'static {
         input: &Input<'_>,
     ) -> Result<impl Future<Output = Self::Output> + Send + 'static + use<Self, M>, Rejection>;
 
-    /// Says what it wants of calls and of the server.
+    /// Declares what it needs from calls and from the server.
     ///
     /// ```
     /// use trunkline::server::{Function, Signature};
@@ -493,7 +494,7 @@ function!(A, B, C, D, E, G);
 function!(A, B, C, D, E, G, H);
 function!(A, B, C, D, E, G, H, I);
 
-/// Whether anything in this process takes headers: where nothing does, no call pays for them.
+/// Whether any handler in this process reads headers. If none does, no call copies them.
 #[cfg(feature = "http")]
 pub(super) fn headers_are_taken() -> bool {
     HEADERS_ARE_TAKEN.load(Ordering::Relaxed)

@@ -1,5 +1,4 @@
-//! What goes wrong with a function that does not end by itself → what its caller reads: it panics,
-//! or it takes too long.
+//! Turns a function's panic or time-out into what its caller reads.
 
 use std::any::Any;
 use std::future::Future;
@@ -24,8 +23,8 @@ pub(super) enum Fault {
 }
 
 impl Job {
-    /// What a call comes to whose function failed like this. A model goes on with a sentence; those
-    /// who call prompts and resources have no result that says "it failed".
+    /// The result of a call whose function failed. The model reads a tool's failure as text;
+    /// prompts and resources have no failed result, so their callers get an error.
     pub(super) fn failed(&self, fault: Fault) -> Result<CallToolResult, ErrorObject> {
         let name = self.target.name();
         let error = match fault {
@@ -47,7 +46,7 @@ impl Job {
         }))
     }
 
-    /// Runs a step of the function. What a panic says is for the log alone.
+    /// Runs one step of the function. The text of a panic goes to the log only.
     pub(super) fn guarded<T>(&self, step: impl FnOnce() -> T) -> Result<T, Fault> {
         catch_unwind(AssertUnwindSafe(step)).map_err(|panic| {
             let name = self.target.name();
@@ -62,11 +61,11 @@ fn text_of(panic: &(dyn Any + Send)) -> &str {
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("?")
 }
 
-/// The time that a function may work. It stands still while somebody else is asked.
+/// The working time of a function. The clock stops while a question is in flight.
 pub(super) struct Deadline {
     limit: Duration,
     left: Duration,
-    /// Since when it runs.
+    /// Since when the clock has been running.
     since: Option<Instant>,
     timer: Pin<Box<Sleep>>,
 }
@@ -76,7 +75,7 @@ impl Deadline {
         Self { limit, left: limit, since: None, timer: Box::pin(sleep(limit)) }
     }
 
-    /// Whether it is over for a function that has no result yet.
+    /// Ready when the time of an unfinished function is up.
     pub(super) fn poll(&mut self, is_asking: bool, cx: &mut TaskContext<'_>) -> Poll<Fault> {
         if is_asking {
             let worked = self.since.take().map(|it| it.elapsed()).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! What a handler asks of its client, how long it may take and who may call it: said when it is
-//! registered, kept before and while it runs.
+//! The options of a handler, checked before and while it runs: what it will ask of the client, its
+//! time limit, and the scopes that its callers need.
 
 use std::time::Duration;
 
@@ -16,8 +16,8 @@ use super::{PromptEntry, ResourceEntry, TemplateEntry, ToolEntry};
 macro_rules! handler_options {
     ($($Entry:ident)*) => {$(
         impl $Entry {
-            /// Says that it will ask this. A client that cannot be asked it is told so before the
-            /// function starts, so nothing is left half done.
+            /// Declares a kind of question that the function will ask. A client that lacks the
+            /// capability gets an error before the function starts, so nothing is left half done.
             ///
             /// ```
             /// use trunkline::server::QuestionKind;
@@ -39,9 +39,9 @@ macro_rules! handler_options {
                 self
             }
 
-            /// Stops the function when it has worked for this long; whoever called is told so. The
-            /// time stands still while a question is out, and progress does not prolong it: the
-            /// server's [own limits](crate::Limits) are for those who give signs of life.
+            /// Stops the function after this much working time and tells the caller so. The clock
+            /// stops while a question is in flight. Progress does not extend this limit; it extends
+            /// the server's [own limits](crate::Limits).
             ///
             /// ```
             /// use std::time::Duration;
@@ -61,14 +61,12 @@ macro_rules! handler_options {
                 self
             }
 
-            /// Lets only those call it who were granted these scopes, all of them. It stays listed
-            /// for everybody else: over HTTP they are told in one challenge (403) what to ask for,
-            /// if something protects the server, as
-            /// `Http::protect` does.
+            /// Allows only callers that have all of these scopes. The others still see it in lists.
+            /// Over HTTP they get one challenge (403) that names the missing scopes, if something
+            /// protects the server, as `Http::protect` does.
             ///
-            /// Only a [`Principal`](crate::Principal) has scopes. Where nobody says who calls, as
-            /// over a pipe or in memory, nothing is checked: whoever starts a server may do
-            /// everything with it.
+            /// Only a [`Principal`](crate::Principal) has scopes. Without one, as over a pipe or in
+            /// memory, nothing is checked: the user who starts a server may use all of it.
             ///
             /// ```
             /// use trunkline::{prompt, resource, template, tool};
@@ -95,7 +93,7 @@ macro_rules! handler_options {
 handler_options! { ToolEntry PromptEntry ResourceEntry TemplateEntry }
 
 impl Job {
-    /// The answer to a caller who lacks scopes, and to a client that cannot be asked what the
+    /// The error for a caller that lacks scopes, and for a client that cannot be asked what the
     /// function will ask.
     pub(super) fn refuse(&self, call: &Call) -> Option<Outcome> {
         if let Some(error) = self.target.signature().lacks_scopes(self.target.name(), call) {
@@ -111,7 +109,7 @@ impl Job {
         if call.revision.era() == Era::Stateless {
             return Some(Err(error));
         }
-        // The older revisions have no code for it; what is missing can still be read.
+        // The older revisions have no error code for it, so the text names what is missing.
         let missing: Vec<_> = missing.iter().map(|it| it.name()).collect();
         let why = format!(
             "This client cannot be asked: it lacks {}. `{}` was not started.",

@@ -13,7 +13,7 @@ use http_body::Body;
 use tokio::net::{TcpListener, ToSocketAddrs};
 use tower_service::Service;
 use trunkline_proto::server::EnvelopeCache;
-/// Listens at an address, with room for a burst of connections to wait in.
+/// Listens at an address, with a backlog for bursts of connections.
 pub use trunkline_transport::http::bind;
 use trunkline_transport::http::{Endpoint, Settings, serve};
 
@@ -23,10 +23,10 @@ use super::Server;
 use super::router::Router;
 use crate::observe::Transport;
 
-/// How a server is reached over HTTP. [`Server::http`] begins one.
+/// How a server is reached over HTTP. [`Server::http`] returns one.
 ///
-/// Only clients on this machine are let in, until [`Self::allow_host`] says by which other names
-/// the server is known.
+/// By default it accepts requests to localhost names only. [`Self::allow_host`] adds the server's
+/// other names.
 ///
 /// ```
 /// # use trunkline::{Client, Server, server::bind};
@@ -52,7 +52,7 @@ impl Http {
         Self { server, settings }
     }
 
-    /// Where it is served; `/mcp`, unless said.
+    /// The path; by default `/mcp`.
     ///
     /// ```
     /// let http = trunkline::Server::builder("empty", "1.0.0").build().http().path("/tools");
@@ -63,8 +63,8 @@ impl Http {
         self
     }
 
-    /// Where clients of 2024-11-05 find their events and send their messages; `/sse` and
-    /// `/messages`, unless said.
+    /// The paths of the 2024-11-05 transport for events and messages; by default `/sse` and
+    /// `/messages`.
     ///
     /// ```
     /// # use trunkline::{Client, Revision, Server, server::bind};
@@ -97,7 +97,7 @@ impl Http {
         self
     }
 
-    /// Lets in requests for this host: a name for every port, or a name with a port.
+    /// Accepts requests to this host: a name for every port, or a name with a port.
     ///
     /// ```
     /// # use trunkline::Server; tokio::runtime::Runtime::new().unwrap().block_on(async {
@@ -114,8 +114,8 @@ impl Http {
         self
     }
 
-    /// Lets in the web pages of this origin, such as `https://app.example.com`. The server's own
-    /// origin is always let in.
+    /// Accepts web pages of this origin, such as `https://app.example.com`. The server's own origin
+    /// is always accepted.
     ///
     /// ```
     /// # use trunkline::Server; tokio::runtime::Runtime::new().unwrap().block_on(async {
@@ -132,8 +132,8 @@ impl Http {
         self
     }
 
-    /// Gives clients before 2026-07-28 no session: any replica can answer any request, and nothing
-    /// can be asked of such a client or told to it unasked.
+    /// Gives clients before 2026-07-28 no session. Any replica can answer any request, but the
+    /// server cannot ask such a client anything or notify it outside a request.
     ///
     /// ```
     /// # use trunkline::{Client, Revision, Server, server::bind};
@@ -151,7 +151,7 @@ impl Http {
         self
     }
 
-    /// Answers with events even where one JSON text would do.
+    /// Answers with an event stream even where one JSON body would do.
     ///
     /// ```
     /// # use trunkline::{Client, Server, server::bind};
@@ -169,8 +169,8 @@ impl Http {
         self
     }
 
-    /// Serves a plain text beside the server, such as whether it is well: `page` is asked each time,
-    /// and must not block.
+    /// Serves a plain-text page beside the server, for example for health checks. `page` runs for
+    /// each request and must not block.
     ///
     /// ```
     /// # use trunkline::Server; tokio::runtime::Runtime::new().unwrap().block_on(async {
@@ -189,7 +189,7 @@ impl Http {
         self
     }
 
-    /// Serves connections until `shutdown`, then answers what is in flight and returns.
+    /// Serves connections until `shutdown`, then drains what is in flight and returns.
     ///
     /// ```
     /// # use trunkline::{Client, Server, server::bind};
@@ -215,10 +215,11 @@ impl Http {
         serve(listener, service.endpoint, limits, shutdown).await
     }
 
-    /// The same as a service, to be mounted into axum or served by hyper. Whoever serves it sets
-    /// the limits of its connections, and how they close: a refusal may leave a body unread, and only
-    /// a lingering close has every client read it. Paths that are not the server's get 404; a router may
-    /// have taken the server's away, as `nest_service("/mcp", …)` of axum does, and left `/`.
+    /// The same as a service, to be mounted into axum or served by hyper. The program that serves
+    /// it sets the limits of its connections, and how they close: a refusal may leave a body
+    /// unread, and only a lingering close lets every client read the response. Paths other than the
+    /// server's get 404. A router may have stripped the server's path and left `/`, as
+    /// `nest_service("/mcp", …)` of axum does.
     ///
     /// ```
     /// # use trunkline::Server; tokio::runtime::Runtime::new().unwrap().block_on(async {
@@ -239,7 +240,7 @@ impl Http {
         #[cfg(not(feature = "auth"))]
         let is_protected = false;
         if !is_protected && server.0.0.has_scopes() {
-            // Whoever is in front may do it; if nobody does, this is how it is found out.
+            // A layer in front may authenticate callers. This warning is for when none does.
             tracing::warn!("scopes are checked only if something in front says who calls");
         }
         let core = Arc::clone(&server.0.0.core);
@@ -259,7 +260,7 @@ impl std::fmt::Debug for Http {
 }
 
 impl Server {
-    /// This server, to be reached over HTTP.
+    /// Serves this server over HTTP.
     ///
     /// ```
     /// let http = trunkline::Server::builder("empty", "1.0.0").build().http();
@@ -298,7 +299,7 @@ impl Server {
 pub struct HttpService {
     endpoint: Arc<Endpoint<Router>>,
     memo: Arc<Mutex<EnvelopeCache>>,
-    /// The work of tasks goes on as long as the server is reachable.
+    /// Keeps tasks running for as long as the server is reachable.
     server: Server,
 }
 
@@ -317,8 +318,8 @@ impl HttpService {
         self.endpoint.answer(request, &self.memo).await
     }
 
-    /// Ends the streams and subscriptions that would never end by themselves, so that whoever
-    /// serves this can wait for the last request.
+    /// Ends the streams and subscriptions that would never end by themselves. The program that
+    /// serves this can then wait for the last request.
     ///
     /// ```
     /// # use trunkline::Server; tokio::runtime::Runtime::new().unwrap().block_on(async {
@@ -332,7 +333,7 @@ impl HttpService {
         self.endpoint.hang_up();
     }
 
-    /// Ends every session, and what its handlers are at.
+    /// Ends every session and stops its handlers.
     ///
     /// ```
     /// # use trunkline::Server; tokio::runtime::Runtime::new().unwrap().block_on(async {

@@ -1,4 +1,4 @@
-//! One call of a registered function: which one, with what, and its result on the wire.
+//! One call of a registered function: the function, its arguments, and its result on the wire.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -27,7 +27,7 @@ pub(super) struct Job {
     pub(super) arguments: Option<Json>,
 }
 
-/// The registered function. A call that has begun goes on with it, whatever becomes of the lists.
+/// The registered function. A call in flight keeps it even if it leaves the lists.
 #[derive(Clone)]
 pub(super) enum Target {
     Tool(Arc<ToolEntry>),
@@ -37,7 +37,7 @@ pub(super) enum Target {
 }
 
 impl Target {
-    /// What it was called by.
+    /// The name or URI that the caller used.
     pub(super) fn name(&self) -> &str {
         match self {
             Self::Tool(it) => &it.tool.name,
@@ -56,7 +56,7 @@ impl Target {
         }
     }
 
-    /// Whether everybody sees it, and sees the same.
+    /// Whether every caller sees it, and sees the same.
     fn is_for_all(&self) -> bool {
         let visible = match self {
             Self::Tool(it) => &it.visible,
@@ -69,14 +69,14 @@ impl Target {
     }
 }
 
-/// What a function is working on.
+/// The future of a function.
 pub(super) type Work<T> = Pin<Box<dyn Future<Output = Result<T, ErrorObject>> + Send>>;
 
 impl Job {
-    /// Starts the function. What is wrong with the arguments is answered as the revision wants it.
+    /// Starts the function. Invalid arguments are answered as the call's revision wants it.
     pub(super) fn start(&self, context: &Context) -> Running {
         if let Some(origin) = self.target.origin() {
-            context.settle(&origin.home);
+            context.set_home(&origin.home);
         }
         let arguments = self.arguments.as_ref();
         let input = Input { context, name: self.target.name(), arguments, schema: None, uri: None };
@@ -105,17 +105,17 @@ impl Job {
         Running { work, job: self.clone(), context: context.clone(), revision, deadline }
     }
 
-    /// What a sealed state of this call is bound to: it opens for the same caller and call only.
+    /// The associated data of a sealed state: it opens only for the same caller and the same call.
     pub(super) fn bound_to(&self, call: &Call) -> Vec<u8> {
         let target = self.target.name();
-        // As a value, not as a text: whoever carries the call may have written it anew.
+        // As a value, not as text: a proxy on the way may have re-encoded the arguments.
         let arguments: serde_json::Value =
             self.arguments.as_ref().and_then(|it| it.to().ok()).unwrap_or_default();
         let caller = principal(&call.attached).map(|it| it.id()).unwrap_or_default();
         [call.method.name, target, &arguments.to_string(), &caller].join("\0").into_bytes()
     }
 
-    /// A result, unless it is not what its tool promises.
+    /// The result, or an error if it does not match the tool's output schema.
     fn checked(&self, result: CallToolResult) -> CallToolResult {
         match &self.target {
             Target::Tool(entry) => entry.checked(result),
@@ -137,7 +137,7 @@ impl Job {
     }
 }
 
-/// A function at work. Dropping it tells its context that nobody wants the result any more.
+/// A running function. Dropping it tells its context that the call was cancelled.
 pub(super) struct Running {
     work: Kind,
     job: Job,
@@ -159,7 +159,7 @@ impl Running {
         &mut self,
         cx: &mut TaskContext<'_>,
     ) -> Poll<Result<CallToolResult, ErrorObject>> {
-        let result = ready!(self.attend(cx, |work, job, cx| match work {
+        let result = ready!(self.poll_step(cx, |work, job, cx| match work {
             Kind::Tool(work) => work.as_mut().poll(cx).map_ok(|it| job.checked(it)),
             Kind::Failed(result) => Poll::Ready(result.take().unwrap_or_else(|| Err(not_a_tool()))),
             _ => Poll::Ready(Err(not_a_tool())),
@@ -167,8 +167,8 @@ impl Running {
         Poll::Ready(result.unwrap_or_else(|fault| self.job.failed(fault)))
     }
 
-    /// Has the function take a step. After a fault it takes no more.
-    fn attend<T>(
+    /// Polls the function once. After a panic it is never polled again.
+    fn poll_step<T>(
         &mut self,
         cx: &mut TaskContext<'_>,
         step: impl FnOnce(&mut Kind, &Job, &mut TaskContext<'_>) -> Poll<T>,
@@ -197,7 +197,7 @@ impl Future for Running {
             let result = ready!(this.poll_tool(cx));
             return Poll::Ready(result.map(|it| this.job.encode_tool(it, revision)));
         }
-        let outcome = ready!(this.attend(cx, |work, job, cx| {
+        let outcome = ready!(this.poll_step(cx, |work, job, cx| {
             let server = &job.server;
             match work {
                 Kind::Prompt(work) => work
@@ -223,7 +223,7 @@ impl Drop for Running {
 }
 
 impl Inner {
-    /// How long something may be kept; by nobody but its caller, if others get something else.
+    /// The cache hint of a result: private if other callers get another result.
     pub(super) fn hint(&self, is_for_all: bool) -> CacheHint {
         match is_for_all {
             true => self.cache,
@@ -231,7 +231,7 @@ impl Inner {
         }
     }
 
-    /// What results of the newest revision carry besides themselves.
+    /// The members that results of 2026-07-28 have besides their own.
     pub(super) fn extras(&self, cache: Option<CacheHint>) -> Extras<'_> {
         Extras { cache, server_info: Some(&self.info) }
     }

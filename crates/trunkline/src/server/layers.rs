@@ -4,7 +4,7 @@ use super::{ServerBuilder, ToolEntry};
 use crate::layer::{BoxError, Calls, Layer, ServerRequest, ServerResponse, Service};
 
 impl ServerBuilder {
-    /// Puts a layer around every call of the server. The last one added is the first to see a call.
+    /// Puts a layer around every call of the server. The layer added last is the outermost.
     ///
     /// ```
     /// use trunkline::layer::{Calls, Layer, ServerRequest, Service};
@@ -61,8 +61,8 @@ impl ServerBuilder {
 }
 
 impl ToolEntry {
-    /// Puts a layer around the calls of this tool. The last one added is the first to see a call;
-    /// those of the server come before.
+    /// Puts a layer around the calls of this tool. The layer added last is the outermost; the
+    /// layers of the server are around all of them.
     ///
     /// ```
     /// use std::time::Duration;

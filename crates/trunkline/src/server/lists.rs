@@ -1,5 +1,5 @@
-//! Things with names, in the order they came, found by name, handed out in pages; and lists of them
-//! that change while they are read.
+//! Lists of named entries, in the order of registration, with pages; and registries of them that
+//! change while they are read.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -8,18 +8,19 @@ use trunkline_wire::jsonrpc::ErrorObject;
 
 /// What can be listed.
 pub(crate) trait Entry {
-    /// What it is found by.
+    /// Its name or URI.
     fn key(&self) -> &str;
 
-    /// Whether some callers do not see it.
+    /// Whether it is hidden from some callers.
     fn is_hidden_from_some(&self) -> bool {
         false
     }
 }
 
-/// A list as it is at one time.
+/// A list at one point in time.
 pub(crate) struct List<T> {
-    /// By number, which grows and never comes again: a cursor outlives what it points at.
+    /// By number. Numbers grow and are never reused, so a cursor stays valid when its entry is
+    /// removed.
     entries: Vec<(u64, Arc<T>)>,
     index: HashMap<String, u64>,
     last: u64,
@@ -38,7 +39,7 @@ impl<T> Clone for List<T> {
 }
 
 impl<T: Entry> List<T> {
-    /// Puts an entry at the end, or in the place of the one of its name.
+    /// Appends an entry, or replaces the one of its name.
     pub(crate) fn put(&mut self, entry: T) {
         let number = self.index.get(entry.key()).copied();
         match number.and_then(|it| self.place(it)) {
@@ -72,7 +73,7 @@ impl<T: Entry> List<T> {
         self.entries.len()
     }
 
-    /// One page of what may be seen: what comes after `cursor`, and the cursor of the next page.
+    /// One page of the visible entries after `cursor`, and the cursor of the next page.
     pub(crate) fn page(
         &self,
         cursor: Option<&str>,
@@ -81,7 +82,9 @@ impl<T: Entry> List<T> {
     ) -> Result<(Vec<&Arc<T>>, Option<String>), ErrorObject> {
         let after = match cursor {
             None => 0,
-            Some(cursor) => read(cursor).filter(|it| *it <= self.last).ok_or_else(foreign)?,
+            Some(cursor) => {
+                read(cursor).filter(|it| *it <= self.last).ok_or_else(unknown_cursor)?
+            }
         };
         let from = self.entries.partition_point(|(number, _)| *number <= after);
         let mut seen = self.entries[from..].iter().filter(|(_, entry)| may_see(entry));
@@ -91,9 +94,9 @@ impl<T: Entry> List<T> {
         Ok((page.into_iter().map(|(_, entry)| entry).collect(), next))
     }
 
-    /// Entries are in the order of their numbers.
+    /// The index of an entry; entries are sorted by their numbers.
     fn place(&self, number: u64) -> Option<usize> {
-        // As long as nothing was removed, the number says the place.
+        // Until something is removed, the number determines the index.
         let guess = usize::try_from(number).ok()?.checked_sub(1)?;
         if self.entries.get(guess).is_some_and(|(it, _)| *it == number) {
             return Some(guess);
@@ -102,7 +105,7 @@ impl<T: Entry> List<T> {
     }
 }
 
-/// A list that may change while it is read: readers keep the list they began with.
+/// A list that may change while it is read: a reader keeps the list it began with.
 pub(crate) struct Registry<T>(RwLock<Arc<List<T>>>);
 
 impl<T: Entry> Registry<T> {
@@ -119,7 +122,7 @@ impl<T: Entry> Registry<T> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).find(name).cloned()
     }
 
-    /// Changes the list; those who look afterwards see all of it.
+    /// Changes the list; later readers see the whole change.
     pub(crate) fn edit<R>(&self, change: impl FnOnce(&mut List<T>) -> R) -> R {
         let mut list = self.0.write().unwrap_or_else(PoisonError::into_inner);
         change(Arc::make_mut(&mut list))
@@ -137,7 +140,7 @@ pub(crate) fn page<'a, T>(
         Some(cursor) => read(cursor)
             .and_then(|it| usize::try_from(it).ok())
             .filter(|from| *from < items.len())
-            .ok_or_else(foreign)?,
+            .ok_or_else(unknown_cursor)?,
     };
     let end = (from + size).min(items.len());
     let next = (end < items.len()).then(|| format!("{CURSOR}{end}"));
@@ -146,13 +149,13 @@ pub(crate) fn page<'a, T>(
 
 fn read(cursor: &str) -> Option<u64> {
     let number = cursor.strip_prefix(CURSOR)?;
-    // Only as it was given out: no sign, no zeros in front.
+    // Only in the form we issue: no sign, no leading zeros.
     let is_ours = number.bytes().all(|it| it.is_ascii_digit()) && !number.starts_with('0');
     is_ours.then(|| number.parse().ok()).flatten()
 }
 
-/// The answer to a cursor that was not given out, or not for this.
-pub(super) fn foreign() -> ErrorObject {
+/// The answer to a cursor that this list did not issue.
+pub(super) fn unknown_cursor() -> ErrorObject {
     ErrorObject::invalid_params("The cursor is not one of this list.")
 }
 

@@ -1,4 +1,4 @@
-//! What goes wrong inside → stderr, for a program that has no log of its own.
+//! Writes warnings and errors to stderr, for a program without a subscriber of its own.
 
 use std::fmt::{self, Write};
 
@@ -6,9 +6,9 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
-/// Writes warnings and errors to stderr, unless somebody else listens already.
+/// Writes warnings and errors to stderr, unless the program has a subscriber.
 pub(super) fn to_stderr() {
-    // Whoever came first has the better log.
+    // Fails if the program has a subscriber, which is the better log.
     let _ = tracing::subscriber::set_global_default(Stderr);
 }
 

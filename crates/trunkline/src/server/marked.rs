@@ -1,7 +1,7 @@
-//! A function that `#[tool]` or its kin stand on → the entry that belongs to it.
+//! A function with `#[tool]`, `#[prompt]` or `#[resource]` → its entry.
 //!
-//! Such a function stays a function, so that variables may have its name. What it returns knows
-//! what it is registered as, and that is how a builder finds the entry.
+//! Such a function stays a function, so that variables may have its name. Its return type knows its
+//! entry, and the builder finds the entry through that type.
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -10,17 +10,17 @@ use super::prompt::{IntoPromptEntry, PromptEntry};
 use super::resource::{IntoResource, ResourceOrTemplate};
 use super::tool::{IntoTool, ToolEntry};
 
-/// What a function with an attribute returns: the work of one call.
+/// What a function with an attribute returns: the future of one call.
 #[doc(hidden)]
 pub trait Made {
-    /// What the function is registered as.
+    /// The kind of entry of the function.
     type Entry;
 
     /// The entry of the function.
     fn entry() -> Self::Entry;
 }
 
-/// A function with an attribute. `Signature` tells the implementations apart.
+/// A function with an attribute. `Signature` keeps the implementations apart.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be registered",
@@ -58,7 +58,7 @@ where
     }
 }
 
-/// What can be an argument of a tool.
+/// A type that can be an argument of a tool.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be an argument",

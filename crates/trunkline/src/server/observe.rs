@@ -1,4 +1,4 @@
-//! How a server is watched, and the registered names that its calls are about.
+//! How a server is observed, and the registered names that its calls are about.
 
 use tracing::Span;
 use trunkline_proto::Call;
@@ -8,9 +8,9 @@ use super::{Inner, ServerBuilder, TemplateEntry};
 use crate::TraceContext;
 use crate::observe::{About, Meter, OTHER, Transport, Watch};
 
-/// How the server is watched; see [`observe`](crate::observe).
+/// How the server is observed; see [`observe`](crate::observe).
 impl ServerBuilder {
-    /// Tells `meter` of every call that is over. Without one, no clock is read.
+    /// Reports every finished call to `meter`. Without one, the server reads no clock.
     ///
     /// ```
     /// use trunkline::{Server, observe::Metrics};
@@ -24,9 +24,9 @@ impl ServerBuilder {
         self
     }
 
-    /// Joins the spans of calls to the traces of their callers: `join` gets each new span before
-    /// anything happens in it, if the caller sent a trace. With `tracing-opentelemetry` that is
-    /// where `set_parent` belongs.
+    /// Joins the spans of calls to the traces of their callers. If the caller sent a trace, `join`
+    /// gets each new span before anything happens in it. With `tracing-opentelemetry`, call
+    /// `set_parent` there.
     ///
     /// ```
     /// use trunkline::Server;
@@ -47,14 +47,14 @@ impl ServerBuilder {
 }
 
 impl Inner {
-    /// A watch on a call, unless nobody would see anything.
+    /// Observes a call, unless nothing would record it.
     #[inline]
     pub(super) fn watch(&self, call: &Call, transport: Option<Transport>) -> Option<Watch> {
         self.observe.watch(call, transport, || about(self, call))
     }
 }
 
-/// What a call is about, in names that are registered.
+/// What a call is about, in registered names only.
 fn about(server: &Inner, call: &Call) -> About {
     let text = |member: &str| call.params.get(member).and_then(|it| it.to::<String>().ok());
     let other = || OTHER.to_owned();

@@ -1,4 +1,4 @@
-//! Prompts: messages that a user picks, filled in with arguments.
+//! Prompts: message templates that a user picks and fills in with arguments.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,12 +28,12 @@ pub struct PromptEntry {
     pub(crate) completions: Completions,
     pub(crate) signature: Signature,
     pub(crate) visible: Visible,
-    /// Set where it is offered by mounting.
+    /// Set if a mounted server offers it.
     pub(crate) origin: Option<Arc<Origin>>,
-    /// Completes arguments elsewhere.
+    /// Completes its arguments at a remote server.
     pub(crate) completer: Option<Completer>,
     check: Option<Arc<validate::Schema>>,
-    /// The arguments that are no texts.
+    /// The arguments that are not strings.
     typed: Vec<String>,
     run: Run,
 }
@@ -126,7 +126,7 @@ impl IntoPromptEntry for PromptEntry {
 }
 
 impl PromptEntry {
-    /// Says what it is for.
+    /// Sets the description.
     ///
     /// ```
     /// # use trunkline::{Client, Server, prompt}; tokio::runtime::Runtime::new().unwrap().block_on(async {
@@ -141,7 +141,7 @@ impl PromptEntry {
         self
     }
 
-    /// Names it for people.
+    /// Sets the name for people.
     ///
     /// ```
     /// # use trunkline::{Client, Server, prompt}; tokio::runtime::Runtime::new().unwrap().block_on(async {
@@ -156,7 +156,7 @@ impl PromptEntry {
         self
     }
 
-    /// Gives it a picture.
+    /// Adds an icon.
     ///
     /// ```
     /// # use trunkline::{Client, Server, model::Icon, prompt};
@@ -195,8 +195,8 @@ impl PromptEntry {
         self
     }
 
-    /// Suggests values for an argument by an async function: of a database, or of another service. With macros it is
-    /// `#[complete(cities)]` before the parameter.
+    /// Suggests values for an argument with an async function, for example from a database or
+    /// another service. With macros it is `#[complete(cities)]` before the parameter.
     ///
     /// ```
     /// # use trunkline::{Client, Server, model::{CompleteParams, Reference}, prompt, server::Typed};
@@ -220,7 +220,7 @@ impl PromptEntry {
         self
     }
 
-    /// Shows it to some callers only. For the others there is no such prompt.
+    /// Shows it to some callers only. For the others it does not exist.
     ///
     /// ```
     /// # use trunkline::{Client, Server, prompt}; tokio::runtime::Runtime::new().unwrap().block_on(async {
@@ -243,7 +243,7 @@ impl PromptEntry {
         (self.run)(&Input { schema: self.check.as_deref(), arguments, ..input })
     }
 
-    /// Makes it ready to be called, and notes what is wrong with it.
+    /// Prepares it for calls, and adds its faults.
     pub(crate) fn prepare(&mut self, faults: &mut Vec<String>) {
         let name = &self.prompt.name;
         if name.is_empty() {
@@ -280,7 +280,7 @@ impl Entry for PromptEntry {
     note = "return a `String`, `Vec<PromptMessage>`, `GetPromptResult` or a `Result` of one of them"
 )]
 pub trait IntoPrompt: Send + 'static {
-    /// Turns it into the protocol's result.
+    /// Converts it into the protocol's result.
     ///
     /// ```
     /// use trunkline::{ToolError, server::IntoPrompt};

@@ -1,5 +1,5 @@
-//! A server over HTTP, behind a gate: tokens are checked before anything of a request is read, in
-//! every revision and at every entrance.
+//! A server over HTTP behind a gate: it checks the token before it reads anything else of a
+//! request, in every revision and on every path.
 //!
 //! ```
 //! use trunkline::server::protect::{JwtIssuer, Protect};
@@ -16,14 +16,15 @@
 //! # Ok::<(), trunkline::server::protect::Misconfigured>(())
 //! ```
 //!
-//! - Who is let in is a [`Principal`](crate::Principal): handlers take it, `visible` asks it, and
-//!   sessions, streams, tasks, cursors and sealed states belong to it. For anybody else they are not
-//!   there.
-//! - Who is not is told how to get in, by a challenge (401, or 403 for scopes) and by a document at
-//!   `/.well-known/oauth-protected-resource`, with the path of the resource behind it and without.
-//! - Tokens are read from the `Authorization` header alone, and go no further: not to handlers, not
-//!   to servers behind this one, not into logs.
-//! - [Pages](super::Http::page) are for everybody.
+//! - An admitted caller is a [`Principal`](crate::Principal). Handlers take it, `visible` gets it,
+//!   and sessions, streams, tasks, cursors and sealed states belong to it. For other callers they
+//!   do not exist.
+//! - A refused caller learns how to get in from a challenge (401, or 403 for scopes) and from the
+//!   metadata at `/.well-known/oauth-protected-resource`, with and without the path of the resource
+//!   (RFC 9728 §3).
+//! - Tokens are read from the `Authorization` header only. They never reach handlers, servers
+//!   behind this one, or logs.
+//! - [Pages](super::Http::page) need no token.
 
 use std::sync::Arc;
 
@@ -36,10 +37,10 @@ use trunkline_transport::auth::HttpFetch;
 use super::Http;
 
 impl Http {
-    /// Lets in only those whose tokens are good. Keys and introspections are fetched from the
-    /// issuers named here, also on a private network or on this machine: nobody else says where. An
-    /// issuer with a certificate of the company's own takes a [`Protect::root_certificate`].
-    /// [`Self::gate`] takes a gate that fetches otherwise.
+    /// Admits only requests with a valid token. Keys and introspection results are fetched from the
+    /// issuers named here, also on a private network or on this machine, because only this
+    /// configuration names them. For an issuer with a private certificate authority, set
+    /// [`Protect::root_certificate`]. [`Self::gate`] takes a gate with another way to fetch.
     ///
     /// ```
     /// # use trunkline::{Server, server::protect::Protect};
@@ -63,7 +64,7 @@ impl Http {
         Ok(self.gate(Gate::new(protect, Arc::new(fetch))?))
     }
 
-    /// Lets in only those whom this gate admits.
+    /// Admits only the requests that this gate admits.
     pub fn gate(mut self, gate: impl Into<Arc<Gate>>) -> Self {
         self.settings.gate = Some(gate.into());
         self

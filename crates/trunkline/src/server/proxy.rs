@@ -1,5 +1,4 @@
-//! A remote server → a local one that offers the same: calls go there, and what changes there
-//! changes here.
+//! A remote server → a local one with the same offers: it forwards calls and follows changes.
 
 mod entries;
 
@@ -25,14 +24,14 @@ use crate::client::{Call, CallError, Client, Listener, Running};
 
 /// A server that offers the tools, prompts and resources of a remote one, to be mounted or served.
 ///
-/// Progress, cancellation and `_meta` with its trace context are passed on. Results and JSON-RPC
-/// errors come back as they are; where the remote server cannot be reached, the caller reads so.
-/// When the lists of the remote server change, so do these.
+/// It forwards progress, cancellation and `_meta` with its trace context. Results and JSON-RPC
+/// errors arrive unchanged. If the remote server cannot be reached, the caller reads so. When the
+/// lists of the remote server change, so do these.
 ///
-/// What the remote server asks is answered by the client's own
-/// [`Responder`](crate::client::Responder), never by the caller: a gateway (`trunkline serve`) asks
-/// the caller. Resources that are not listed cannot be read, changes of single resources are not
-/// told, and skills are only resources here.
+/// The client's own [`Responder`](crate::client::Responder) answers the remote server's questions,
+/// never the caller: a gateway (`trunkline serve`) asks the caller. Resources that are not listed
+/// cannot be read, changes of single resources are not forwarded, and skills are plain resources
+/// here.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -57,7 +56,7 @@ pub async fn proxy(client: Client) -> Result<Server, ProxyError> {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ProxyError {
-    /// It did not say what it offers.
+    /// It did not list what it offers.
     List(CallError),
 }
 
@@ -77,7 +76,7 @@ impl std::error::Error for ProxyError {
     }
 }
 
-/// Completes an argument elsewhere.
+/// Completes an argument at a remote server.
 pub(crate) type Completer = Arc<dyn Fn(CompleteParams) -> Completing + Send + Sync>;
 pub(super) type Completing = Pin<Box<dyn Future<Output = Result<Completion, ErrorObject>> + Send>>;
 
@@ -86,7 +85,7 @@ struct Remote {
     client: Client,
 }
 
-/// What the local server holds on to among its states.
+/// Stops following the lists when the local server is dropped.
 #[derive(Default)]
 struct Watch(OnceLock<AbortHandle>);
 
@@ -112,7 +111,7 @@ impl Remote {
             builder = builder.instructions(instructions);
         }
         let server = builder.build();
-        // First of all, so that no change falls in between.
+        // Before the first list is fetched, so that no change is missed.
         let listener = remote.listen().await;
         for list in [Change::Tools, Change::Prompts, Change::Resources] {
             remote.refresh(server.inner(), &list).await.map_err(ProxyError::List)?;
@@ -124,7 +123,7 @@ impl Remote {
         Ok(server)
     }
 
-    /// What the local server declares: what the remote one has and can be had through it.
+    /// The capabilities of the remote server that work through this one.
     fn capabilities(&self) -> ServerCapabilities {
         let theirs = self.client.server_capabilities();
         let mut caps = ServerCapabilities::default();
@@ -143,7 +142,7 @@ impl Remote {
         caps
     }
 
-    /// Hears of changes, if the remote server tells any.
+    /// Subscribes to changes, if the remote server announces any.
     async fn listen(&self) -> Option<Listener> {
         let caps = self.client.server_capabilities();
         let tells = |list: Option<ListChanged>| list.is_some_and(|it| it.list_changed);
@@ -159,47 +158,49 @@ impl Remote {
         listener.inspect_err(|error| tracing::warn!(%error, "changes will not be heard of")).ok()
     }
 
-    /// Makes a call on behalf of a local one.
+    /// Makes a remote call on behalf of a local one.
     async fn forward<T: Send + 'static>(
         &self,
         cx: &Context,
         mut call: Call<T>,
     ) -> Result<T, ToolError> {
-        for (name, value) in passed_on(cx.meta()).iter() {
+        for (name, value) in forwarded_meta(cx.meta()).iter() {
             call = call.meta(name, value.clone());
         }
         if self.client.is_closed() {
-            return Err(told_of(CallError::Unreachable("The connection is closed.".to_owned())));
+            return Err(local_error(CallError::Unreachable(
+                "The connection is closed.".to_owned(),
+            )));
         }
-        let mut going = Going::new(call);
+        let mut going = RemoteCall::new(call);
         loop {
             match going.next().await {
                 Ok(step) => cx.report(step).await,
-                Err(outcome) => return outcome.map_err(told_of),
+                Err(outcome) => return outcome.map_err(local_error),
             }
         }
     }
 }
 
-/// A remote call under way.
-struct Going<T> {
+/// A remote call in flight.
+struct RemoteCall<T> {
     running: Running<T>,
     told: mpsc::Receiver<Progress>,
     outcome: Option<Result<T, CallError>>,
 }
 
-impl<T> Going<T> {
+impl<T> RemoteCall<T> {
     fn new(call: Call<T>) -> Self
     where
         T: 'static,
     {
-        // Always: progress that nobody wants here is still a sign of life.
+        // Always: progress extends the deadline even if the caller here did not ask for it.
         let (tell, told) = mpsc::channel(PROGRESS_QUEUE);
         let call = call.on_progress(move |step| drop(tell.try_send(step)));
         Self { running: call.into_future(), told, outcome: None }
     }
 
-    /// The next step; or the outcome, after the last step.
+    /// The next progress, or the outcome after the last one.
     async fn next(&mut self) -> Result<Progress, Result<T, CallError>> {
         poll_fn(|cx| {
             if self.outcome.is_none()
@@ -219,7 +220,7 @@ impl<T> Going<T> {
     }
 }
 
-/// Has the local lists follow the remote ones for as long as both are there.
+/// Keeps the local lists in step with the remote ones for as long as both servers exist.
 async fn watch_lists(remote: Arc<Remote>, server: Weak<Inner>, mut listener: Listener) {
     while let Some(change) = listener.next().await {
         let Some(server) = server.upgrade() else { return };
@@ -229,8 +230,8 @@ async fn watch_lists(remote: Arc<Remote>, server: Weak<Inner>, mut listener: Lis
     }
 }
 
-/// The `_meta` of a call without what is between its two ends alone.
-fn passed_on(meta: Option<&Json>) -> Object {
+/// The `_meta` of a call, without the members that concern only this hop.
+fn forwarded_meta(meta: Option<&Json>) -> Object {
     let mut rest = Object::default();
     let all = meta.and_then(|it| Object::parse(it.get()).ok()).unwrap_or_default();
     for (name, value) in all.iter() {
@@ -241,8 +242,8 @@ fn passed_on(meta: Option<&Json>) -> Object {
     rest
 }
 
-/// What a local caller is told of a failed remote call.
-fn told_of(error: CallError) -> ToolError {
+/// What a local caller reads about a failed remote call.
+fn local_error(error: CallError) -> ToolError {
     match error {
         CallError::Peer(error) => ToolError::rpc(error),
         CallError::Refused(error) => ToolError::new(error.message),
@@ -260,7 +261,7 @@ fn told_of(error: CallError) -> ToolError {
                  later, or without it.",
             )
         }
-        // A connection that ends in the middle of a call says nothing about how far that got.
+        // A connection that ends during a call says nothing about how far the call got.
         CallError::Closed | CallError::Lost(_) => {
             tracing::warn!(%error, "a remote answer was lost");
             ToolError::new(
@@ -275,5 +276,5 @@ fn told_of(error: CallError) -> ToolError {
     }
 }
 
-/// Progress beyond this, unreported, is dropped: the next step says more anyway.
+/// Progress beyond this, unreported, is dropped: later progress supersedes it.
 const PROGRESS_QUEUE: usize = 1024;

@@ -1,4 +1,4 @@
-//! Resources: things to read, each at its URI or at any URI that fits a template.
+//! Resources: content to read, at one URI or at every URI that matches a template.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub struct ResourceEntry {
     pub(crate) resource: Resource,
     pub(crate) signature: Signature,
     pub(crate) visible: Visible,
-    /// Set where it is offered by mounting.
+    /// Set if a mounted server offers it.
     pub(crate) origin: Option<Arc<Origin>>,
     run: Run,
 }
@@ -50,12 +50,12 @@ pub struct TemplateEntry {
     pub(crate) completions: Completions,
     pub(crate) signature: Signature,
     pub(crate) visible: Visible,
-    /// Set where it is offered by mounting.
+    /// Set if a mounted server offers it.
     pub(crate) origin: Option<Arc<Origin>>,
-    /// Completes variables elsewhere.
+    /// Completes its variables at a remote server.
     pub(crate) completer: Option<Completer>,
     check: Option<Arc<validate::Schema>>,
-    /// The arguments that are no texts.
+    /// The arguments that are not strings.
     typed: Vec<String>,
     run: Run,
 }
@@ -91,8 +91,8 @@ where
     ResourceEntry { resource, signature, visible: None, origin: None, run }
 }
 
-/// Makes a template of an async function: the template's variables are its arguments. What is
-/// wrong with the template is told when the server is built.
+/// Makes a template of an async function: the template's variables are its arguments. An invalid
+/// template is a fault when the server is built.
 ///
 /// ```
 /// # use trunkline::{Args, Client, Server, data, model::ResourceData, template};
@@ -172,7 +172,7 @@ pub trait IntoResource<Marker = ()> {
     fn into_resource(self) -> ResourceOrTemplate;
 }
 
-/// Something to read: at one URI, or at all that fit a template.
+/// Something to read: at one URI, or at every URI that matches a template.
 ///
 /// ```
 /// use trunkline::server::{IntoResource, ResourceOrTemplate};
@@ -184,7 +184,7 @@ pub trait IntoResource<Marker = ()> {
 pub enum ResourceOrTemplate {
     /// At one URI.
     Resource(ResourceEntry),
-    /// At all URIs that fit.
+    /// At every URI that matches.
     Template(TemplateEntry),
 }
 
@@ -207,42 +207,42 @@ impl IntoResource for ResourceOrTemplate {
 }
 
 impl ResourceEntry {
-    /// Says what it is.
+    /// Sets the description.
     #[must_use]
     pub fn about(mut self, description: impl Into<String>) -> Self {
         self.resource.description = Some(description.into());
         self
     }
 
-    /// Names it for people.
+    /// Sets the name for people.
     #[must_use]
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.resource.title = Some(title.into());
         self
     }
 
-    /// Says what kind of content it has.
+    /// Sets the MIME type of its content.
     #[must_use]
     pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
         self.resource.mime_type = Some(mime_type.into());
         self
     }
 
-    /// Says for whom it is, and how much it matters.
+    /// Sets its audience and priority.
     #[must_use]
     pub fn annotations(mut self, annotations: Annotations) -> Self {
         self.resource.annotations = Some(annotations);
         self
     }
 
-    /// Gives it a picture.
+    /// Adds an icon.
     #[must_use]
     pub fn icon(mut self, icon: Icon) -> Self {
         self.resource.icons.push(icon);
         self
     }
 
-    /// Shows it to some callers only. For the others there is no such thing.
+    /// Shows it to some callers only. For the others it does not exist.
     #[must_use]
     pub fn visible(mut self, decide: impl Fn(&Caller<'_>) -> bool + Send + Sync + 'static) -> Self {
         self.visible = Some(Arc::new(decide));
@@ -254,7 +254,7 @@ impl ResourceEntry {
         (self.run)(&Input { uri: Some(uri), ..input }, &About { uri, mime_type })
     }
 
-    /// Notes what is wrong with it.
+    /// Adds its faults.
     pub(crate) fn prepare(&mut self, faults: &mut Vec<String>) {
         let uri = &self.resource.uri;
         if !self.signature.arguments.is_empty() {
@@ -267,21 +267,21 @@ impl ResourceEntry {
 }
 
 impl TemplateEntry {
-    /// Says what it is.
+    /// Sets the description.
     #[must_use]
     pub fn about(mut self, description: impl Into<String>) -> Self {
         self.template.description = Some(description.into());
         self
     }
 
-    /// Names it for people.
+    /// Sets the name for people.
     #[must_use]
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.template.title = Some(title.into());
         self
     }
 
-    /// Says what kind of content it has.
+    /// Sets the MIME type of its content.
     #[must_use]
     pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
         self.template.mime_type = Some(mime_type.into());
@@ -310,7 +310,8 @@ impl TemplateEntry {
         self
     }
 
-    /// Suggests values for a variable by an async function. With macros it is `#[complete(days)]` before the parameter.
+    /// Suggests values for a variable with an async function. With macros it is `#[complete(days)]`
+    /// before the parameter.
     ///
     /// ```
     /// # use trunkline::{Client, Server, model::{CompleteParams, Reference}, server::Typed, template};
@@ -334,7 +335,7 @@ impl TemplateEntry {
         self
     }
 
-    /// Shows it to some callers only. For the others there is no such thing.
+    /// Shows it to some callers only. For the others it does not exist.
     #[must_use]
     pub fn visible(mut self, decide: impl Fn(&Caller<'_>) -> bool + Send + Sync + 'static) -> Self {
         self.visible = Some(Arc::new(decide));
@@ -350,7 +351,7 @@ impl TemplateEntry {
         (self.run)(&input, &About { uri, mime_type })
     }
 
-    /// Makes it ready to be read, and notes what is wrong with it.
+    /// Prepares it for reads, and adds its faults.
     pub(crate) fn prepare(&mut self, faults: &mut Vec<String>) {
         let uri = &self.template.uri_template;
         if let Err(why) = &self.parsed {
@@ -414,7 +415,7 @@ pub struct Bytes(pub Vec<u8>);
     note = "return a `String`, `Bytes`, `Vec<ResourceContents>`, an `Option` of one of them (`None`: there is no such resource) or a `Result`"
 )]
 pub trait IntoContents: Send + 'static {
-    /// Turns it into the protocol's result.
+    /// Converts it into the protocol's result.
     ///
     /// ```
     /// use trunkline::server::IntoContents;
@@ -489,7 +490,7 @@ impl<T: IntoContents, E: Into<ToolError> + Send + 'static> IntoContents for Resu
     }
 }
 
-/// Said in the words of the older revisions; the router finds those of the call's own.
+/// In the form of the older revisions; the router converts it for the call's own.
 fn not_found(uri: &str) -> ErrorObject {
     ErrorObject::resource_not_found(uri, trunkline_wire::revision::Revision::LATEST_STATEFUL)
 }

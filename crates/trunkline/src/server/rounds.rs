@@ -1,5 +1,5 @@
 //! Questions from 2026-07-28 on: the handler runs until it asks, is dropped, and runs again with
-//! the answers. Its journal travels with the client, sealed.
+//! the answers. The client carries the sealed journal in `requestState`.
 
 use std::collections::BTreeSet;
 use std::future::{Future, poll_fn};
@@ -10,8 +10,8 @@ use std::time::{Duration, SystemTime};
 
 use trunkline_proto::Call;
 use trunkline_proto::input_required::Journal;
+use trunkline_transport::conversation_handle::ConversationHandle;
 use trunkline_transport::handler::Answer;
-use trunkline_transport::voice::ConversationHandle;
 use trunkline_wire::era::stateless::{self, Extras};
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Object, Outcome};
@@ -23,48 +23,48 @@ use super::ask::Key;
 use super::context::{Asker, Context, lock};
 use super::job::{Job, Target};
 
-/// The journal while a handler runs, and the questions that came up in this run.
+/// The journal of a running handler, and the questions of this run.
 #[derive(Default)]
 pub(super) struct Notebook {
     journal: Journal,
     new: Questions,
     logged: u64,
-    /// Second runs that only check the first say nothing and do nothing.
+    /// A second run that only checks the first: it sends nothing and has no effects.
     silent: bool,
-    /// Effects under way, by key. Nobody is asked before they are over: the handler would be dropped
-    /// in the middle of them, and the next run would begin them again.
+    /// Effects in flight, by key. No question is sent before they end: otherwise the handler would
+    /// be dropped in the middle of them, and the next run would begin them again.
     effects: BTreeSet<String>,
-    /// Whether a silent run stands before an effect that it must not have.
+    /// Whether a silent run has reached an effect, which it must not have.
     held: bool,
-    /// Whether a silent run, which says nothing and has no effects, waited for something all the same.
+    /// Whether a silent run, which sends nothing and has no effects, still had to wait.
     waited: bool,
-    /// Whether the rest may run as a task, and whether it shall.
+    /// Whether the rest may run as a task.
     may_leave: bool,
     left: bool,
-    /// Whether the run is over: what it spawned begins no effect any more.
+    /// Whether the run is over. Tasks that it spawned begin no effect after that.
     over: bool,
     dispatcher: Option<Waker>,
 }
 
-/// How it stands with an effect.
+/// The state of an effect.
 pub(super) enum Effect<'a> {
     /// It happened in an earlier run, with this result.
     Done(Json),
-    /// It happens now; to be dropped when it has.
-    Now(Underway<'a>),
+    /// It runs now; drop the guard when it is done.
+    Now(RunningEffect<'a>),
     /// It must not happen in this run.
     Held,
-    /// One of the same key is happening already.
+    /// An effect with the same key is running.
     Twice,
 }
 
-/// An effect that is happening.
-pub(super) struct Underway<'a> {
+/// A running effect.
+pub(super) struct RunningEffect<'a> {
     notebook: &'a Mutex<Notebook>,
     key: String,
 }
 
-impl Drop for Underway<'_> {
+impl Drop for RunningEffect<'_> {
     fn drop(&mut self) {
         let mut notebook = lock(self.notebook);
         notebook.effects.remove(&self.key);
@@ -84,35 +84,35 @@ pub(super) fn begin<'a>(notebook: &'a Mutex<Notebook>, key: &str) -> Effect<'a> 
         return Effect::Held;
     }
     match open.effects.insert(key.to_owned()) {
-        true => Effect::Now(Underway { notebook, key: key.to_owned() }),
+        true => Effect::Now(RunningEffect { notebook, key: key.to_owned() }),
         false => Effect::Twice,
     }
 }
 
 impl Notebook {
-    /// For a call that goes on elsewhere after these rounds.
+    /// A notebook for a call that continues after these rounds.
     pub(super) fn of(journal: Journal) -> Self {
         Self { journal, ..Self::default() }
     }
 
-    /// What was done and learnt so far.
+    /// The answers and effects so far.
     pub(super) fn journal(&self) -> &Journal {
         &self.journal
     }
 
-    /// The answer to a question, if an earlier round brought it.
+    /// The answer to a question, if an earlier round has it.
     pub(super) fn known(&self, key: &Key, request: &InputRequest) -> Option<Json> {
         self.journal.answer(&key.text, &Json::of(request)).cloned()
     }
 
-    /// Asks that the rest run as a task. Returns whether it will.
+    /// Requests that the rest run as a task. Returns whether it will.
     pub(super) fn leave(&mut self) -> bool {
         self.left = self.may_leave;
         self.wake();
         self.left
     }
 
-    /// The answer to a question, or `None` after noting that it must be asked.
+    /// The answer to a question; or `None`, and the question is recorded.
     pub(super) fn answer_or_ask(&mut self, key: &Key, request: InputRequest) -> Option<Json> {
         let question = Json::of(&request);
         if key.is_chosen {
@@ -134,9 +134,9 @@ impl Notebook {
         self.journal.is_new_progress(progress) && !self.silent
     }
 
-    /// Whether a log message or a change is said for the first time: they come in the same order in
-    /// every run.
-    pub(super) fn is_new_word(&mut self) -> bool {
+    /// Whether this log message or change is sent for the first time. Every run sends them in the
+    /// same order.
+    pub(super) fn is_first_time(&mut self) -> bool {
         self.logged += 1;
         let is_new = self.logged > self.journal.logs();
         if is_new {
@@ -149,8 +149,8 @@ impl Notebook {
         self.journal.note(key, result);
     }
 
-    /// Whether the run of a handler that waits is over: it has asked or wants to go on as a task,
-    /// and nothing is half done.
+    /// Whether the run of a waiting handler is over: it has asked or wants to become a task, and no
+    /// effect is half done.
     fn is_over(&mut self) -> bool {
         let has_said = self.left || !self.new.is_empty();
         self.over = self.held || (has_said && self.effects.is_empty());
@@ -164,7 +164,7 @@ impl Notebook {
     }
 }
 
-/// What one run of a handler came to.
+/// The outcome of one run of a handler.
 enum Run {
     Done(Outcome),
     Asked {
@@ -173,13 +173,13 @@ enum Run {
         held: bool,
         waited: bool,
     },
-    /// The rest is to run as a task.
+    /// The rest shall run as a task.
     Left(Journal),
 }
 
 type Questions = Vec<(String, InputRequest)>;
 
-/// Answers one request of the newest revision: with the result, or with questions.
+/// Answers one request of 2026-07-28 with the result or with questions.
 pub(super) async fn answer(
     server: Arc<Inner>,
     mut call: Call,
@@ -251,7 +251,7 @@ async fn run(
     });
     let outcome = asked.await;
     drop(handler);
-    context.be_heard().await;
+    context.let_progress_arrive().await;
     match outcome {
         Some(outcome) => Run::Done(outcome),
         None => {
@@ -272,8 +272,8 @@ async fn run(
     }
 }
 
-/// Debug builds run each round twice: a handler whose questions depend on more than its arguments
-/// and earlier answers fails in tests, not in production.
+/// Runs each round twice in debug builds: a handler whose questions depend on more than its
+/// arguments and earlier answers fails in tests, not in production.
 async fn check_again(
     server: &Arc<Inner>,
     call: &Call,
@@ -285,7 +285,7 @@ async fn check_again(
     let again = run(server, call, voice, job, journal, true).await;
     let waited = matches!(again, Run::Asked { waited: true, .. });
     let (same, again) = match again {
-        // An effect that failed is not kept. Without it this run sees only what was asked before.
+        // A failed effect is not kept. Without it this run sees only the questions before it.
         Run::Asked { questions: again, held: true, .. } => {
             (again.iter().all(|it| questions.contains(it)), again)
         }
@@ -308,8 +308,8 @@ async fn check_again(
     Err(ErrorObject::internal("not_deterministic", why))
 }
 
-/// A handler that waits for something outside `Context::once` before it asks does so again in every round. Where that
-/// is an effect, it happens again.
+/// A handler that awaits something outside `Context::once` before it asks repeats it in every
+/// round, with its effects.
 fn warn_of_waiting(server: &Inner, name: &str) {
     let why = format!(
         "`{name}` waits for something before it asks, outside `Context::once`. It runs again with each \
@@ -327,7 +327,7 @@ fn warn_of_waiting(server: &Inner, name: &str) {
     let _ = server;
 }
 
-/// What was asked, as far as it can be told in a sentence.
+/// The questions in a sentence, as far as possible.
 fn in_words(questions: &[(String, InputRequest)]) -> String {
     let word = |(_, question): &(String, InputRequest)| match question {
         InputRequest::Elicit(ElicitParams::Form(it)) => format!("`{}`", it.message),
@@ -350,7 +350,7 @@ fn read_responses(responses: &Json) -> Result<Object, ErrorObject> {
 }
 
 fn open(server: &Inner, state: &Json, bound: &[u8]) -> Result<Journal, ErrorObject> {
-    // One message for whatever is wrong: a forger learns nothing.
+    // One message for every fault, so that a forger learns nothing.
     let invalid = || ErrorObject::invalid_params("`requestState` is not valid here.");
     let sealed: String = state.to().map_err(|_| invalid())?;
     let plain = server.sealer.open(&sealed, bound, SystemTime::now()).map_err(|_| invalid())?;

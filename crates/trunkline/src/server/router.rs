@@ -1,10 +1,10 @@
-//! Method → handler: the last step of the walk.
+//! Routes a method to the handler registered for it: the last step of the walk.
 
 use std::sync::{Arc, Mutex};
 
 use trunkline_proto::{Attached, Call};
+use trunkline_transport::conversation_handle::ConversationHandle;
 use trunkline_transport::handler::{Answer, Handler, Listening};
-use trunkline_transport::voice::ConversationHandle;
 use trunkline_wire::code;
 use trunkline_wire::era::stateful::{self, ResultBody};
 use trunkline_wire::header::ParamHeaders;
@@ -28,13 +28,13 @@ use crate::caller::{call_by, may_see, principal};
 use crate::observe::Transport;
 use trunkline_transport::listeners::Listener;
 
-/// A server as the transports see it.
+/// A server, as the transports drive it.
 pub(super) struct Router(pub(super) Arc<Inner>, pub(super) Option<Transport>);
 
 impl Handler for Router {
     fn call(&self, call: Call, voice: &ConversationHandle) -> Answer {
         #[cfg(feature = "testing")]
-        let call = self.0.made_by(call);
+        let call = self.0.with_test_principal(call);
         match self.0.watch(&call, self.1) {
             None => self.0.answer(call, voice),
             Some(watch) => watch.answer(|| self.0.answer(call, voice)),
@@ -43,7 +43,7 @@ impl Handler for Router {
 
     fn listen(&self, voice: &ConversationHandle, attached: &Attached) -> Listening {
         let listener = self.0.listeners.add(voice.clone(), call_by(attached, None));
-        Some(Box::new(Heeded { server: Arc::clone(&self.0), listener }))
+        Some(Box::new(ListenerGuard { server: Arc::clone(&self.0), listener }))
     }
 
     fn param_headers(
@@ -66,7 +66,7 @@ impl Handler for Router {
 
     fn denied(&self, status: u16, why: &str) {
         match status {
-            // Somebody has to look after it: nobody gets in.
+            // An operator must look into it: the server cannot let anybody in.
             500.. => tracing::warn!(status, why, "a request could not be checked"),
             _ => tracing::debug!(status, why, "a request was not let in"),
         }
@@ -79,21 +79,21 @@ impl Handler for Router {
 }
 
 /// Forgets a listener when its conversation ends.
-struct Heeded {
+struct ListenerGuard {
     server: Arc<Inner>,
     listener: Arc<Listener<Call>>,
 }
 
-impl Drop for Heeded {
+impl Drop for ListenerGuard {
     fn drop(&mut self) {
         self.server.listeners.remove(&self.listener);
     }
 }
 
 impl Inner {
-    /// The call as whoever the test says makes it.
+    /// The call, with the principal that a test set for it.
     #[cfg(feature = "testing")]
-    fn made_by(&self, call: Call) -> Call {
+    fn with_test_principal(&self, call: Call) -> Call {
         match super::context::lock(&self.principal).clone() {
             Some(principal) => {
                 let attached = crate::caller::Added::with(principal, call.attached);
@@ -150,7 +150,7 @@ impl Inner {
         let Some(layers) = tool.all_layers() else {
             return self.run_tool(tool, params, call, voice);
         };
-        // Layers see the call whole, and may have changed it when it comes out of them.
+        // A layer sees the whole call and may have changed it.
         for (member, value) in params.into_object().iter() {
             call.params.set(member.to_owned(), value.clone());
         }
@@ -220,7 +220,7 @@ impl Inner {
         let uri: Option<String> = call.params.get("uri").and_then(|it| it.to().ok());
         let Some(uri) = uri else { return invalid("`uri` must be a string.") };
         let resource = self.resources.find(&uri);
-        // What was put in the place of a file later may be hidden, or take scopes.
+        // A file added since may be hidden from this caller or require scopes.
         if resource.is_none()
             && let Some(contents) = self.skills.file(&uri)
         {
@@ -243,7 +243,7 @@ impl Inner {
         self.through(&layers, call, voice, Arc::new(inside))
     }
 
-    /// Runs a function that may ask, in the way the call's era has.
+    /// Runs a function that may ask questions, in the way of the call's era.
     fn ask_or_answer(self: &Arc<Self>, call: Call, voice: &ConversationHandle, job: Job) -> Answer {
         if let Some(refusal) = job.refuse(&call) {
             return Answer::Now(refusal);
@@ -257,7 +257,7 @@ impl Inner {
                 }
                 Answer::later(async move {
                     let outcome = running.await;
-                    context.be_heard().await;
+                    context.let_progress_arrive().await;
                     outcome
                 })
             }
@@ -377,7 +377,7 @@ impl Inner {
         Ok((page, self.seal_cursor(next, call, "")))
     }
 
-    /// Writes a list. Where callers see different ones, none of them is for the others.
+    /// Encodes a list. A list that depends on the caller is not cacheable for others.
     fn encode_list<T: ResultBody, E: Entry>(
         &self,
         result: T,
@@ -389,7 +389,7 @@ impl Inner {
         self.encode_page(result, is_for_all, has_more, call)
     }
 
-    /// Writes a part of a list. Whoever was let in by name got a cursor of their own with it.
+    /// Encodes a page of a list. A principal's cursor is valid for that principal alone.
     pub(super) fn encode_page<T: ResultBody>(
         &self,
         result: T,
@@ -402,12 +402,12 @@ impl Inner {
         stateful::encode(result, call.revision, &self.extras(Some(hint)))
     }
 
-    /// Whether a listener may know that a resource changed: if it could be read by them. What nobody
-    /// registered is hidden from nobody.
+    /// Whether a listener may hear that a resource changed, which is whether it could read the
+    /// resource. An unregistered URI is hidden from nobody.
     pub(super) fn may_hear_of(&self, uri: &str, who: &Call) -> bool {
         let has_scopes = |it: &Signature| it.lacks_scopes(uri, who).is_none();
         let resource = self.resources.find(uri);
-        // Whatever templates it fits, it is read as itself.
+        // A registered resource takes precedence over every template that its URI matches.
         if let Some(it) = resource.as_ref().filter(|it| may_see(&it.visible, who)) {
             return has_scopes(&it.signature);
         }
@@ -427,7 +427,7 @@ impl Inner {
     }
 }
 
-/// What `tools/call` says, taken out of the call; the state of earlier rounds, if any, stays there.
+/// Takes the params of `tools/call` out of the call; `requestState`, if any, stays there.
 fn take_tool_params(call: &mut Call) -> Result<CallToolParams, ErrorObject> {
     let mut own = Object::default();
     for member in ["name", "arguments", "task"] {
@@ -447,11 +447,11 @@ fn take_tool_params(call: &mut Call) -> Result<CallToolParams, ErrorObject> {
     })
 }
 
-/// The answer about something that is not there, for this caller at least.
+/// The answer about a name that does not exist, or not for this caller.
 fn unknown<'a>(kind: &str, name: &str, known: impl Iterator<Item = &'a str>) -> Answer {
     let hint = suggest::closest(name, known);
     let hint = hint.map(|it| format!(" Did you mean `{it}`?")).unwrap_or_default();
-    // What is told apart ends with the longest name there can be.
+    // No longer name than this is compared with others.
     let shown: String = name.chars().take(suggest::LONGEST).collect();
     let rest = if shown.len() < name.len() { "…" } else { "" };
     invalid(format!("There is no {kind} `{shown}{rest}`.{hint}"))

@@ -1,4 +1,4 @@
-//! A server as a whole program: what its command line says → stdio or HTTP.
+//! Runs a server as a whole program: the command line chooses stdio or HTTP.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -6,31 +6,30 @@ use std::process::ExitCode;
 
 use super::{Server, log};
 
-/// How a server is to be reached.
+/// How the server is reached.
 #[derive(Debug, PartialEq, Eq)]
-enum Way {
+enum Mode {
     Stdio,
     #[cfg(feature = "http")]
     Http(String),
     Say(String),
 }
 
-/// A command line that says nothing sensible.
+/// A command line that cannot be understood.
 #[derive(Debug, PartialEq, Eq)]
-struct Unclear(String);
+struct UsageError(String);
 
-impl fmt::Display for Unclear {
+impl fmt::Display for UsageError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
 impl Server {
-    /// Serves as the command line says, as the last thing that `main` does: over stdio if it says
-    /// nothing; over HTTP after `--http ADDRESS` (with the feature `http`); `--help` and `--version`
-    /// do what they should. What goes wrong is told on stderr, and so are warnings and errors of
-    /// handlers unless the program has a `tracing` subscriber of its own. SIGTERM and Ctrl-C let a
-    /// server over HTTP finish what it is at.
+    /// Serves as the command line says; call it last in `main`. The default is stdio; `--http
+    /// ADDRESS` serves HTTP (with the feature `http`). `--help` and `--version` work as usual.
+    /// Failures go to stderr, and so do warnings and errors of handlers unless the program has a
+    /// `tracing` subscriber of its own. On SIGTERM or Ctrl-C a server over HTTP drains and stops.
     ///
     /// ```no_run
     /// use std::process::ExitCode;
@@ -42,35 +41,37 @@ impl Server {
     /// ```
     pub fn run(&self) -> ExitCode {
         log::to_stderr();
-        match self.way(std::env::args_os().skip(1)) {
-            Ok(Way::Say(text)) => {
+        match self.mode(std::env::args_os().skip(1)) {
+            Ok(Mode::Say(text)) => {
                 say(&text);
                 ExitCode::SUCCESS
             }
-            Ok(Way::Stdio) => told(self.run_stdio()),
+            Ok(Mode::Stdio) => told(self.run_stdio()),
             #[cfg(feature = "http")]
-            Ok(Way::Http(address)) => told(self.run_http(&address)),
-            Err(unclear) => told::<Unclear>(Err(unclear)),
+            Ok(Mode::Http(address)) => told(self.run_http(&address)),
+            Err(error) => told::<UsageError>(Err(error)),
         }
     }
 
-    fn way(&self, args: impl Iterator<Item = OsString>) -> Result<Way, Unclear> {
+    fn mode(&self, args: impl Iterator<Item = OsString>) -> Result<Mode, UsageError> {
         let args: Vec<_> = args.map(|it| it.to_string_lossy().into_owned()).collect();
         let info = &self.inner().core.info;
         match &args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-            [] => Ok(Way::Stdio),
-            ["--help" | "-h"] => Ok(Way::Say(self.usage())),
-            ["--version" | "-V"] => Ok(Way::Say(format!("{} {}", info.name, info.version))),
+            [] => Ok(Mode::Stdio),
+            ["--help" | "-h"] => Ok(Mode::Say(self.usage())),
+            ["--version" | "-V"] => Ok(Mode::Say(format!("{} {}", info.name, info.version))),
             #[cfg(feature = "http")]
-            ["--http"] => Ok(Way::Http("127.0.0.1:8000".to_owned())),
+            ["--http"] => Ok(Mode::Http("127.0.0.1:8000".to_owned())),
             #[cfg(feature = "http")]
-            ["--http", address] => Ok(Way::Http(complete(address))),
+            ["--http", address] => Ok(Mode::Http(complete(address))),
             #[cfg(feature = "http")]
-            [one] if one.starts_with("--http=") => Ok(Way::Http(complete(&one["--http=".len()..]))),
-            // What is known may be followed by too much.
+            [one] if one.starts_with("--http=") => {
+                Ok(Mode::Http(complete(&one["--http=".len()..])))
+            }
+            // A known option with an argument too many.
             ["--help" | "-h" | "--version" | "-V", other, ..]
             | ["--http", _, other, ..]
-            | [other, ..] => Err(Unclear(format!("`{other}` is not clear. {}", self.usage()))),
+            | [other, ..] => Err(UsageError(format!("`{other}` is not clear. {}", self.usage()))),
         }
     }
 
@@ -87,23 +88,23 @@ impl Server {
         )
     }
 
-    /// Serves HTTP until it is told to stop.
+    /// Serves HTTP until a signal stops it.
     #[cfg(feature = "http")]
-    fn run_http(&self, address: &str) -> Result<(), Unclear> {
+    fn run_http(&self, address: &str) -> Result<(), UsageError> {
         let failed = |error: std::io::Error| {
-            Unclear(format!("It cannot be served at `{address}`: {error}. Try another address."))
+            UsageError(format!("It cannot be served at `{address}`: {error}. Try another address."))
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         runtime.map_err(failed)?.block_on(async {
             let listener = super::bind(address).await.map_err(failed)?;
             let address = listener.local_addr().map_err(failed)?;
             say(&format!("Listening at http://{address}/mcp"));
-            self.http().serve(listener, told_to_stop()).await.map_err(failed)
+            self.http().serve(listener, shutdown_signal()).await.map_err(failed)
         })
     }
 }
 
-/// An address of which only the port is given is on this machine.
+/// A port alone means this port on localhost.
 #[cfg(feature = "http")]
 fn complete(address: &str) -> String {
     match address.strip_prefix(':').unwrap_or(address) {
@@ -114,7 +115,7 @@ fn complete(address: &str) -> String {
 
 /// SIGTERM, or Ctrl-C.
 #[cfg(feature = "http")]
-async fn told_to_stop() {
+async fn shutdown_signal() {
     use tokio::signal::unix::{SignalKind, signal};
     let signals = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()));
     let (Ok(mut terminate), Ok(mut interrupt)) = signals else {
@@ -137,7 +138,7 @@ fn told<E: fmt::Display>(served: Result<(), E>) -> ExitCode {
     }
 }
 
-/// To stderr: stdout is for messages.
+/// To stderr: stdout carries the protocol.
 #[allow(clippy::print_stderr)]
 fn say(text: &str) {
     eprintln!("{text}");
@@ -147,31 +148,31 @@ fn say(text: &str) {
 mod tests {
     use super::*;
 
-    fn way(args: &[&str]) -> Result<Way, Unclear> {
+    fn mode(args: &[&str]) -> Result<Mode, UsageError> {
         let server = Server::builder("travel", "1.2.3").build();
-        server.way(args.iter().map(OsString::from))
+        server.mode(args.iter().map(OsString::from))
     }
 
     #[test]
     fn a_command_line_says_how_to_serve() {
-        assert_eq!(way(&[]), Ok(Way::Stdio));
-        assert_eq!(way(&["--version"]), Ok(Way::Say("travel 1.2.3".to_owned())));
+        assert_eq!(mode(&[]), Ok(Mode::Stdio));
+        assert_eq!(mode(&["--version"]), Ok(Mode::Say("travel 1.2.3".to_owned())));
         assert!(
-            matches!(way(&["--help"]), Ok(Way::Say(text)) if text.starts_with("Usage: travel"))
+            matches!(mode(&["--help"]), Ok(Mode::Say(text)) if text.starts_with("Usage: travel"))
         );
-        assert!(way(&["--port", "3"]).unwrap_err().0.starts_with("`--port` is not clear."));
-        assert!(way(&["--help", "me"]).unwrap_err().0.starts_with("`me` is not clear."));
-        assert!(way(&["serve"]).unwrap_err().0.starts_with("`serve` is not clear. Usage: travel"));
+        assert!(mode(&["--port", "3"]).unwrap_err().0.starts_with("`--port` is not clear."));
+        assert!(mode(&["--help", "me"]).unwrap_err().0.starts_with("`me` is not clear."));
+        assert!(mode(&["serve"]).unwrap_err().0.starts_with("`serve` is not clear. Usage: travel"));
     }
 
     #[cfg(feature = "http")]
     #[test]
     fn an_address_is_for_http() {
         let address = "127.0.0.1:0".to_owned();
-        assert_eq!(way(&["--http", "127.0.0.1:0"]), Ok(Way::Http(address.clone())));
-        assert_eq!(way(&["--http=127.0.0.1:0"]), Ok(Way::Http(address.clone())));
-        assert_eq!(way(&["--http", ":0"]), Ok(Way::Http(address)));
-        assert!(way(&["--http", "127.0.0.1:0", "more"]).unwrap_err().0.starts_with("`more`"));
-        assert!(matches!(way(&["--http"]), Ok(Way::Http(_))));
+        assert_eq!(mode(&["--http", "127.0.0.1:0"]), Ok(Mode::Http(address.clone())));
+        assert_eq!(mode(&["--http=127.0.0.1:0"]), Ok(Mode::Http(address.clone())));
+        assert_eq!(mode(&["--http", ":0"]), Ok(Mode::Http(address)));
+        assert!(mode(&["--http", "127.0.0.1:0", "more"]).unwrap_err().0.starts_with("`more`"));
+        assert!(matches!(mode(&["--http"]), Ok(Mode::Http(_))));
     }
 }

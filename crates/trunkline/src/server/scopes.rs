@@ -1,4 +1,4 @@
-//! What a caller asks for → the scopes that it takes, and whether the caller has them.
+//! The scopes that a request needs, and whether its caller has them.
 
 use trunkline_proto::{Attached, Call};
 use trunkline_wire::code;
@@ -13,8 +13,8 @@ use super::function::Signature;
 use crate::caller::{Visible, call_by, may_see, principal};
 
 impl Inner {
-    /// The scopes that a request takes besides those that every request takes. What the caller does
-    /// not see takes none: there is nothing to ask for.
+    /// The scopes that this request needs besides those that every request needs. What the caller
+    /// cannot see needs none: there is nothing to ask for.
     pub(super) fn scopes(&self, method: &str, params: &Params, attached: &Attached) -> Vec<String> {
         let call = || call_by(attached, params.get("_meta"));
         match Method::of(method) {
@@ -54,7 +54,7 @@ impl Inner {
         }
     }
 
-    /// Whether anything here takes scopes.
+    /// Whether anything here needs scopes.
     #[cfg(feature = "http")]
     pub(super) fn has_scopes(&self) -> bool {
         let any = |it: &Signature| !it.scopes.is_empty();
@@ -74,7 +74,7 @@ impl Inner {
         found.map_or_else(Vec::new, |it| needed(&it.signature, &it.visible, call))
     }
 
-    /// Those of all resources together: of each the one that would be read.
+    /// The scopes of all these resources, each resolved as a read would resolve it.
     fn uri_scopes(&self, uris: &[String], call: impl FnOnce() -> Call) -> Vec<String> {
         let call = call();
         let mut all = Vec::new();
@@ -100,14 +100,14 @@ impl Inner {
 }
 
 impl Signature {
-    /// Whether a caller who was let in by name lacks scopes for what is called `name`. Nobody else
-    /// has any, or needs any: whoever starts a server over a pipe may do everything with it.
+    /// The error for an authenticated caller that lacks scopes for `name`. Other callers have no
+    /// scopes and need none: the user who starts a server over a pipe may use all of it.
     pub(super) fn lacks_scopes(&self, name: &str, call: &Call) -> Option<ErrorObject> {
         if self.scopes.is_empty() {
             return None;
         }
         let principal = principal(&call.attached)?;
-        // Those that others imply are among them already.
+        // `may` includes implied scopes.
         if self.scopes.iter().all(|it| principal.may(it)) {
             return None;
         }
@@ -118,7 +118,7 @@ impl Signature {
     }
 }
 
-/// Whether a text can be a scope at all (RFC 6749, section 3.3).
+/// Whether a text is a valid scope token (RFC 6749 §3.3).
 pub(super) fn is_scope(text: &str) -> bool {
     let fits = |it: u8| it.is_ascii_graphic() && it != b'"' && it != b'\\';
     !text.is_empty() && text.bytes().all(fits)

@@ -48,8 +48,9 @@ struct File {
     content: Arc<[u8]>,
 }
 
-/// Makes a skill of the text of a `SKILL.md`, which begins with its frontmatter. The last part of
-/// `path` is the skill's name; parts before it, as in `acme/billing/pdf`, tell it from others.
+/// Makes a skill of the text of a `SKILL.md`, which begins with its frontmatter. The last segment
+/// of `path` is the skill's name; the segments before it, as in `acme/billing/pdf`, distinguish it
+/// from others.
 ///
 /// ```
 /// # use trunkline::{Client, Server, skill}; tokio::runtime::Runtime::new().unwrap().block_on(async {
@@ -99,7 +100,7 @@ impl SkillEntry {
         self.add(Resource::new(&*uri, name).mime_type(mime_type), content.into())
     }
 
-    /// The `SKILL.md` as one of the server's resources.
+    /// The `SKILL.md` as a resource.
     pub(super) fn resource(&self) -> ResourceEntry {
         let File { resource: about, content } = self.files[0].clone();
         let text = move || ready(String::from_utf8_lossy(&content).into_owned());
@@ -129,7 +130,7 @@ impl Entry for SkillEntry {
     }
 }
 
-/// Why something is no skill.
+/// Why something is not a skill.
 ///
 /// ```
 /// use trunkline::server::BadSkill;
@@ -142,15 +143,15 @@ impl Entry for SkillEntry {
 pub enum BadSkill {
     /// The path does not end in a skill's name.
     Name(String),
-    /// The frontmatter cannot be read.
+    /// The frontmatter cannot be parsed.
     Frontmatter(BadFrontmatter),
-    /// The frontmatter does not have the name that the path has.
+    /// The name in the frontmatter differs from the one in the path.
     OtherName(String),
     /// The frontmatter has no description.
     NoDescription,
-    /// A file is outside of the skill, or there twice.
+    /// A file is outside the skill, or is a duplicate.
     Path(String),
-    /// There are too many files, or they are too long.
+    /// There are too many files, or they are too large.
     TooLarge,
 }
 
@@ -179,11 +180,11 @@ impl fmt::Display for BadSkill {
 
 impl std::error::Error for BadSkill {}
 
-/// The skills of a server, and the directories that their files make.
+/// The skills of a server, and the directories of their files.
 #[derive(Default)]
 pub(crate) struct Skills {
     skills: List<SkillEntry>,
-    /// Where each file but the `SKILL.md` is: which skill, which of its files.
+    /// The skill and the index of each file except the `SKILL.md`.
     files: HashMap<String, (Arc<SkillEntry>, usize)>,
     /// The direct children of each directory, in order of registration.
     directories: BTreeMap<String, Vec<Resource>>,
@@ -192,12 +193,12 @@ pub(crate) struct Skills {
 impl Skills {
     pub(super) fn add(&mut self, skill: SkillEntry) {
         self.skills.put(skill);
-        // One that replaces another takes its files and directories away, so all are found anew.
+        // A replaced skill takes its files and directories with it, so rebuild both.
         self.files.clear();
         self.directories.clear();
         for skill in self.skills.iter() {
             for (which, file) in skill.files.iter().enumerate() {
-                hang(&mut self.directories, file.resource.clone());
+                add_to_parent(&mut self.directories, file.resource.clone());
                 // The `SKILL.md` is a resource like any other.
                 if which > 0 {
                     self.files.insert(file.resource.uri.clone(), (Arc::clone(skill), which));
@@ -214,7 +215,7 @@ impl Skills {
         self.skills.iter()
     }
 
-    /// Puts each `SKILL.md` among the resources, unless one of those is in its place.
+    /// Adds each `SKILL.md` to the resources, unless a resource has its URI.
     pub(super) fn offer(&self, resources: &mut List<ResourceEntry>, faults: &mut Vec<String>) {
         for skill in self.iter() {
             match resources.find(skill.key()) {
@@ -224,15 +225,14 @@ impl Skills {
         }
     }
 
-    /// Notes the files that have the URI of a resource. Who may read one of them says nothing about
-    /// the other.
+    /// Adds a fault for each file that has the URI of a resource: their visibility may differ.
     pub(super) fn check(&self, resources: &List<ResourceEntry>, faults: &mut Vec<String>) {
         let all = self.iter().flat_map(|it| it.files.iter().skip(1));
         let taken = all.map(|it| &*it.resource.uri).filter(|it| resources.find(it).is_some());
         faults.extend(taken.map(clash));
     }
 
-    /// What a file of a skill holds, other than its `SKILL.md`.
+    /// The content of a skill's file, other than its `SKILL.md`.
     pub(super) fn file(&self, uri: &str) -> Option<ResourceContents> {
         let (skill, file) = self.files.get(uri)?;
         let File { resource, content } = &skill.files[*file];
@@ -248,7 +248,7 @@ fn clash(uri: &str) -> String {
     format!("There are a resource and a file of a skill that are both `{uri}`; rename one.")
 }
 
-/// The URI of `path` below `root`; `None` if the path has detours.
+/// The URI of `path` below `root`; `None` if the path has `.` or `..` segments.
 fn below(root: &str, path: &str) -> Option<String> {
     let mut uri = root.to_owned();
     for (at, part) in path.split('/').enumerate() {
@@ -263,8 +263,8 @@ fn below(root: &str, path: &str) -> Option<String> {
     Some(uri)
 }
 
-/// Puts a file or directory into the one above it, and that one into the next.
-fn hang(directories: &mut BTreeMap<String, Vec<Resource>>, child: Resource) {
+/// Adds a file or directory to its parent directory, and that one to its own.
+fn add_to_parent(directories: &mut BTreeMap<String, Vec<Resource>>, child: Resource) {
     let Some((parent, _)) = child.uri.rsplit_once('/') else { return };
     if parent.strip_prefix(SKILL_SCHEME).is_none_or(str::is_empty) {
         return;
@@ -277,7 +277,7 @@ fn hang(directories: &mut BTreeMap<String, Vec<Resource>>, child: Resource) {
     }
     if is_new {
         let name = parent.rsplit('/').next().unwrap_or_default().to_owned();
-        hang(directories, Resource::new(parent, name).mime_type(DIRECTORY_TYPE));
+        add_to_parent(directories, Resource::new(parent, name).mime_type(DIRECTORY_TYPE));
     }
 }
 

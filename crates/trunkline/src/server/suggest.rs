@@ -1,20 +1,20 @@
-//! A name that is not there → the one that was probably meant.
+//! An unknown name → the known name that was probably meant.
 
 use trunkline_wire::text::edit_distance;
 
-/// The closest of `known`, if one is close enough to be a slip.
+/// The closest of `known`, if its edit distance is small enough to be a typo.
 pub(super) fn closest<'a>(wanted: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let wanted = plain(wanted)?;
-    // A short name has few slips that do not make it another word.
+    // In a short name, more edits make another word.
     let limit = (wanted.len() / 3).clamp(1, 3);
-    let near = known.take(LOOKED_AT).filter_map(|name| {
+    let near = known.take(MAX_CANDIDATES).filter_map(|name| {
         let steps = edit_distance(&wanted, &plain(name)?, limit)?;
         Some((steps, name))
     });
     near.min_by_key(|(steps, _)| *steps).map(|(_, name)| name)
 }
 
-/// A name as far as it is told apart here: no capitals, one kind of separator.
+/// The name as it is compared: lower case, one kind of separator.
 fn plain(name: &str) -> Option<Vec<char>> {
     let plain = |it: char| match it {
         '-' | '.' | ' ' | '/' => '_',
@@ -23,10 +23,10 @@ fn plain(name: &str) -> Option<Vec<char>> {
     (!name.is_empty() && name.len() <= LONGEST).then(|| name.chars().map(plain).collect())
 }
 
-/// The longest name that is looked at, in bytes.
+/// The longest name that is compared, in bytes.
 pub(super) const LONGEST: usize = 128;
-/// How many names are looked at: a caller who guesses must not cost much.
-const LOOKED_AT: usize = 1000;
+/// How many names are compared, so that a guessing caller costs little.
+const MAX_CANDIDATES: usize = 1000;
 
 #[cfg(test)]
 mod tests {

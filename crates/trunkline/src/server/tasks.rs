@@ -1,5 +1,5 @@
-//! Tools that run as tasks: the register of [`trunkline_proto::task`] put to work, in both
-//! generations. With a store they outlive the process.
+//! Runs tools as tasks with the register of [`trunkline_proto::task`], in both generations. With a
+//! store they outlive the process.
 
 mod asker;
 mod inline;
@@ -22,8 +22,8 @@ use trunkline_proto::input_required::Journal;
 use trunkline_proto::task::{Record, TaskBounds, TaskError, TaskOutcome, Tasks, missing_extension};
 use trunkline_proto::{Call, Change};
 use trunkline_transport::clock::now;
+use trunkline_transport::conversation_handle::ConversationHandle;
 use trunkline_transport::handler::{Answer, panicked};
-use trunkline_transport::voice::ConversationHandle;
 use trunkline_wire::code;
 use trunkline_wire::era::{self, stateful, stateless};
 use trunkline_wire::json::Json;
@@ -43,13 +43,13 @@ use keep::Saved;
 pub(crate) use keep::{Keeper, LIFE};
 use stamp::stamp;
 
-/// The tasks of a server, and what works on them.
+/// The tasks of a server, and the futures that run them.
 pub(crate) struct Runtime {
     register: Mutex<Tasks>,
-    /// Rung whenever a task changes.
+    /// Notified whenever a task changes.
     changed: Notify,
     working: Mutex<Working>,
-    /// Where tasks outlive the process.
+    /// The store of tasks that outlive the process.
     keeper: Option<Keeper>,
     /// How long a call waits for its result before it is answered with a task.
     inline: Duration,
@@ -59,14 +59,14 @@ pub(crate) struct Runtime {
 struct Working {
     tasks: JoinSet<()>,
     live: HashMap<String, Arc<Live>>,
-    /// Questions that wait for an answer, by task and key.
+    /// Questions in flight, by task and key.
     answers: HashMap<(String, String), oneshot::Sender<Json>>,
 }
 
-/// A task that is worked on here.
+/// A task that runs in this process.
 struct Live {
     stop: Mutex<Option<tokio::task::AbortHandle>>,
-    /// What the handler has done and learnt.
+    /// The answers and effects of the handler.
     notebook: Arc<Mutex<Notebook>>,
     saved: Saved,
 }
@@ -82,7 +82,7 @@ impl Runtime {
         }
     }
 
-    /// Whether this call runs as a task, as its revision rules.
+    /// Whether this call runs as a task, by the rules of its revision.
     pub(super) fn wanted(
         &self,
         entry: &ToolEntry,
@@ -100,7 +100,7 @@ impl Runtime {
             }
             (era::Tasks::Core, _) => Ok(asked.cloned()),
             (era::Tasks::Extension, TaskSupport::Forbidden) => Ok(None),
-            // It says by itself when the rest is a task.
+            // The handler decides itself when to become a task.
             (era::Tasks::Extension, TaskSupport::Optional) if entry.leaves => Ok(None),
             (era::Tasks::Extension, support) => {
                 match (call.peer.client.supports(Gate::TasksExtension), support) {
@@ -112,7 +112,7 @@ impl Runtime {
         }
     }
 
-    /// Waits until `ready` has something to say about a task.
+    /// Waits until `ready` returns something about a task.
     async fn wait<T>(
         &self,
         server: &Arc<Inner>,
@@ -121,7 +121,7 @@ impl Runtime {
     ) -> Result<T, TaskError> {
         loop {
             let mut changed = pin!(self.changed.notified());
-            // Listen before looking, so that no change falls in between.
+            // Register before the check, so that no change is missed.
             changed.as_mut().enable();
             server.look_up(id).await;
             let is_elsewhere = {
@@ -133,14 +133,14 @@ impl Runtime {
                 record.is_elsewhere()
             };
             match is_elsewhere {
-                // Nobody here rings when somebody else's task changes.
-                true => drop(timeout(keep::LOOK_AGAIN, changed).await),
+                // A task of another process does not notify us, so poll.
+                true => drop(timeout(keep::POLL_INTERVAL, changed).await),
                 false => changed.await,
             }
         }
     }
 
-    /// Hands answers to those who wait for them.
+    /// Delivers answers to the questions that wait for them.
     fn deliver(&self, id: &str, answers: Vec<(String, Json)>) {
         let mut working = lock(&self.working);
         for (key, answer) in answers {
@@ -154,7 +154,7 @@ impl Runtime {
         lock(&self.working).live.get(id).cloned()
     }
 
-    /// Ends the work on a task.
+    /// Stops the work on a task.
     fn stop(&self, id: &str) {
         let live = self.leave(id);
         if let Some(stop) = live.and_then(|it| lock(&it.stop).take()) {
@@ -162,28 +162,28 @@ impl Runtime {
         }
     }
 
-    /// Lets work go on by itself, until it is done or the server is gone.
+    /// Spawns work that runs until it is done or the server is dropped.
     fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) -> tokio::task::AbortHandle {
         let mut working = lock(&self.working);
         while working.tasks.try_join_next().is_some() {}
         working.tasks.spawn(work)
     }
 
-    /// The work on a task is over.
+    /// Removes a task whose work is over.
     fn leave(&self, id: &str) -> Option<Arc<Live>> {
         let mut working = lock(&self.working);
         working.answers.retain(|(task, _), _| task != id);
         working.live.remove(id)
     }
 
-    /// The last owner of the server is gone, and with it everybody who could ask for a task.
+    /// Stops everything: the last owner of the server is gone, so no caller can ask for a task.
     pub(super) fn stop_all(&self) {
         let working = std::mem::take(&mut *lock(&self.working));
-        // Outside the lock: work that is dropped may do anything.
+        // Outside the lock: the destructors of the dropped futures may do anything.
         drop(working);
     }
 
-    /// A task's time is over: those who wait for it learn that there is no such task.
+    /// Forgets an expired task. Callers that wait for it learn that it does not exist.
     fn forget(&self, id: &str) {
         self.leave(id);
         self.changed.notify_waiters();
@@ -191,8 +191,8 @@ impl Runtime {
 }
 
 impl Inner {
-    /// Begins a task and answers with it; the work goes on by itself. `rounds` is what the call
-    /// did before it became a task.
+    /// Starts a task in the background and answers with it. `rounds` is the journal of the call
+    /// before it became a task.
     pub(super) fn start_task(
         self: &Arc<Self>,
         request: TaskRequest,
@@ -217,45 +217,45 @@ impl Inner {
         };
         let saved = Saved::new(&call, &job);
         let context = Context::new(self, &call, &voice, Asker::Task(asker));
-        self.take_on(&id, notebook, saved);
-        // A call that says itself that it goes on as a task is one at once.
+        self.register_task(&id, notebook, saved);
+        // A handler that chose to become a task gets one at once.
         if call.revision.profile().tasks == era::Tasks::Extension && !goes_on && self.waits() {
-            return self.answer_soon(id, call.revision, job, context);
+            return self.answer_inline(id, call.revision, job, context);
         }
         let answer = match call.revision.profile().tasks {
             era::Tasks::Extension => stateless::encode_task_created(&task, &self.extras(None)),
             _ => stateful::encode_task_created(&task),
         };
         if self.tasks.keeper.is_none() {
-            self.work_on(&id, job, context);
+            self.spawn_work(&id, job, context);
             return Answer::Now(Ok(answer));
         }
         let server = Arc::clone(self);
         let begun = async move {
-            // Nobody hears of a task that would not be there after a fall.
+            // The caller learns of a task only once it would survive a crash.
             if let Err(error) = server.keep_task(&id).await {
                 server.tasks.forget(&id);
                 lock(&server.tasks.register).forget(&id);
                 return Err(error);
             }
-            server.work_on(&id, job, context);
+            server.spawn_work(&id, job, context);
             Ok(answer)
         };
         let server = Arc::clone(self);
         Answer::later(async move {
             let gone = || Err(ErrorObject::internal("shutting_down", "The server ends."));
-            server.see_through(begun).await.unwrap_or_else(gone)
+            server.run_detached(begun).await.unwrap_or_else(gone)
         })
     }
 
-    /// Notes that a task is worked on here.
-    fn take_on(&self, id: &str, notebook: Arc<Mutex<Notebook>>, saved: Saved) {
+    /// Registers a task that runs in this process.
+    fn register_task(&self, id: &str, notebook: Arc<Mutex<Notebook>>, saved: Saved) {
         let live = Arc::new(Live { stop: Mutex::default(), notebook, saved });
         lock(&self.tasks.working).live.insert(id.to_owned(), live);
     }
 
-    /// Lets the work on a task go on by itself.
-    fn work_on(self: &Arc<Self>, id: &str, job: Job, context: Context) {
+    /// Runs a task in the background.
+    fn spawn_work(self: &Arc<Self>, id: &str, job: Job, context: Context) {
         let now = now();
         let ends = lock(&self.tasks.register).get(id, now).map(Record::ends);
         let time = ends.map_or(Duration::ZERO, |it| it.saturating_duration_since(now));
@@ -277,13 +277,13 @@ impl Inner {
         let stop = self.tasks.spawn(work);
         match self.tasks.live(id) {
             Some(live) => *lock(&live.stop) = Some(stop),
-            // It was cancelled meanwhile, or is done already.
+            // It was cancelled meanwhile, or is already done.
             None => stop.abort(),
         }
     }
 
     async fn task_done(&self, id: &str, outcome: TaskOutcome) {
-        if self.done_at_once(id, &outcome) || !self.keep_outcome(id, &outcome).await {
+        if self.finish_draft(id, &outcome) || !self.keep_outcome(id, &outcome).await {
             return;
         }
         let finished = lock(&self.tasks.register)
@@ -307,7 +307,7 @@ impl Inner {
         )
     }
 
-    /// Tells everybody how a task stands.
+    /// Announces the state of a task to every listener.
     fn announce(&self, id: &str) {
         let change = lock(&self.tasks.register).get(id, now()).map(|record| self.change(record));
         if let Ok(change) = change {
@@ -315,7 +315,7 @@ impl Inner {
         }
     }
 
-    /// A task with everything the newest revision tells about it.
+    /// A task with all that 2026-07-28 says about it.
     fn detail(&self, record: &Record) -> DetailedTask {
         let mut detail = DetailedTask::new(record.task().clone());
         match record.outcome() {
@@ -336,7 +336,7 @@ impl Inner {
     }
 }
 
-/// Runs a tool to its end. A panic is an outcome too, as it is for a plain call.
+/// Runs a tool to its end. A panic is an outcome too, as for a plain call.
 async fn run(job: Job, context: Context) -> TaskOutcome {
     let mut running = None;
     let outcome = poll_fn(|cx| {

@@ -32,30 +32,30 @@ pub use reply::{IntoToolResult, Json, Task, ToolReply};
 #[derive(Clone)]
 pub struct ToolEntry {
     pub(crate) tool: Tool,
-    /// The arguments that HTTP repeats as headers.
+    /// The arguments that HTTP clients repeat as headers.
     pub(crate) params: Arc<ParamHeaders>,
     pub(crate) signature: Signature,
     pub(crate) visible: Visible,
-    /// Set where it is offered by mounting.
+    /// Set if a mounted server offers it.
     pub(crate) origin: Option<Arc<Origin>>,
     pub(crate) layers: Layers,
-    /// Whether a task of it may be begun again where its process left it.
+    /// Whether another process may run a task of it again.
     pub(crate) resumes: bool,
-    /// Whether it decides by itself, by what it returns, that the rest runs as a task.
+    /// Whether its return value decides that the rest runs as a task.
     pub(crate) leaves: bool,
     schemas: Schemas,
     run: Run,
 }
 
-/// Where the schemas of a tool come from, and what checks by them.
+/// The schemas of a tool, and their validators.
 #[derive(Clone)]
 struct Schemas {
-    /// Whether the schema of the arguments was given by hand.
+    /// Whether the schema of the arguments was written by hand.
     own_input: bool,
     own_output: bool,
     output: fn(SchemaProfile) -> Option<RawJson>,
     input_check: Option<Arc<validate::Schema>>,
-    /// Where the type of the result does not say everything that its schema says.
+    /// Set if the schema of the result is stricter than its type.
     output_check: Option<Arc<validate::Schema>>,
 }
 
@@ -65,10 +65,10 @@ pub(crate) type CallToolResultOr = Result<CallToolResult, ErrorObject>;
 
 /// Makes a tool of an async function. Its schemas come from the function's types.
 ///
-/// A field with `#[schemars(extend("x-mcp-header" = "Region"))]` is repeated by clients of
-/// 2026-07-28 as the HTTP header `Mcp-Param-Region`, for whatever routes by it. Only strings,
-/// integers and truth values can be, and secrets should not. What is wrong with a tool is told
-/// when the server is built.
+/// Clients of 2026-07-28 repeat a field with `#[schemars(extend("x-mcp-header" = "Region"))]` as
+/// the HTTP header `Mcp-Param-Region`, so that a proxy can route by it. Only strings, integers and
+/// booleans can be headers, and secrets should not be. Faults of a tool are reported when the
+/// server is built.
 /// ```
 /// let now = trunkline::tool("now", async || "noon");
 /// assert!(trunkline::Server::builder("clock", "1.0.0").tool(now).try_build().is_ok());
@@ -126,8 +126,8 @@ where
     entry
 }
 
-/// What can be registered as a tool: a [`ToolEntry`], or a function with `#[tool]`. The marker tells
-/// these apart and is found by the compiler; a type of yours leaves it out.
+/// What can be registered as a tool: a [`ToolEntry`], or a function with `#[tool]`. The compiler
+/// infers the marker, which keeps the two apart; a type of yours leaves it out.
 /// ```
 /// let _entry = trunkline::server::IntoTool::into_tool(trunkline::tool("now", async || "noon"));
 /// ```
@@ -159,7 +159,8 @@ impl IntoTool for ToolEntry {
 }
 
 impl ToolEntry {
-    /// The tool as clients see it. A model that is [asked](crate::Context::sample) can be given it too.
+    /// The tool as clients see it. It can also be offered to a model that is
+    /// [asked](crate::Context::sample).
     ///
     /// ```
     /// let add = trunkline::tool("add", async || "3").about("Adds.");
@@ -169,7 +170,7 @@ impl ToolEntry {
         &self.tool
     }
 
-    /// Says what it is for.
+    /// Sets the description.
     /// ```
     /// let now = trunkline::tool("now", async || "noon").about("Tells the time.");
     /// assert!(trunkline::Server::builder("clock", "1.0.0").tool(now).try_build().is_ok());
@@ -180,7 +181,7 @@ impl ToolEntry {
         self
     }
 
-    /// Names it for people.
+    /// Sets the name for people.
     /// ```
     /// let now = trunkline::tool("now", async || "noon").title("The time");
     /// assert!(trunkline::Server::builder("clock", "1.0.0").tool(now).try_build().is_ok());
@@ -191,7 +192,7 @@ impl ToolEntry {
         self
     }
 
-    /// Says how it behaves.
+    /// Sets the hints about its behaviour.
     /// ```
     /// let reads = trunkline::model::ToolAnnotations::new().read_only_hint(true);
     /// let _now = trunkline::tool("now", async || "noon").annotations(reads);
@@ -202,7 +203,7 @@ impl ToolEntry {
         self
     }
 
-    /// Gives it a picture.
+    /// Adds an icon.
     /// ```
     /// let icon = trunkline::model::Icon::new("https://example.com/clock.svg");
     /// let _now = trunkline::tool("now", async || "noon").icon(icon);
@@ -224,10 +225,10 @@ impl ToolEntry {
         self
     }
 
-    /// Lets a task of it be begun again by another process when its own is gone, if the server has
-    /// a [store for tasks](super::ServerBuilder::task_store). Results of [`Context::once`](crate::Context::once) and
-    /// answers are kept; everything outside of `once` happens again. Without this such a task has
-    /// failed, since nobody knows how far it got.
+    /// Lets another process run a task of it again when its own process died, if the server has a
+    /// [store for tasks](super::ServerBuilder::task_store). Results of
+    /// [`Context::once`](crate::Context::once) and answers are kept; everything outside `once`
+    /// happens again. Without this such a task fails, because how far it got is unknown.
     /// ```
     /// let _render = trunkline::tool("render", async || "A film.").resume();
     /// ```
@@ -237,7 +238,7 @@ impl ToolEntry {
         self
     }
 
-    /// Replaces the schema that the types gave.
+    /// Replaces the schema derived from the types.
     /// ```
     /// let schema = trunkline::serde_json::json!({ "type": "object", "maxProperties": 0 });
     /// let _now = trunkline::tool("now", async || "noon").input_schema(schema);
@@ -249,7 +250,7 @@ impl ToolEntry {
         self
     }
 
-    /// Replaces the schema of the result that the types gave. Results are checked against it.
+    /// Replaces the schema of the result derived from the types. Results are validated against it.
     /// ```
     /// let schema = trunkline::serde_json::json!({ "type": "array", "maxItems": 3 });
     /// let _few = trunkline::tool("few", async || trunkline::Json([1, 2])).output_schema(schema);
@@ -261,7 +262,7 @@ impl ToolEntry {
         self
     }
 
-    /// Shows it to some callers only. For the others there is no such tool.
+    /// Shows it to some callers only. For the others it does not exist.
     ///
     /// ```
     /// let reset = trunkline::tool("reset", async || "Done.")
@@ -279,8 +280,8 @@ impl ToolEntry {
         (self.run)(&Input { schema: self.schemas.input_check.as_deref(), ..input })
     }
 
-    /// Makes it ready to be listed and called: schemas in `profile`, and what checks by them.
-    /// Notes what is wrong with it.
+    /// Prepares it for lists and calls: schemas in `profile`, and their validators. Adds its
+    /// faults.
     pub(crate) fn prepare(&mut self, profile: SchemaProfile, faults: &mut Vec<String>) {
         let name = self.tool.name.clone();
         let mut fault =
@@ -324,7 +325,7 @@ impl ToolEntry {
         }
     }
 
-    /// The result, unless it is not what the tool promises.
+    /// The result, or an error if it does not match the tool's output schema.
     pub(crate) fn checked(&self, result: CallToolResult) -> CallToolResult {
         let Some(schema) = self.schemas.output_check.as_deref() else { return result };
         if result.is_error == Some(true) {
@@ -349,8 +350,8 @@ impl ToolEntry {
 }
 
 impl Inner {
-    /// The arguments of a tool that HTTP repeats as headers, if it has any and is there for the
-    /// caller.
+    /// The arguments of a tool that HTTP clients repeat as headers, if it has any and the caller
+    /// can see it.
     pub(super) fn param_headers(
         &self,
         tool: &str,

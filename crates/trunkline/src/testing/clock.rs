@@ -1,4 +1,4 @@
-//! The clock of a runtime → one that stands still until a test moves it.
+//! The clock of a runtime → a clock that only the test advances.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -9,11 +9,11 @@ use std::time::Duration;
 use tokio::task::yield_now;
 use tokio::time::{Instant, advance, pause, resume};
 
-/// The time of a test. It stands still, and goes on when this is dropped.
+/// The clock of a test. It is paused, and resumes when this is dropped.
 ///
-/// Deadlines, pauses and the lifetimes of tasks go by it, in the server and in the client. The
-/// thirty seconds that a test may take do not. State that a server of 2026-07-28 seals into its
-/// questions expires by the machine's clock.
+/// Deadlines, pauses and the lifetimes of tasks follow it, in the server and in the client. The
+/// 30-second limit of a test does not. State that a server of 2026-07-28 seals into `requestState`
+/// expires by the machine's clock.
 ///
 /// ```
 /// use std::time::Duration;
@@ -35,16 +35,16 @@ use tokio::time::{Instant, advance, pause, resume};
 #[derive(Debug)]
 pub struct Clock {
     since: Instant,
-    /// Dropping it ends the work that keeps the runtime from moving the clock itself.
+    /// Dropping it ends the thread that keeps the runtime from advancing the clock itself.
     _held: Sender<()>,
 }
 
 impl Clock {
-    /// Stops the clock of the runtime of this thread.
+    /// Pauses the clock of this thread's runtime.
     pub(super) fn stop() -> Self {
         let (held, wait) = channel::<()>();
-        // A runtime whose clock is stopped moves it by itself when it has nothing to do, and it
-        // cannot tell that from waiting for a pipe. While a thread is at work it does not.
+        // A paused runtime advances its clock when it is idle, and it takes waiting for a pipe for
+        // idle. A running blocking task prevents that.
         tokio::task::spawn_blocking(move || {
             let _ = wait.recv();
         });
@@ -52,12 +52,12 @@ impl Clock {
         Self { since: Instant::now(), _held: held }
     }
 
-    /// How much time has passed since the clock was stopped, in the test's own time.
+    /// How much time has passed since the clock was paused, in the test's own time.
     pub fn elapsed(&self) -> Duration {
         self.since.elapsed()
     }
 
-    /// Lets time pass, in up to a thousand steps, so that what happens on the way happens in order.
+    /// Advances the clock, in up to a thousand steps, so that timers fire in order.
     pub async fn advance(&self, by: Duration) {
         let step = (by / STEPS).max(SHORTEST);
         let mut left = by;
@@ -71,7 +71,7 @@ impl Clock {
 }
 
 impl Clock {
-    /// Lets time pass until `future` is done, however long that takes. A call is taken as it is:
+    /// Advances the clock until `future` is done, however long that takes. Pass a call as it is:
     /// `clock.until(peer.call_tool("sleep", ()))`.
     pub async fn until<F: IntoFuture>(&self, future: F) -> F::Output {
         let (mut future, start) = (pin!(future.into_future()), Instant::now());
@@ -80,7 +80,7 @@ impl Clock {
             if let Poll::Ready(output) = poll {
                 return output;
             }
-            // The longer it takes, the less a moment matters.
+            // The longer it takes, the coarser the steps may be.
             advance((start.elapsed() / STEPS).clamp(SHORTEST, LONGEST)).await;
             settle().await;
         }
@@ -93,7 +93,7 @@ impl Drop for Clock {
     }
 }
 
-/// Lets everybody who was woken do what they can.
+/// Lets every task that was woken run.
 async fn settle() {
     for _ in 0..TURNS {
         yield_now().await;

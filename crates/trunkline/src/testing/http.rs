@@ -1,4 +1,4 @@
-//! A server → an address of this machine, where every message is taken down as it passes.
+//! Serves a server on a local port and records every message.
 
 use std::convert::Infallible;
 use std::io;
@@ -21,7 +21,7 @@ use trunkline_wire::frame::sse::{Decoder, Received};
 use super::transcript::Recorder;
 use crate::Server;
 
-/// Serves until the runtime ends. Returns where.
+/// Serves until the runtime ends. Returns the address.
 pub(super) async fn serve(server: &Server, recorder: &Recorder) -> io::Result<SocketAddr> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     let address = listener.local_addr()?;
@@ -40,7 +40,7 @@ pub(super) async fn serve(server: &Server, recorder: &Recorder) -> io::Result<So
             tokio::spawn(async move {
                 let mut stream = stream;
                 let served = TokioIo::new(&mut stream);
-                // A client that hangs up in the middle is part of many a test.
+                // Many tests disconnect in the middle of a request.
                 let _ = http1::Builder::new().serve_connection(served, answer).await;
                 linger(&mut stream, false, &Limits::default()).await;
             });
@@ -55,7 +55,7 @@ fn tap<B>(response: Response<B>, recorder: &Recorder) -> Response<Tapped<B>> {
     response.map(|body| Tapped::new(body, false, is_events, recorder))
 }
 
-/// A body whose messages are taken down.
+/// A body whose messages are recorded.
 struct Tapped<B> {
     body: B,
     by_client: bool,
@@ -64,7 +64,7 @@ struct Tapped<B> {
 }
 
 enum Heard {
-    /// One message, and what of it is there.
+    /// One message, as far as it has arrived.
     Whole(Vec<u8>),
     /// Messages as events.
     Events(Box<Decoder>),

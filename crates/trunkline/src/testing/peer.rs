@@ -1,4 +1,4 @@
-//! One client of one server, which the body of a test speaks through and looks at.
+//! The client of a test, with scripted answers and a record of what it saw.
 
 use std::ops::Deref;
 use std::sync::{Arc, PoisonError};
@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError};
 use tokio::net::unix::pipe;
 
 use super::clock::Clock;
-use super::script::{Reply, ScriptedModel, Stage};
+use super::script::{Reply, ScriptedModel, ScriptedResponder};
 use super::tap::Tap;
 use super::transcript::{Recorder, Transcript};
 use super::{Transport, client};
@@ -15,8 +15,8 @@ use crate::model::{LogLevel, LogMessage, Progress, Root};
 use crate::transport::memory;
 use crate::{Change, Client, Principal, Revision, Server};
 
-/// A client that is connected to the server of the test. It derefs to [`Client`], declares
-/// everything a client can, answers from a script and remembers what it saw.
+/// A client connected to the server of the test. It derefs to [`Client`], declares all client
+/// capabilities, answers from a script and records what it sees.
 ///
 /// ```
 /// use trunkline::testing::{self, Peer, ScriptedModel, Transport};
@@ -43,11 +43,11 @@ use crate::{Change, Client, Principal, Revision, Server};
 #[derive(Debug)]
 pub struct Peer {
     client: Client,
-    stage: Arc<Stage>,
+    responder: Arc<ScriptedResponder>,
     place: Place,
 }
 
-/// Where the server is.
+/// How to connect to the server.
 #[derive(Debug)]
 struct Place {
     server: Server,
@@ -59,8 +59,8 @@ struct Place {
 }
 
 impl Peer {
-    /// Answers the questions of the server to its user, in this order. A question without an answer
-    /// fails the test, and so does an answer without a question.
+    /// Scripts the answers to the server's questions to the user, in this order. A question without
+    /// an answer fails the test, and so does an answer without a question.
     ///
     /// ```
     /// # use trunkline::{*, testing::*};
@@ -75,15 +75,16 @@ impl Peer {
     /// });
     /// ```
     pub fn answers<R: Into<Reply>>(&self, replies: impl IntoIterator<Item = R>) {
-        self.stage.answers(replies.into_iter().map(Into::into));
+        self.responder.answers(replies.into_iter().map(Into::into));
     }
 
-    /// Answers the questions of the server to a model; keep a clone to see what it was asked.
+    /// Scripts the answers to the server's questions to a model; keep a clone to read the
+    /// questions.
     pub fn model(&self, model: ScriptedModel) {
-        self.stage.model(model);
+        self.responder.model(model);
     }
 
-    /// The folders the server is told. Say [`Client::roots_changed`] if it knows others already.
+    /// Sets the roots. Call [`Client::roots_changed`] if the server knows others already.
     ///
     /// ```
     /// # use trunkline::{*, model::Root, testing::*};
@@ -96,7 +97,7 @@ impl Peer {
     /// });
     /// ```
     pub fn roots(&self, roots: impl IntoIterator<Item = Root>) {
-        self.stage.roots.set(roots);
+        self.responder.roots.set(roots);
     }
 
     /// The questions to the user so far.
@@ -112,12 +113,12 @@ impl Peer {
     /// });
     /// ```
     pub fn questions(&self) -> Vec<Question> {
-        self.stage.questions()
+        self.responder.questions()
     }
 
-    /// What is doubtful about handlers that were called so far, in sentences: one that waits for something outside
-    /// [`Context::once`](crate::Context::once) before it asks, and so does it again with each answer. That shows in debug
-    /// builds and in 2026-07-28, where calls that ask run again.
+    /// Warnings about handlers called so far, in sentences: a handler that awaits something outside
+    /// [`Context::once`](crate::Context::once) before it asks repeats it with each answer. This is
+    /// detected in debug builds and in 2026-07-28, where calls that ask run again.
     ///
     /// ```
     /// # use trunkline::{*, testing::*};
@@ -144,7 +145,7 @@ impl Peer {
         inner.warnings.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The progress of all calls so far, in the order in which it came.
+    /// The progress of all calls so far, in order of arrival.
     ///
     /// ```
     /// # use trunkline::{*, testing::*};
@@ -156,7 +157,7 @@ impl Peer {
     /// });
     /// ```
     pub fn progress(&self) -> Vec<Progress> {
-        self.stage.progress()
+        self.responder.progress()
     }
 
     /// What the server logged so far.
@@ -171,10 +172,10 @@ impl Peer {
     /// });
     /// ```
     pub fn logs(&self) -> Vec<LogMessage> {
-        self.stage.logs()
+        self.responder.logs()
     }
 
-    /// The changes the server told so far; in 2026-07-28 only those that are listened to.
+    /// The changes that the server announced so far; in 2026-07-28 only those listened to.
     ///
     /// ```
     /// # use trunkline::{*, model::SubscriptionFilter, testing::*};
@@ -188,10 +189,10 @@ impl Peer {
     /// });
     /// ```
     pub fn changes(&self) -> Vec<Change> {
-        self.stage.changes()
+        self.responder.changes()
     }
 
-    /// Every message after the handshake, as it went over the wire.
+    /// Every message after the handshake, as sent on the wire.
     ///
     /// ```
     /// # use trunkline::{*, testing::*};
@@ -239,7 +240,7 @@ impl Peer {
         }
     }
 
-    /// The revision that is spoken.
+    /// The revision of the connection.
     ///
     /// ```
     /// # use trunkline::{*, testing::*};
@@ -252,7 +253,7 @@ impl Peer {
         self.place.revision
     }
 
-    /// What lies between client and server.
+    /// The transport between client and server.
     ///
     /// ```
     /// # use trunkline::{*, testing::*};
@@ -279,7 +280,8 @@ impl Peer {
         &self.place.server
     }
 
-    /// A clock that only the test moves: deadlines, pauses and lifetimes of both sides go by it.
+    /// A clock that only the test advances: deadlines, pauses and lifetimes of both sides follow
+    /// it.
     ///
     /// ```
     /// # use {std::time::Duration, trunkline::{*, testing::*}};
@@ -294,8 +296,8 @@ impl Peer {
         Clock::stop()
     }
 
-    /// Has every call to the server made by somebody who was let in, with these scopes, until
-    /// another is named. Nobody needs a token for that.
+    /// Makes every call to the server as this principal, with its scopes, until another is set. No
+    /// token is needed.
     ///
     /// ```
     /// # use trunkline::{*, testing::*};
@@ -327,7 +329,7 @@ impl Peer {
         &self,
         builder: ClientBuilder<H>,
     ) -> Result<Client, ConnectError> {
-        // Somewhere else, if there are places: what it says is not part of this transcript.
+        // On another port, if there are ports: its messages are not part of this transcript.
         let Place { server, revision, transport, .. } = &self.place;
         let aside = Recorder::default();
         let place = Place::open(server.clone(), *revision, *transport, aside.clone()).await;
@@ -338,19 +340,19 @@ impl Peer {
         server: Server,
         revision: Revision,
         transport: Transport,
-    ) -> Result<(Self, Arc<Stage>), String> {
+    ) -> Result<(Self, Arc<ScriptedResponder>), String> {
         let recorder = Recorder::default();
         let place = Place::open(server, revision, transport, recorder.clone()).await?;
-        let stage = Arc::new(Stage::new());
-        let seen = Arc::clone(&stage);
+        let responder = Arc::new(ScriptedResponder::new());
+        let seen = Arc::clone(&responder);
         let builder = client()
-            .responder(Arc::clone(&stage))
+            .responder(Arc::clone(&responder))
             .log_level(LogLevel::Debug)
             .watch_progress(move |progress| seen.progressed(progress));
         let connected = place.connect(builder, &recorder).await;
         let client = connected.map_err(|error| format!("The client did not connect: {error}"))?;
         recorder.begin();
-        Ok((Self { client, stage: Arc::clone(&stage), place }, stage))
+        Ok((Self { client, responder: Arc::clone(&responder), place }, responder))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Answers given beforehand → a responder that gives them in order and notes what was asked.
+//! Scripted answers → a responder that gives them in order and records the questions.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,10 +14,9 @@ use crate::model::{
     ElicitationCapability, LogMessage, Progress, Root, RootsCapability, SamplingCapability,
 };
 
-/// An answer to a question that has not been asked yet.
+/// A scripted answer to a future question.
 ///
-/// Whatever `From` takes is an acceptance: `true` for a question of yes or no, `json!({ … })` for a
-/// form.
+/// `From` conversions accept: `true` for a yes-or-no question, `json!({ … })` for a form.
 ///
 /// ```
 /// use trunkline::serde_json::json;
@@ -38,7 +37,7 @@ enum Kind {
 }
 
 impl Reply {
-    /// The user agrees: see [`Question::accept`].
+    /// The user accepts: see [`Question::accept`].
     ///
     /// ```
     /// use trunkline::testing::Reply;
@@ -48,7 +47,7 @@ impl Reply {
     ///
     /// # Panics
     ///
-    /// If `content` cannot be written as JSON.
+    /// If `content` cannot be serialized as JSON.
     pub fn accept(content: impl Serialize) -> Self {
         Self(Kind::Accept(serde_json::to_value(content).expect("an answer that is JSON")))
     }
@@ -102,8 +101,7 @@ impl<T: Into<Value>> From<T> for Reply {
     }
 }
 
-/// A model that says what it was told to, in order, and remembers what it was asked. Clones are the
-/// same model.
+/// A model with scripted replies, which records the questions. Clones are the same model.
 ///
 /// ```
 /// use trunkline::testing::ScriptedModel;
@@ -121,7 +119,7 @@ struct ModelState {
 }
 
 impl ScriptedModel {
-    /// A model that says these texts.
+    /// A model that replies with these texts.
     ///
     /// ```
     /// use trunkline::testing::ScriptedModel;
@@ -138,7 +136,7 @@ impl ScriptedModel {
         model
     }
 
-    /// Says this too, once everything before has been said: tool uses, say, or more than one block.
+    /// Adds a reply after the others, for example with tool uses or more than one block.
     ///
     /// ```
     /// use trunkline::model::{Content, CreateMessageResult, ToolUseContent};
@@ -155,7 +153,7 @@ impl ScriptedModel {
         self
     }
 
-    /// What it was asked so far.
+    /// The questions so far.
     ///
     /// ```
     /// # use trunkline::{*, model::*, testing::*};
@@ -190,9 +188,9 @@ impl ScriptedModel {
     }
 }
 
-/// What a test told its client beforehand, and what the client saw.
+/// The script of a test's client, and the record of what it saw.
 #[derive(Debug)]
-pub(super) struct Stage {
+pub(super) struct ScriptedResponder {
     script: Mutex<Script>,
     pub(super) roots: Roots,
 }
@@ -205,11 +203,11 @@ struct Script {
     logs: Vec<LogMessage>,
     progress: Vec<Progress>,
     changes: Vec<Change>,
-    /// The first thing that went against the script.
+    /// The first deviation from the script.
     fault: Option<String>,
 }
 
-impl Stage {
+impl ScriptedResponder {
     pub(super) fn new() -> Self {
         Self { script: Mutex::default(), roots: Roots::new([]) }
     }
@@ -242,7 +240,7 @@ impl Stage {
         lock(&self.script).progress.push(progress.clone());
     }
 
-    /// What went against the script, in a sentence.
+    /// The deviation from the script, in a sentence.
     pub(super) fn fault(&self) -> Option<String> {
         let script = lock(&self.script);
         let left = |count: usize, what: &str| {
@@ -263,7 +261,7 @@ impl Stage {
     }
 }
 
-impl Responder for Stage {
+impl Responder for ScriptedResponder {
     fn capabilities(&self) -> ClientCapabilities {
         ClientCapabilities::new()
             .elicitation(ElicitationCapability::BOTH)

@@ -1,4 +1,4 @@
-//! A byte stream → the same stream, whose lines are taken down as they pass.
+//! A byte stream → the same stream, with its lines recorded.
 
 use std::io;
 use std::pin::Pin;
@@ -8,7 +8,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::transcript::Recorder;
 
-/// A stream of the client's, with a listener.
+/// A stream of the client, with a recorder.
 pub(super) struct Tap<T> {
     stream: T,
     by_client: bool,

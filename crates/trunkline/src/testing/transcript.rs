@@ -1,11 +1,11 @@
-//! Messages as they pass → a transcript to read and to compare.
+//! Recorded messages → a transcript to read and to compare.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 
-/// What was said between a client and its server, after the handshake.
+/// The messages between a client and its server, after the handshake.
 ///
 /// ```
 /// # use trunkline::testing::{self, Transport};
@@ -37,9 +37,9 @@ pub struct Transcript(Vec<Line>);
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Line {
-    /// Whether the client said it.
+    /// Whether the client sent it.
     pub by_client: bool,
-    /// What was said. State that was sealed by the server, which is never twice the same, is `…`.
+    /// The message. Sealed state of the server, which differs each time, is `…`.
     pub message: Value,
 }
 
@@ -58,8 +58,8 @@ impl Transcript {
         &self.0
     }
 
-    /// A short word for each message, one a line: `> tools/call book`, `< notifications/progress`,
-    /// `< result`. What the client said begins with `>`.
+    /// A short form of each message, one per line: `> tools/call book`, `< notifications/progress`,
+    /// `< result`. The client's messages begin with `>`.
     ///
     /// ```
     /// # use trunkline::{*, testing::*};
@@ -75,7 +75,7 @@ impl Transcript {
     }
 }
 
-/// Every message as JSON, one a line.
+/// Every message as JSON, one per line.
 impl fmt::Display for Transcript {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, line) in self.0.iter().enumerate() {
@@ -109,16 +109,16 @@ impl Line {
     }
 }
 
-/// Takes down what passes. Clones share what they took down.
+/// Records messages. Clones share one record.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Recorder(Arc<Mutex<Taken>>);
+pub(super) struct Recorder(Arc<Mutex<Recording>>);
 
 #[derive(Debug, Default)]
-struct Taken {
+struct Recording {
     lines: Vec<Line>,
-    /// Requests of the handshake that have no answer yet.
+    /// Requests of the handshake without an answer yet.
     opening: Vec<Value>,
-    /// Whether the handshake began with the question who the server is.
+    /// Whether the handshake began with `server/discover`.
     has_begun: bool,
 }
 
@@ -127,7 +127,7 @@ impl Recorder {
         Transcript(self.lock().lines.clone())
     }
 
-    /// Takes down one text; what is not JSON is not MCP.
+    /// Records one text; what is not JSON is not MCP.
     pub(super) fn take(&self, by_client: bool, text: &[u8]) {
         if let Ok(message) = serde_json::from_slice::<Value>(text) {
             let mut taken = self.lock();
@@ -138,12 +138,12 @@ impl Recorder {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Taken> {
+    fn lock(&self) -> MutexGuard<'_, Recording> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Taken {
+impl Recording {
     fn take(&mut self, by_client: bool, mut message: Value) {
         if self.is_handshake(by_client, &message) {
             return;
@@ -165,7 +165,7 @@ impl Taken {
                 true
             }
             Some(_) => {
-                // Whoever has said something else has said hello already.
+                // A client that sends any other message has finished its handshake.
                 self.has_begun |= by_client;
                 false
             }
@@ -177,7 +177,7 @@ impl Taken {
         }
     }
 
-    /// From here on every message is one of the test's.
+    /// From here on every message belongs to the test.
     fn begin(&mut self) {
         self.has_begun = true;
     }

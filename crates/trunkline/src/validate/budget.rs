@@ -1,5 +1,5 @@
-//! What a check does → what it costs, in about nanoseconds, so that no schema and no value makes one
-//! take long: the schemas of a remote server are run by its clients.
+//! The budget of a check, in about nanoseconds, so that no schema or value makes one take long:
+//! clients run the schemas of remote servers.
 
 use std::time::Instant;
 
@@ -7,10 +7,10 @@ use regex_lite::{Regex, RegexBuilder};
 
 use super::render::cut;
 
-/// What is left of what one check may cost.
+/// The remaining budget of one check.
 pub(super) struct Work {
     left: usize,
-    /// Why there is nothing left, if it is not the sum of all.
+    /// Why the budget is spent, if it is not the sum of all work.
     pub(super) why: Option<String>,
 }
 
@@ -19,7 +19,7 @@ impl Work {
         Self { left: MOST_WORK, why: None }
     }
 
-    /// No more work: what was begun comes to nothing. A `not` must not turn that into consent.
+    /// Ends the check: its result is void. A `not` must not turn that into a match.
     pub(super) fn none(&mut self) {
         self.left = 0;
     }
@@ -32,7 +32,7 @@ impl Work {
         self.left = self.left.saturating_sub(cost);
     }
 
-    /// Whether a text matches; not if there is no telling any more.
+    /// Whether a text matches; `false` once the budget is spent.
     pub(super) fn matches(&mut self, pattern: &Pattern, text: &str) -> bool {
         if text.len() > MOST_MATCHED {
             let pattern = cut(pattern.regex.as_str());
@@ -43,9 +43,9 @@ impl Work {
             self.none();
             return false;
         }
-        // Most patterns cost far less than the most that one of their size can, and that much
-        // nobody could afford for a long list of names. So what counts is the clock, which may run
-        // on while we are not, but never beyond that most.
+        // Most patterns cost far less than the worst case of their size, which no long list of
+        // names could afford. So the elapsed time is charged, capped at the worst case in case this
+        // thread was preempted.
         let most = COST_OF_MATCH + (text.len() + 1) * pattern.size * 2 / 3;
         if self.left <= most {
             self.none();
@@ -59,7 +59,7 @@ impl Work {
     }
 }
 
-/// A pattern, and how large it is when it is written out, in bytes.
+/// A pattern, and its compiled size in bytes.
 #[derive(Clone, Debug)]
 pub(super) struct Pattern {
     regex: Regex,
@@ -67,7 +67,7 @@ pub(super) struct Pattern {
 }
 
 impl Pattern {
-    /// Reads a pattern, or says what is wrong with it: "is too large".
+    /// Compiles a pattern, or says what is wrong with it: "is too large".
     pub(super) fn new(text: &str) -> Result<Self, String> {
         let build = |size| RegexBuilder::new(text).size_limit(size).build();
         let regex = build(MOST_SIZE).map_err(|why| match why.to_string() {
@@ -77,8 +77,8 @@ impl Pattern {
             ),
             why => format!("cannot be used: {why}"),
         })?;
-        // Nobody tells how large it is, but up to where it is too large. A third more than it is
-        // does no harm.
+        // The crate tells only whether a limit is exceeded, so the size is found by binary search.
+        // It may be a third too large.
         let (mut low, mut high) = (0, SIZES.len() - 1);
         while low < high {
             let middle = usize::midpoint(low, high);
@@ -95,22 +95,22 @@ impl Pattern {
     }
 }
 
-/// What the patterns of one schema may have together.
+/// The size limit of all patterns of one schema.
 pub(super) const MOST_PATTERNS: usize = 1 << 20;
 /// Entering a schema.
 pub(super) const COST_OF_NODE: usize = 15;
-/// A rule that looks at one thing.
+/// A rule with one comparison.
 pub(super) const COST_OF_RULE: usize = 6;
-/// Finding a name among others, or putting one there.
+/// A lookup or insertion of a name.
 pub(super) const COST_OF_NAME: usize = 40;
-/// Noting a fault.
+/// Recording a fault.
 pub(super) const COST_OF_FAULT: usize = 250;
 
 const MOST_WORK: usize = 25_000_000;
-/// The longest text that is held against a pattern.
+/// The longest text that is matched against a pattern.
 const MOST_MATCHED: usize = 1 << 17;
 const COST_OF_MATCH: usize = 150;
-/// A build that is not optimized is not to judge otherwise.
+/// Debug builds are slower, and must not decide otherwise.
 const SLOWNESS: usize = if cfg!(debug_assertions) { 16 } else { 1 };
 const MOST_SIZE: usize = SIZES[SIZES.len() - 1];
 const SIZES: [usize; 20] = [

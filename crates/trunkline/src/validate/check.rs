@@ -1,4 +1,4 @@
-//! Rules + a value → faults. Every rule is tried, so that all faults are told at once.
+//! Rules + a value → faults. Every rule runs, so that all faults are reported at once.
 
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher, RandomState};
@@ -16,22 +16,22 @@ use super::{Id, Members, Rule, Schema};
 /// One check of one value.
 pub(super) struct Checker<'a> {
     pub(super) schema: &'a Schema,
-    /// What the whole value is called.
+    /// The name of the whole value in messages.
     pub(super) subject: &'static str,
-    /// Whether `null` stands for a member that may be left out.
+    /// Whether `null` stands for an optional member.
     forgives_null: bool,
-    /// Whether values may be repeated.
+    /// Whether messages may quote values.
     pub(super) shows_values: bool,
     pub(super) place: Vec<Step<'a>>,
     pub(super) faults: Vec<Fault<'a>>,
-    /// How many faults there are, kept or not.
+    /// The number of faults, recorded or not.
     pub(super) failed: usize,
-    /// Where secrets are.
+    /// The places of secrets.
     pub(super) secrets: BTreeSet<String>,
-    /// Where there is a secret somewhere within, so that one that is misplaced may be anywhere.
+    /// Places with a secret somewhere inside, where a misplaced one may be anywhere.
     pub(super) holders: BTreeSet<String>,
     depth: usize,
-    /// References can make a small schema very much work.
+    /// References can make a small schema very expensive.
     pub(super) work: Work,
 }
 
@@ -41,7 +41,7 @@ pub(super) enum Step<'a> {
     Index(usize),
 }
 
-/// What a schema and its parts have looked at, for the `unevaluated…` keywords.
+/// What a schema and its parts have evaluated, for the `unevaluated…` keywords.
 #[derive(Default)]
 pub(super) struct Seen<'a> {
     names: BTreeSet<&'a str>,
@@ -65,16 +65,16 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// The same, but no value is repeated.
+    /// The same, without quoting values.
     pub(super) fn without_values(self) -> Self {
         Self { shows_values: false, ..self }
     }
 
-    /// Checks a value against a node and notes its faults.
+    /// Checks a value against a node and records its faults.
     pub(super) fn run(&mut self, id: Id, value: &'a Value) -> Seen<'a> {
         let mut seen = Seen::default();
         if self.depth >= MOST_DEPTH {
-            // Nothing that is this deep is legitimate.
+            // No legitimate value is this deep.
             self.work.none();
         }
         let schema = self.schema;
@@ -91,7 +91,7 @@ impl<'a> Checker<'a> {
         for rule in &node.rules {
             let is_last =
                 matches!(rule, Rule::UnevaluatedItems(_) | Rule::UnevaluatedProperties(_));
-            // What failed has not been looked at, and would be reported twice.
+            // A part that failed is not evaluated, and would be reported twice.
             if !(is_last && self.failed > before) {
                 self.rule(rule, value, &mut seen);
             }
@@ -263,7 +263,7 @@ impl<'a> Checker<'a> {
                 self.fault(Kind::Other, &must);
             }
             Rule::UniqueItems => {
-                if let Some((first, second)) = self.twins(items) {
+                if let Some((first, second)) = self.find_duplicate(items) {
                     let must = format!(
                         "must not have the same item twice, but items {first} and {second} are the \
                          same"
@@ -377,7 +377,7 @@ impl<'a> Checker<'a> {
             }
             self.inside(Step::Name(name), |it| {
                 if named.is_none() && !ids.is_empty() && it.has_secrets() {
-                    // It may be a secret whose name is misspelt.
+                    // It may be a secret with a misspelt name.
                     it.guard(false);
                 }
                 for id in ids {
@@ -433,7 +433,7 @@ impl<'a> Checker<'a> {
     }
 
     fn one_of(&mut self, ids: &[Id], value: &'a Value, seen: &mut Seen<'a>) {
-        // Whoever forgives finds more forms that fit, and then there are too many.
+        // Forgiving `null` may make more than one form match.
         let strictly = self.strictly(|it| it.forms(ids, value, seen));
         let failures = match self.forgives_null && strictly.len() == ids.len() {
             true => self.forms(ids, value, seen),
@@ -452,7 +452,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// What is wrong with each form that does not fit.
+    /// The faults of each form that does not match.
     fn forms(&mut self, ids: &[Id], value: &'a Value, seen: &mut Seen<'a>) -> Vec<Vec<Fault<'a>>> {
         let mut failures = Vec::new();
         for id in ids {
@@ -467,7 +467,7 @@ impl<'a> Checker<'a> {
         failures
     }
 
-    /// Checks a value without noting its faults.
+    /// Checks a value without recording its faults.
     fn attempt(&mut self, id: Id, value: &'a Value) -> Result<Seen<'a>, Vec<Fault<'a>>> {
         let (faults, failed) = (std::mem::take(&mut self.faults), std::mem::take(&mut self.failed));
         let seen = self.run(id, value);
@@ -483,8 +483,7 @@ impl<'a> Checker<'a> {
         result
     }
 
-    /// Without forgiving anything: where a fit does not make the value right, forgiving makes it
-    /// wrong.
+    /// Runs without forgiving `null`: where a match makes the value invalid, forgiveness would too.
     fn strictly<T>(&mut self, run: impl FnOnce(&mut Self) -> T) -> T {
         let forgives_null = std::mem::take(&mut self.forgives_null);
         let result = run(self);
@@ -519,8 +518,8 @@ impl<'a> Checker<'a> {
         matches!(self.schema.nodes[id].rules[..], [Rule::Never])
     }
 
-    /// Two items that are the same.
-    fn twins(&mut self, items: &[Value]) -> Option<(usize, usize)> {
+    /// Two equal items.
+    fn find_duplicate(&mut self, items: &[Value]) -> Option<(usize, usize)> {
         let hasher = RandomState::new();
         let mut text = String::new();
         let mut hashes = Vec::with_capacity(items.len());
@@ -540,9 +539,9 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// How many schemas may be entered from within each other.
+/// The deepest nesting of schemas.
 const MOST_DEPTH: usize = 512;
 const COST_OF_DIVISION: usize = 200;
 const COST_OF_TWIN: usize = 100;
-/// Putting one more among what was looked at.
+/// Recording one evaluated name or item.
 const COST_OF_SEEN: usize = 120;

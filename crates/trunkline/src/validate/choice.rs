@@ -1,4 +1,4 @@
-//! The values of an `enum` → whether a value is among them, at a cost that is known beforehand.
+//! The values of an `enum` → whether a value is among them, at a cost known in advance.
 
 use std::collections::HashSet;
 
@@ -10,9 +10,9 @@ use super::number::same;
 #[derive(Clone, Debug)]
 pub(super) struct Choices {
     pub(super) all: Vec<Value>,
-    /// Those that are texts: there may be many.
+    /// The strings among them, which may be many.
     texts: HashSet<String>,
-    /// What it costs to compare a value with all others.
+    /// The cost of a comparison with all others.
     others: usize,
 }
 
@@ -38,7 +38,7 @@ impl Choices {
     }
 }
 
-/// What it costs to look at a whole value.
+/// The cost of a comparison with a whole value.
 pub(super) fn weight(value: &Value) -> usize {
     match value {
         Value::Array(items) => 30 + items.iter().map(weight).sum::<usize>(),

@@ -1,4 +1,4 @@
-//! A schema's JSON → rules, with every `$ref` followed.
+//! A schema's JSON → rules, with every `$ref` resolved.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -20,8 +20,8 @@ pub(super) fn compile(schema: &Json, formats: bool) -> Result<Schema, String> {
     let mut compiler = Compiler { formats, ..Compiler::new(&root) };
     compiler.find_anchors(&root);
     compiler.id_of(&root, "#".to_owned())?;
-    // Schemas wait here instead of being compiled where they are found: a chain of references
-    // costs no stack.
+    // Schemas are queued here instead of being compiled where they are found: a chain of references
+    // needs no stack.
     let mut next = 0;
     while let Some((schema, at)) = compiler.waiting.get(next).cloned() {
         let node = compiler.node(schema, &at)?;
@@ -36,7 +36,7 @@ pub(super) fn compile(schema: &Json, formats: bool) -> Result<Schema, String> {
     Ok(Schema { nodes, tracks, says_more, has_secrets })
 }
 
-/// Marks what has a secret anywhere in it.
+/// Marks every node that has a secret anywhere in it.
 fn mark_holders(nodes: &mut [Node]) {
     let mut above: Vec<Vec<Id>> = vec![Vec::new(); nodes.len()];
     for (id, node) in nodes.iter().enumerate() {
@@ -53,17 +53,17 @@ fn mark_holders(nodes: &mut [Node]) {
 struct Compiler<'a> {
     root: &'a Value,
     anchors: HashMap<&'a str, &'a Value>,
-    /// The schemas found so far, in the order of their ids, and where they are.
+    /// The schemas found so far, in the order of their ids, with their places.
     waiting: Vec<(&'a Value, String)>,
     /// The ids of schemas by address.
     ids: HashMap<*const Value, Id>,
     nodes: Vec<Node>,
-    /// Whether the schema says that it is of a draft before 2019-09.
+    /// Whether the schema declares a draft before 2019-09.
     is_old: bool,
     formats: bool,
     tracks: bool,
     says_more: bool,
-    /// What all patterns so far have together.
+    /// The total size of all patterns so far.
     patterns: usize,
 }
 
@@ -86,7 +86,7 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    /// The id of a schema, which is compiled when its turn comes.
+    /// The id of a schema, which is compiled in its turn.
     fn id_of(&mut self, schema: &'a Value, at: String) -> Found<Id> {
         let address = std::ptr::from_ref(schema);
         if let Some(id) = self.ids.get(&address) {
@@ -97,7 +97,7 @@ impl<'a> Compiler<'a> {
             return Err(format!("The schema has more than {MOST_NODES} parts."));
         }
         self.ids.insert(address, id);
-        // A place with a very long name would be copied into each that is in it.
+        // A very long place would be copied into every place below it.
         let at = if at.len() > MOST_PLACE { cut(&at) } else { at };
         self.waiting.push((schema, at));
         Ok(id)
@@ -141,7 +141,7 @@ impl<'a> Compiler<'a> {
                     }
                 }
                 for (name, inner) in members {
-                    // What is a value, and not a schema, may look like anything.
+                    // A value that is not a schema may look like anything.
                     if !matches!(name.as_str(), "enum" | "const" | "default" | "examples") {
                         self.find_anchors(inner);
                     }
@@ -171,7 +171,7 @@ impl<'a> Compiler<'a> {
     }
 }
 
-/// One schema while its keywords are read.
+/// One schema while its keywords are compiled.
 struct Part<'c, 'a> {
     compiler: &'c mut Compiler<'a>,
     members: &'a Map<String, Value>,
@@ -184,7 +184,7 @@ impl<'a> Part<'_, 'a> {
         if self.at != "#" && self.members.contains_key("$id") && !self.compiler.is_old {
             return Err(format!("The schema at `{}` has an `$id`; only the whole may.", self.at));
         }
-        // In one document the dynamic scope is that document.
+        // In a single document the dynamic scope is that document.
         for name in ["$ref", "$dynamicRef"] {
             let Some(reference) = self.members.get(name) else { continue };
             let text = reference.as_str().unwrap_or_default();
@@ -420,8 +420,8 @@ impl<'a> Part<'_, 'a> {
     }
 }
 
-/// Whether a schema that was made of a Rust type has a condition that reading such a type does not
-/// check. Unknown keywords are remarks.
+/// Whether a schema of a Rust type has a constraint that deserializing the type does not check.
+/// Unknown keywords are annotations.
 fn has_more_than_serde(members: &Map<String, Value>) -> bool {
     let has = |name| members.contains_key(name);
     let fields = members.get("properties").and_then(Value::as_object);
@@ -431,9 +431,9 @@ fn has_more_than_serde(members: &Map<String, Value>) -> bool {
         kind => kind == "integer",
     });
     members.iter().any(|(name, value)| match name.as_str() {
-        // A type with fields and variants alike has one of them by hand.
+        // A type with both fields and variants has one of them by hand.
         "anyOf" | "oneOf" => has_fields || has("required") || has("items") || has("prefixItems"),
-        // A map is read as one; a struct is not content with fields that it does not know.
+        // A map is deserialized as one; a struct would ignore unknown fields.
         "additionalProperties" => {
             value != &Value::Bool(true) && (has("properties") || !value.is_object())
         }
@@ -464,8 +464,8 @@ fn has_more_than_serde(members: &Map<String, Value>) -> bool {
     })
 }
 
-/// Whether a bound is that of a Rust type. Bounds that only look like one are written as floats;
-/// see [`schema`](crate::schema).
+/// Whether a bound is that of a Rust type. A hand-written bound of the same value is a float; see
+/// [`schema`](crate::schema).
 pub(crate) fn is_natural_bound(value: &Value) -> bool {
     const BOUNDS: [i64; 7] = [0, 255, 65_535, -128, 127, -32_768, 32_767];
     value.as_i64().is_some_and(|it| BOUNDS.contains(&it))
@@ -480,5 +480,5 @@ const BOUNDS: [(&str, Bound); 4] = [
 
 const MOST_BYTES: usize = 1 << 20;
 const MOST_NODES: usize = 10_000;
-/// The longest place that is written out.
+/// The longest place in messages.
 const MOST_PLACE: usize = 1000;

@@ -1,4 +1,4 @@
-//! The faults of several forms that a value might have had → the ones worth telling.
+//! The faults of several alternative forms → the ones worth reporting.
 
 use std::collections::BTreeSet;
 
@@ -9,42 +9,43 @@ use super::check::Checker;
 use super::render::{Types, described, listed, literal, shortened};
 use super::suggest::meant;
 
-/// What is wrong in one place.
+/// A fault at one place.
 #[derive(Clone, Debug)]
 pub(super) struct Fault<'a> {
     pub(super) pointer: String,
     pub(super) kind: Kind<'a>,
-    /// What follows the name of the place: "must be a text". If it is empty, the kind says it.
+    /// The text after the name of the place: "must be a text". If it is empty, the kind supplies
+    /// it.
     pub(super) says: String,
-    /// What was there instead.
+    /// The value at that place.
     pub(super) found: Option<&'a Value>,
     pub(super) hint: Option<Hint<'a>>,
 }
 
-/// What sort of fault it is: some say that another form was meant.
+/// The kind of a fault: some kinds show that another form was meant.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Kind<'a> {
     Type(Types),
-    /// The values there are, in one list or several.
+    /// The allowed values, in one list or several.
     Choice(Vec<&'a [Value]>),
     Missing,
     Unknown,
     Other,
 }
 
-/// What may help. It is looked for once the fault is told: most never are.
+/// A hint, computed only when the fault is reported: most never are.
 #[derive(Clone, Debug)]
 pub(super) enum Hint<'a> {
     Missing { name: &'a str, required: &'a [String], members: &'a Map<String, Value> },
     Unknown { name: &'a str, rules: &'a Members, members: &'a Map<String, Value> },
 }
 
-/// What must not be told of a fault.
-pub(super) enum Veil<'s> {
+/// What a message must not reveal of a fault.
+pub(super) enum Redaction<'s> {
     Nothing,
-    /// The values, and names that only they have.
+    /// The values, and names taken from them.
     Values,
-    /// The same, and where it is within a secret that is here.
+    /// The same, and the place within the secret at this place.
     Within(&'s str),
 }
 
@@ -57,7 +58,7 @@ impl Kind<'_> {
                 let words = lists.iter().copied().flatten().map(literal);
                 match (&lists[..], count) {
                     (_, 1) => format!("must be {}", listed(words, "or")),
-                    // Several forms may have some in common.
+                    // Several forms may share some.
                     ([_, _, ..], ..=MOST_SORTED) => {
                         let mut known = BTreeSet::new();
                         let words = words.filter(|it| known.insert(it.clone()));
@@ -77,7 +78,7 @@ impl Hint<'_> {
     fn in_words(&self, shows_names: bool) -> String {
         match self {
             Self::Missing { name, required, members } => {
-                // A name that is nearly right and that nobody asked for was probably meant.
+                // An unknown name that is nearly the missing one was probably meant.
                 let others = members.keys().map(String::as_str);
                 let others =
                     others.take(MOST_SORTED).filter(|it| !required.iter().any(|n| n == it));
@@ -106,17 +107,17 @@ impl Fault<'_> {
         if self.says.is_empty() { self.kind.in_words() } else { self.says.clone() }
     }
 
-    pub(super) fn in_words(&self, subject: &str, veil: &Veil<'_>) -> String {
-        let place = match (veil, self.pointer.as_str()) {
-            (Veil::Within(""), inside) if !inside.is_empty() => "Something in it".to_owned(),
-            (Veil::Within(secret), inside) if inside != *secret => {
+    pub(super) fn in_words(&self, subject: &str, redaction: &Redaction<'_>) -> String {
+        let place = match (redaction, self.pointer.as_str()) {
+            (Redaction::Within(""), inside) if !inside.is_empty() => "Something in it".to_owned(),
+            (Redaction::Within(secret), inside) if inside != *secret => {
                 format!("Something in `{secret}`")
             }
             (_, "") => subject.to_owned(),
             (_, pointer) => format!("`{pointer}`"),
         };
         let mut says = self.says();
-        let is_open = matches!(veil, Veil::Nothing);
+        let is_open = matches!(redaction, Redaction::Nothing);
         if let Some(hint) = &self.hint {
             says += &hint.in_words(is_open);
         }
@@ -129,8 +130,8 @@ impl Fault<'_> {
 }
 
 impl<'a> Checker<'a> {
-    /// A value has none of the forms it may have. Tells what is wrong with the one that was
-    /// probably meant, or what all of them want.
+    /// A value matches none of its alternative forms. Reports the faults of the form that was
+    /// probably meant, or what all of them require.
     pub(super) fn fits_none(&mut self, mut failures: Vec<Vec<Fault<'a>>>, value: &'a Value) {
         let here = self.pointer();
         let count = failures.len();
@@ -140,8 +141,7 @@ impl<'a> Checker<'a> {
             return;
         }
         let is_inside = |it: &Fault<'_>| parent(&it.pointer) == Some(&here);
-        // A form of another type was not meant; then one with another name in its tag; then one
-        // with other members.
+        // Drops forms of another type, then those with another tag, then those with other members.
         keep_if_any(&mut failures, |it| !matches!(it.kind, Kind::Type(_)) || it.pointer != here);
         keep_if_any(&mut failures, |it| {
             !matches!(it.kind, Kind::Choice(_)) || !(it.pointer == here || is_inside(it))
@@ -156,7 +156,7 @@ impl<'a> Checker<'a> {
         let fault = common(&failures).unwrap_or_else(|| Fault {
             pointer: here.clone(),
             kind: Kind::Other,
-            // The reasons say where they are, and that may be in a secret.
+            // The reasons contain places, which may be in a secret.
             says: match self.has_secrets() {
                 true => format!("fits none of the {count} forms it may have"),
                 false => {
@@ -172,7 +172,7 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// Drops the forms with a fault that speaks against them, unless all have one.
+/// Drops the forms with a disqualifying fault, unless all have one.
 fn keep_if_any(failures: &mut Vec<Vec<Fault<'_>>>, is_fine: impl Fn(&Fault<'_>) -> bool) {
     let is_kept = |faults: &Vec<Fault<'_>>| faults.iter().all(&is_fine);
     if failures.iter().any(is_kept) {
@@ -180,10 +180,10 @@ fn keep_if_any(failures: &mut Vec<Vec<Fault<'_>>>, is_fine: impl Fn(&Fault<'_>) 
     }
 }
 
-/// What every form wants in one and the same place, as one fault.
+/// What every form requires at the same place, as one fault.
 fn common<'a>(failures: &[Vec<Fault<'a>>]) -> Option<Fault<'a>> {
     let first = failures.first()?;
-    // What a tag may be tells more than what is missing without it.
+    // The allowed tags say more than what is missing without one.
     let (missing, others): (Vec<_>, Vec<_>) = first.iter().partition(|it| it.kind == Kind::Missing);
     others.into_iter().chain(missing).take(MOST_CANDIDATES).find_map(|candidate| {
         let same = failures.iter().map(|faults| {
@@ -250,9 +250,9 @@ fn parent(pointer: &str) -> Option<&str> {
 }
 
 const MOST_REASONS: usize = 3;
-/// How many faults of one form are looked for in the others.
+/// How many faults of one form are searched for in the others.
 const MOST_CANDIDATES: usize = 10;
-/// How many names or values are told apart to help.
+/// How many names or values are compared for a hint.
 const MOST_SORTED: usize = 200;
-/// Weighing one fault of one form.
+/// Comparing one fault of one form.
 const COST_OF_WEIGHING: usize = 150;

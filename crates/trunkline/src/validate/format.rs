@@ -1,8 +1,8 @@
-//! Texts of a certain form: dates, addresses, names.
+//! The `format` of strings: dates, addresses, names.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// A form that a text has.
+/// A format of a string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Format {
     Date,
@@ -100,7 +100,7 @@ fn is_time(text: &str) -> bool {
     let Some((minute, second)) = time.rsplit_once(':') else { return false };
     match (minutes(minute), digits(second, 2)) {
         (Some(_), Some(0..=59)) => true,
-        // A leap second is the last of a day, where there is no offset.
+        // A leap second is the last second of a UTC day.
         (Some(minute), Some(60)) => (minute - offset).rem_euclid(24 * 60) == 24 * 60 - 1,
         _ => false,
     }
@@ -184,7 +184,7 @@ fn is_authority(text: &str) -> bool {
     !host.contains(['[', ']', ':']) && port.bytes().all(|it| it.is_ascii_digit())
 }
 
-/// `v1.x`, which nobody has needed so far.
+/// `v1.x`, the future-proof IP literal of RFC 3986, which nobody has needed so far.
 fn is_future_address(text: &str) -> bool {
     let rest = text.strip_prefix(['v', 'V']).and_then(|it| it.split_once('.'));
     rest.is_some_and(|(version, address)| {

@@ -1,11 +1,11 @@
-//! Numbers and values, compared as JSON Schema does: by what they are, not by how they are spelled.
+//! Compares numbers and values as JSON Schema does: by value, not by spelling.
 
 use std::cmp::Ordering;
 use std::fmt::Write;
 
 use serde_json::{Number, Value};
 
-/// Which side a number must stay on.
+/// A lower or upper bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Bound {
     Minimum,
@@ -39,8 +39,8 @@ pub(super) fn is_whole(number: &Number) -> bool {
     whole(number).is_some() || number.as_f64().is_some_and(|it| it.fract() == 0.0)
 }
 
-/// Whether a number can be divided without remainder. Decimals are compared as they are written:
-/// 0.3 is three times 0.1.
+/// Whether a number is a multiple of another. Decimals are compared as written: 0.3 is three times
+/// 0.1.
 pub(super) fn is_multiple(number: &Number, of: &Number) -> bool {
     if let (Some(number), Some(of)) = (whole(number), whole(of)) {
         return of != 0 && number % of == 0;
@@ -55,7 +55,7 @@ pub(super) fn is_multiple(number: &Number, of: &Number) -> bool {
     quotient.is_finite() && quotient.fract() == 0.0
 }
 
-/// Whether two values are the same: `1` and `1.0` are, and members have no order.
+/// Whether two values are equal: `1` and `1.0` are, and the order of members does not matter.
 pub(super) fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => compare(a, b) == Ordering::Equal,
@@ -70,7 +70,7 @@ pub(super) fn same(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// A text that is the same for values that are the same.
+/// A text that is equal for equal values.
 pub(super) fn canonical(value: &Value, out: &mut String) {
     match value {
         Value::Number(number) => {
@@ -105,7 +105,7 @@ pub(super) fn canonical(value: &Value, out: &mut String) {
     }
 }
 
-/// The same value without `.0`, if it has any.
+/// The value with `2.0` written as `2`, if it has any such number.
 pub(super) fn with_whole_numbers(mut value: Value) -> Option<Value> {
     rewrite(&mut value).then_some(value)
 }
@@ -113,7 +113,7 @@ pub(super) fn with_whole_numbers(mut value: Value) -> Option<Value> {
 fn rewrite(value: &mut Value) -> bool {
     match value {
         Value::Number(number) if whole(number).is_none() => {
-            // Up to here a float holds every whole number.
+            // Below this, a float represents every integer exactly.
             let float = number.as_f64().filter(|it| it.fract() == 0.0 && it.abs() < 2_f64.powi(53));
             let Some(float) = float else { return false };
             *value = (float as i64).into();
@@ -134,10 +134,10 @@ fn compare(a: &Number, b: &Number) -> Ordering {
     }
 }
 
-/// A whole number beside a float, without rounding the first.
+/// Compares an integer with a float, without rounding the integer.
 fn order_of(whole: i128, float: &Number) -> Ordering {
     let float = float.as_f64().unwrap_or_default();
-    // Casting a float keeps to the bounds of the integer, and these are far from all numbers here.
+    // The cast saturates, and the bounds of `i128` are far beyond every integer here.
     match whole.cmp(&(float.trunc() as i128)) {
         Ordering::Equal => 0.0_f64.partial_cmp(&float.fract()).unwrap_or(Ordering::Equal),
         order => order,
@@ -148,7 +148,7 @@ fn whole(number: &Number) -> Option<i128> {
     number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from))
 }
 
-/// Digits and the power of ten that they stand for, from the shortest spelling.
+/// Mantissa and decimal exponent of the shortest spelling.
 fn decimal(number: &Number) -> Option<(i128, i32)> {
     if let Some(whole) = whole(number) {
         return Some((whole, 0));

@@ -1,4 +1,4 @@
-//! Schemas and values → words.
+//! Schemas and values → words for messages.
 
 use std::io::{self, Write};
 
@@ -59,7 +59,8 @@ const NAMES: [(Types, &str, &str); 7] = [
     (Types::NULL, "null", "`null`"),
 ];
 
-/// What a value is, without what is inside it: that may be anybody's secret.
+/// The type of a value, and a scalar itself; never the content of a container, which may be a
+/// secret.
 pub(super) fn described(value: &Value) -> String {
     match value {
         Value::Object(_) => "an object".to_owned(),
@@ -70,13 +71,13 @@ pub(super) fn described(value: &Value) -> String {
     }
 }
 
-/// A value of the schema, as one would write it.
+/// A value of the schema, as JSON.
 pub(super) fn literal(value: &Value) -> String {
     match value {
         Value::String(text) => format!("`{}`", cut(text)),
         other => {
             let mut start = Start::default();
-            // It stops where it is cut anyway.
+            // The writer fails on purpose once it has enough.
             let _ = serde_json::to_writer(&mut start, other);
             format!("`{}`", cut(&String::from_utf8_lossy(&start.0)))
         }
@@ -107,7 +108,7 @@ pub(super) fn listed(words: impl IntoIterator<Item = String>, last: &str) -> Str
     shortened(words.len(), words, last)
 }
 
-/// The same, of `count` words of which only the first need to be there.
+/// The same for `count` words, of which only the first few are supplied.
 pub(super) fn shortened(
     count: usize,
     words: impl IntoIterator<Item = String>,
@@ -130,8 +131,8 @@ pub(super) fn counted(count: u64, one: &str, many: &str) -> String {
     if count == 1 { format!("1 {one}") } else { format!("{count} {many}") }
 }
 
-/// What the reader of a Rust type complains of, without our type names and without positions in a
-/// text that the caller did not write.
+/// The complaint of a serde deserializer, without Rust type names and positions in a text that the
+/// caller did not write.
 pub(super) fn in_plain_words(complaint: &str) -> String {
     let complaint = complaint.split(" at line ").next().unwrap_or_default();
     match complaint.split_once("expected ") {
@@ -140,9 +141,9 @@ pub(super) fn in_plain_words(complaint: &str) -> String {
     }
 }
 
-/// The same without what was found: that may be a secret.
+/// The same without the found value, which may be a secret.
 pub(super) fn in_guarded_words(complaint: &str) -> String {
-    // What was found may have these words too, but comes before ours.
+    // The value may contain these words too, but it comes before ours.
     let complaint = complaint.rsplit_once(" at line ").map_or(complaint, |it| it.0);
     if ["missing field `", "a secret does not fit"].iter().any(|it| complaint.starts_with(it)) {
         return complaint.to_owned();

@@ -1,10 +1,10 @@
-//! What a check comes upon → faults with their places, and in the end sentences without secrets.
+//! Faults and their places → sentences without secrets.
 
 use serde_json::Value;
 
 use super::budget::COST_OF_FAULT;
 use super::check::{Checker, Step};
-use super::explain::{Fault, Hint, Kind, Veil};
+use super::explain::{Fault, Hint, Kind, Redaction};
 use super::render::counted;
 use super::{MOST_VIOLATIONS, Violation};
 
@@ -22,10 +22,10 @@ impl<'a> Checker<'a> {
         let mut violations: Vec<Violation> = Vec::new();
         let mut more = self.failed - self.faults.len();
         for fault in std::mem::take(&mut self.faults) {
-            let veil = self.veil(&fault.pointer);
-            let message = fault.in_words(self.subject, &veil);
-            let pointer = match veil {
-                Veil::Within(secret) => secret.to_owned(),
+            let redaction = self.redaction(&fault.pointer);
+            let message = fault.in_words(self.subject, &redaction);
+            let pointer = match redaction {
+                Redaction::Within(secret) => secret.to_owned(),
                 _ => fault.pointer,
             };
             if violations.iter().any(|it| it.message == message) {
@@ -43,21 +43,21 @@ impl<'a> Checker<'a> {
         violations
     }
 
-    /// What must not be told of a place.
-    fn veil(&self, pointer: &str) -> Veil<'_> {
+    /// What must not be revealed about a place.
+    fn redaction(&self, pointer: &str) -> Redaction<'_> {
         let ends = pointer.match_indices('/').map(|it| it.0).chain([pointer.len()]);
-        let mut veil = if self.shows_values { Veil::Nothing } else { Veil::Values };
+        let mut redaction = if self.shows_values { Redaction::Nothing } else { Redaction::Values };
         for end in ends {
             let place = &pointer[..end];
             if let Some(secret) = self.secrets.get(place) {
-                return Veil::Within(secret);
+                return Redaction::Within(secret);
             }
-            // The whole has room for members that have nothing to do with its secrets.
+            // The root may have members that have nothing to do with its secrets.
             if self.holders.contains(place) && (end > 0 || pointer.is_empty()) {
-                veil = Veil::Values;
+                redaction = Redaction::Values;
             }
         }
-        veil
+        redaction
     }
 
     pub(super) fn fault(&mut self, kind: Kind<'a>, says: &str) {
@@ -68,7 +68,7 @@ impl<'a> Checker<'a> {
         self.add(kind, "", None, Some(hint));
     }
 
-    /// A fault of the value itself. An empty text stands for what the kind says.
+    /// A fault of the value itself. For an empty text, the kind supplies it.
     pub(super) fn fault_of(&mut self, kind: Kind<'a>, value: &'a Value, says: &str) {
         self.add(kind, says, Some(value), None);
     }
@@ -97,7 +97,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Remembers that there is a secret here, or somewhere within.
+    /// Records that a secret is at this place, or somewhere inside.
     pub(super) fn guard(&mut self, is_secret: bool) {
         let pointer = self.pointer();
         self.work.spend(COST_OF_FAULT + pointer.len());
@@ -122,5 +122,5 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// How many faults are kept while looking for all.
+/// How many faults are recorded.
 pub(super) const MOST_FAULTS: usize = 100;

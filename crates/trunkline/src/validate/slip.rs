@@ -1,8 +1,8 @@
-//! Names that nobody knows, where the schema has no word against them → those that were meant.
+//! Unknown names that an open schema allows → the names that were probably meant.
 //!
-//! A schema that is open takes names that it does not know: hosts send things along that a tool
-//! need not care for. A name that is nearly that of something else, which is missing, is not one of
-//! these but a slip, and whoever made it must learn of it: the tool would go on without.
+//! An open schema accepts unknown names: hosts send extra members that a tool can ignore. An
+//! unknown name that is nearly the name of a missing member is a typo, and the caller must learn of
+//! it: otherwise the tool would run without that member.
 
 use serde_json::{Map, Value};
 use trunkline_wire::json::Json;
@@ -12,8 +12,8 @@ use super::suggest::meant;
 use super::{Members, Rule, Schema, Violation};
 
 impl Schema {
-    /// Whether arguments that can be read may hold a slip: only what may be left out can be misspelt
-    /// without being missed.
+    /// Whether valid arguments may contain a typo: only the name of an optional member can be
+    /// misspelt without being missed.
     pub(super) fn may_hold_slips(&self, arguments: Option<&Json>) -> bool {
         let (Some(members), Some(arguments)) = (self.open_members(), arguments) else {
             return false;
@@ -22,7 +22,7 @@ impl Schema {
         object.is_ok_and(|it| it.iter().any(|(name, _)| !members.named.contains_key(name)))
     }
 
-    /// The names of `arguments` that were meant to be others, with these.
+    /// The names in `arguments` that are probably typos, with the names that were meant.
     pub(super) fn slips<'a>(&'a self, arguments: &'a Map<String, Value>) -> Vec<Slip<'a>> {
         let Some(members) = self.open_members() else { return Vec::new() };
         let unknown = arguments
@@ -36,8 +36,7 @@ impl Schema {
         slips.collect()
     }
 
-    /// The members of the whole, if there is one that may be left out, and if nothing else is said
-    /// of which there may be.
+    /// The members of the root schema, if one of them is optional and nothing else restricts them.
     fn open_members(&self) -> Option<&Members> {
         let root = self.nodes.first()?;
         let is_plain = !root.rules.iter().any(|it| {
@@ -67,15 +66,15 @@ impl Schema {
     }
 }
 
-/// A name, and the one that was meant.
+/// A misspelt name, and the one that was meant.
 pub(super) struct Slip<'a> {
     name: &'a str,
     meant: &'a str,
 }
 
 impl Slip<'_> {
-    /// The arguments with what was meant beside what was said. Whoever reads both names as one
-    /// complains that it stands there twice: then it is no slip, but another name for the same.
+    /// The arguments with the meant name added. A type that reads both names as the same field
+    /// reports a duplicate: then it is an alias, not a typo.
     pub(super) fn beside(&self, arguments: &Map<String, Value>) -> Value {
         let mut both = arguments.clone();
         if let Some(value) = arguments.get(self.name) {
@@ -91,5 +90,5 @@ impl Slip<'_> {
     }
 }
 
-/// How many unknown names are looked at: who guesses must not cost much.
+/// How many unknown names are compared, so that a guessing caller costs little.
 const MOST_SLIPS: usize = 20;

@@ -1,4 +1,4 @@
-//! JSON text → a value, unless a name stands twice in one object: two readers would see two values.
+//! JSON text → a value, unless an object has a duplicate name: two parsers would see two values.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! A name that is not known → the one that was probably meant.
+//! An unknown name → the known name that was probably meant.
 
 use trunkline_wire::text::edit_distance;
 
@@ -10,7 +10,7 @@ pub(super) fn meant<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Opt
     let letters: Vec<char> = name.chars().collect();
     let allowed = letters.len() / 3;
     let simple_name = simple(name);
-    let known = known.take(LOOKED_AT).filter(|it| it.len() <= MOST_COMPARED && *it != name);
+    let known = known.take(MAX_CANDIDATES).filter(|it| it.len() <= MOST_COMPARED && *it != name);
     let near = known.filter_map(|it| {
         if simple(it) == simple_name {
             return Some((0, it));
@@ -21,11 +21,11 @@ pub(super) fn meant<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Opt
     near.min_by_key(|(far, _)| *far).map(|(_, it)| it)
 }
 
-/// A name without what people spell differently: `check_in`, `checkIn`, `check-in`.
+/// The name as it is compared: `check_in`, `checkIn` and `check-in` are equal.
 fn simple(name: &str) -> String {
     name.chars().filter(|it| it.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
 const MOST_COMPARED: usize = 64;
-/// How many names are looked at: who guesses must not cost much.
-const LOOKED_AT: usize = 200;
+/// How many names are compared, so that a guessing caller costs little.
+const MAX_CANDIDATES: usize = 200;

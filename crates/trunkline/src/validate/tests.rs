@@ -465,7 +465,7 @@ fn results_are_held_against_their_schema() {
         result(&schema, &Json::of(&json!({}))).unwrap_err(),
         "The result does not fit: `/total` is missing."
     );
-    // What is told goes into logs, and says nothing of the values.
+    // The text goes into logs, so it contains no values.
     let schema = compile(&json!({
         "properties": {
             "total": { "minimum": 1 }, "name": { "enum": ["a"] }, "mail": { "pattern": "@" },

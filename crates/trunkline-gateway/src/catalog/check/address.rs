@@ -1,8 +1,8 @@
-//! Texts that should be places: URLs of servers, and addresses to listen at.
+//! Checks URLs of servers and addresses to listen at.
 
 use trunkline_auth::address::{Class, Host, class};
 
-/// Where to listen: what is in front of the port, without brackets, and the port.
+/// Splits an address to listen at into the host, without brackets, and the port.
 pub(super) fn parts(listen: &str) -> Option<(&str, u16)> {
     let (host, port) = listen.rsplit_once(':')?;
     let port = port.parse().ok().filter(|_| port.bytes().all(|it| it.is_ascii_digit()))?;
@@ -19,7 +19,7 @@ pub(super) fn parts(listen: &str) -> Option<(&str, u16)> {
     Some((host, port))
 }
 
-/// Whether only this machine can come in by a host.
+/// Whether only this machine can reach a host.
 pub(super) fn is_loopback(host: &str) -> bool {
     match Host::parse(host) {
         Ok(Host::Name(name)) => name == "localhost" || name.ends_with(".localhost"),
@@ -35,13 +35,13 @@ pub(super) fn is_url(text: &str) -> bool {
     is_http && uri.host().is_some_and(|it| Host::parse(it).is_ok())
 }
 
-/// Whether a URL names a user.
+/// Whether a URL contains a user.
 pub(super) fn is_user_in(url: &str) -> bool {
     let uri = url.parse::<http::Uri>().ok();
     uri.and_then(|it| it.into_parts().authority).is_some_and(|it| it.as_str().contains('@'))
 }
 
-/// Whether what is sent to a URL cannot be read on its way.
+/// Whether traffic to a URL cannot be read on its way.
 pub(super) fn is_private(url: &str) -> bool {
     let Ok(uri) = url.parse::<http::Uri>() else { return false };
     uri.scheme_str() == Some("https") || uri.host().is_some_and(is_loopback)

@@ -1,4 +1,4 @@
-//! The `gateway` part of the file → the gateway's plan.
+//! Turns the `gateway` section into the gateway's plan.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use crate::catalog::plan::{
     Naming, PluginPlan, Rate, Rule, TokenPlan,
 };
 
-/// Reads all of it.
+/// Reads the whole section.
 pub(super) fn gateway(section: &Section<'_>) -> GatewayPlan {
     let usual = GatewayPlan::default();
     let (auth, names) = section.section("auth").map(|it| inward(&it)).unwrap_or_default();
@@ -47,12 +47,12 @@ pub(super) fn gateway(section: &Section<'_>) -> GatewayPlan {
     plan
 }
 
-/// Whether a gateway may listen here: beyond this machine only if it asks who comes in, with tokens
-/// that nobody guesses and, unless told otherwise, nobody reads on the way.
+/// Whether a gateway may listen here: beyond loopback only with authentication, with tokens that cannot be
+/// guessed and, unless `plaintext` is set, cannot be read on the way.
 ///
 /// # Errors
 ///
-/// What is wrong, and what to do. `written` is where the address and the names of the tokens come from.
+/// What is wrong, and what to do. `written` is the origin of the address and of the tokens' names.
 pub(super) fn may_listen(
     listen: &str,
     plan: &GatewayPlan,
@@ -94,8 +94,8 @@ pub(super) fn may_listen(
 /// What is wrong, and what to do.
 pub(super) type Wrong = (&'static str, &'static str);
 
-/// Whether people can log in over a page of this gateway: it must know its callers by name, and at which URL a
-/// browser reaches it.
+/// Whether users can log in at a page of this gateway: it must know its callers by name, and the URL at which
+/// browsers reach it.
 ///
 /// # Errors
 ///
@@ -121,7 +121,7 @@ pub(super) fn may_log_in(plan: &GatewayPlan) -> Result<(), Wrong> {
 fn listen(section: &Section<'_>, plan: &GatewayPlan, names: &[String]) -> Option<String> {
     let at = section.get("listen")?;
     let listen = at.word()?;
-    // What is wrong with `tls` is told there, and stops the start.
+    // Faults of `tls` are reported there, and stop the start.
     let has_tls = section.has("tls");
     let judged = GatewayPlan { plaintext: plan.plaintext || has_tls, ..plan.clone() };
     if let Err((message, suggestion)) = may_listen(&listen, &judged, Some((&at, names))) {
@@ -146,7 +146,7 @@ fn origins(section: &Section<'_>) -> Vec<String> {
     out
 }
 
-/// Who is let in, and what messages call the owners of tokens.
+/// Who is admitted, and the owners of tokens as messages name them.
 fn inward(section: &Section<'_>) -> (Inward, Vec<String>) {
     let mut shown = Vec::new();
     let mut auth = Inward { scopes: section.texts("scopes"), ..Inward::default() };
@@ -289,7 +289,7 @@ fn admin(section: &Section<'_>) -> AdminPlan {
     plan
 }
 
-/// A path alone, or with how it is written.
+/// A path alone, or an object with settings.
 fn audit(section: &Section<'_>) -> Option<AuditPlan> {
     let Some(more) = section.either("audit") else {
         return section.get("audit").and_then(|it| it.path()).map(AuditPlan::new);
@@ -367,6 +367,6 @@ fn category_of(name: &str) -> Category {
     }
 }
 
-/// A token with fewer characters can be guessed: sixteen, even if they are only hexadecimal digits, are
-/// 64 bits, which takes longer to try over a network than anybody has.
+/// Shorter tokens can be guessed: sixteen hexadecimal digits are 64 bits, more than anybody can try over a
+/// network.
 const SHORTEST: usize = 16;

@@ -1,4 +1,4 @@
-//! A value of the tree → a text, a number, a choice, or a fault that says what was wanted.
+//! Reads typed values from the tree: a text, a number, a choice, or a fault that says what was expected.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +12,7 @@ use crate::catalog::fault::{Fault, nearest};
 use crate::catalog::file::{Data, Mark, Name, Node, join};
 use crate::catalog::keys::{ELSEWHERE, Key, Kind};
 
-/// What reading needs, and what came of it.
+/// The inputs of reading, and its findings.
 pub(super) struct Reader<'a> {
     pub(super) env: &'a dyn Env,
     /// The folder of the file.
@@ -23,12 +23,12 @@ pub(super) struct Reader<'a> {
     pub(super) files: RefCell<BTreeSet<PathBuf>>,
     /// The variables of `gateway.envFile`.
     pub(super) variables: RefCell<BTreeMap<String, String>>,
-    /// The keys that were asked for, to compare with the table.
+    /// The keys that were read, to compare with the table.
     #[cfg(test)]
     pub(super) asked: RefCell<BTreeSet<String>>,
 }
 
-/// A value and the path to it.
+/// A value and its path.
 #[derive(Clone)]
 pub(super) struct At<'a> {
     pub(super) reader: &'a Reader<'a>,
@@ -36,16 +36,16 @@ pub(super) struct At<'a> {
     pub(super) path: String,
 }
 
-/// A map whose keys are known.
+/// A map with known keys.
 pub(super) struct Section<'a> {
     pub(super) at: At<'a>,
     keys: &'static [Key],
 }
 
-/// A value that is neither list nor map, with `${…}` filled in.
+/// A scalar value, with `${…}` expanded.
 struct Scalar {
     text: String,
-    /// Whether it can be a number or a flag.
+    /// Whether it may be a number or a flag.
     is_typed: bool,
 }
 
@@ -69,7 +69,7 @@ impl Reader<'_> {
             return Path::new(&home).join(rest);
         }
         let mut out = PathBuf::new();
-        // `.` goes, `..` stays: behind it may be a link.
+        // Removes `.`, keeps `..`: the part before it may be a symlink.
         out.extend(self.base.join(path).components());
         out
     }
@@ -118,7 +118,7 @@ impl<'a> At<'a> {
         }
     }
 
-    /// Reads the file that it names, for the variables in it.
+    /// Loads the file that it names as variables.
     pub(super) fn variables(&self) {
         let Some(path) = self.path() else { return };
         self.reader.files.borrow_mut().insert(path.clone());
@@ -141,7 +141,7 @@ impl<'a> At<'a> {
         self.reader.warnings.borrow_mut().push(fault);
     }
 
-    /// What was written, for a message.
+    /// The value as written, for a message.
     pub(super) fn written(&self) -> String {
         match &self.node.data {
             Data::Scalar { text, .. } => format!("`{}`", shortly(text)),
@@ -154,7 +154,7 @@ impl<'a> At<'a> {
         matches!(&self.node.data, Data::Scalar { text, .. } if is_filled_in(text))
     }
 
-    /// What came of the value, for a message; what was written if that came from elsewhere.
+    /// The value for a message; as written if it was expanded.
     pub(super) fn shown(&self, value: impl Display) -> String {
         if self.is_filled_in() { self.written() } else { format!("`{value}`") }
     }
@@ -256,7 +256,7 @@ impl<'a> At<'a> {
         Some(self.reader.resolve(&self.word()?))
     }
 
-    /// A file that must be there.
+    /// A file that must exist.
     pub(super) fn file(&self) -> Option<PathBuf> {
         let path = self.path()?;
         if !self.reader.env.is_file(&path) {
@@ -361,7 +361,7 @@ impl<'a> At<'a> {
         pairs.iter().map(|(name, node)| at(&name.text, node)).collect()
     }
 
-    /// As JSON, with `${…}` filled in.
+    /// The value as JSON, with `${…}` expanded.
     pub(super) fn json(&self) -> Option<serde_json::Value> {
         use serde_json::Value;
         match &self.node.data {
@@ -423,7 +423,7 @@ impl<'a> At<'a> {
         Some(section)
     }
 
-    /// A key may be there under one of its names.
+    /// Reports a key that is given under two of its names.
     fn check_aliases(&self, pairs: &'a [(Name, Node)], keys: &[Key]) {
         let several = keys.iter().filter(|it| !it.aliases.is_empty());
         for key in several.filter(|it| !matches!(it.kind, Kind::Servers | Kind::Choice(_))) {
@@ -447,7 +447,7 @@ impl<'a> Section<'a> {
         self.find(name).0
     }
 
-    /// Whether a key is there.
+    /// Whether a key is present.
     pub(super) fn has(&self, name: &str) -> bool {
         self.get(name).is_some()
     }
@@ -486,12 +486,12 @@ impl<'a> Section<'a> {
         self.list(name).iter().filter_map(At::word).collect()
     }
 
-    /// The values of a list; none if it is not there.
+    /// The values of a list; empty if it is absent.
     pub(super) fn list(&self, name: &str) -> Vec<At<'a>> {
         self.get(name).map(|it| it.items()).unwrap_or_default()
     }
 
-    /// Names and values that may be secret; none if it is not there.
+    /// Names and values that may be secret; empty if absent.
     pub(super) fn secrets(&self, name: &str) -> Vec<(String, String, At<'a>)> {
         let members = self.get(name).map(|it| it.members()).unwrap_or_default();
         let read = |(name, at): (&str, At<'a>)| Some((name.to_owned(), at.secret()?, at));
@@ -505,7 +505,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// A map where a path would do, too; `None` if it is none.
+    /// A map where a path is possible, too; `None` if it is no map.
     pub(super) fn either(&self, name: &str) -> Option<Section<'a>> {
         match self.find(name) {
             (Some(at), Kind::PathOr(keys)) if matches!(at.node.data, Data::Map(_)) => {
@@ -524,13 +524,13 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// A key that the table says must be there.
+    /// A key that the table requires.
     pub(super) fn need(&self, name: &str) -> Option<At<'a>> {
         debug_assert!(self.keys.iter().any(|it| it.name == name && it.is_required), "{name}");
         self.want(name)
     }
 
-    /// A key that must be there as things are.
+    /// A key that is required in this context.
     pub(super) fn want(&self, name: &str) -> Option<At<'a>> {
         let found = self.get(name);
         if found.is_none() {
@@ -563,5 +563,5 @@ fn shortly(text: &str) -> String {
 
 /// The longest time, in seconds: ten years.
 const LONGEST: f64 = 10.0 * 365.0 * 86_400.0;
-/// The largest number of anything.
+/// The largest count.
 const MOST: u64 = 1_000_000;

@@ -1,4 +1,4 @@
-//! An entry of `mcpServers` → a server's plan.
+//! Turns an entry of `mcpServers` into a server's plan.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use crate::catalog::plan::{
     Retry, ServerPlan, Sharing, Strategy, Timeouts,
 };
 
-/// Reads one server. What is wrong has been told; what comes back is only good if nothing was.
+/// Reads one server. Faults are reported to the reader; the plan is valid only without any.
 pub(super) fn server(section: &Section<'_>, name: &str) -> ServerPlan {
     let mut plan = match is_remote(section) {
         true => remote(section, name),
@@ -35,7 +35,7 @@ pub(super) fn is_disabled(section: &Section<'_>) -> bool {
     section.flag("disabled").unwrap_or(false) || !section.flag("enabled").unwrap_or(true)
 }
 
-/// Tags as they are compared: lower case, sorted, each once.
+/// Tags in canonical form: lower case, sorted, without duplicates.
 pub(super) fn tags(section: &Section<'_>, key: &str) -> Vec<String> {
     let mut tags = BTreeSet::new();
     for at in section.list(key) {
@@ -52,7 +52,7 @@ pub(super) fn tags(section: &Section<'_>, key: &str) -> Vec<String> {
     tags.into_iter().collect()
 }
 
-/// `command` or `url`: exactly one, and what `type` says.
+/// Checks that there is exactly one of `command` and `url`, and that `type` agrees.
 fn is_remote(section: &Section<'_>) -> bool {
     let has_program = section.has("command");
     let url = section.get("url").or_else(|| section.section("http")?.get("endpoint"));
@@ -110,7 +110,7 @@ fn program(section: &Section<'_>, name: &str) -> ServerPlan {
     plan
 }
 
-/// The variables of the gateway that a program gets.
+/// The variables of the gateway that a program inherits.
 pub(super) fn inherited(section: &Section<'_>) -> Vec<String> {
     let mut names = Vec::new();
     for at in section.list("inherit") {
@@ -121,7 +121,7 @@ pub(super) fn inherited(section: &Section<'_>) -> Vec<String> {
     names
 }
 
-/// A program and its arguments. The program is found on the path, or relative to the file.
+/// A program and its arguments. The program is found on `PATH`, or relative to the file.
 pub(super) fn command(section: &Section<'_>, key: &str) -> Vec<String> {
     let Some(at) = section.get(key) else { return Vec::new() };
     let items = at.items();
@@ -268,7 +268,7 @@ fn outward(section: &Section<'_>) -> Outward {
     }
 }
 
-/// The client of logins, for which `issuer` says whom a secret is shown to.
+/// The client of logins; `issuer` says who may get its secret.
 fn login_client(auth: &Section<'_>) -> LoginClient {
     let word = |key| auth.get(key).and_then(|it| it.word());
     let client = LoginClient {
@@ -290,7 +290,7 @@ fn login_client(auth: &Section<'_>) -> LoginClient {
     client
 }
 
-/// What a login for each user excludes: instances that belong to nobody, or to a session of anybody.
+/// What `perUser` excludes: instances without an owner, or bound to a session.
 fn per_user(section: &Section<'_>, plan: &ServerPlan) {
     if plan.per_user().is_none() {
         return;
@@ -302,7 +302,7 @@ fn per_user(section: &Section<'_>, plan: &ServerPlan) {
             "Choose `stateless` or `persistent`.",
         );
     }
-    if let Some(at) = section.get("sharing").filter(|_| plan.sharing == Sharing::GatewayState) {
+    if let Some(at) = section.get("sharing").filter(|_| plan.sharing == Sharing::Shared) {
         at.fault("With `perUser` principals share no instance.", "Remove `sharing`.");
     }
     if let Some(at) = section.get("minReady").filter(|_| plan.min_ready > 0) {
@@ -333,7 +333,7 @@ fn instances(section: &Section<'_>, plan: &mut ServerPlan) {
     plan.max_each = plan.max_instances;
     plan.sharing = match section.choice("sharing") {
         Some("isolated") => Sharing::Isolated,
-        Some("shared") => Sharing::GatewayState,
+        Some("shared") => Sharing::Shared,
         _ => Sharing::Auto,
     };
     plan.questions = questions(section);
@@ -346,7 +346,7 @@ fn instances(section: &Section<'_>, plan: &mut ServerPlan) {
             );
         }
     } else if most.is_none() && plan.may_be_isolated() {
-        // Each principal has as many as all had together.
+        // Each principal gets the bound that all had together.
         plan.max_instances = plan.max_instances.max(ALL_INSTANCES);
     }
     if plan.strategy == Strategy::Singleton && most.is_some_and(|it| it > 1) {
@@ -499,11 +499,11 @@ fn revisions(section: &Section<'_>) -> Option<Revisions> {
             }
         }
     }
-    // An empty list says nothing.
+    // An empty list means nothing.
     if set.is_empty() { None } else { Some(set.into_iter().collect()) }
 }
 
-/// The revisions that fit a text: a date, or bounds on one side or both. The date that is none.
+/// The revisions that match a text: a date, or bounds on one side or both. `Err` is an unknown date.
 fn between(text: &str) -> Result<Revisions, String> {
     let mut found = Revisions::ALL;
     for term in text.replace(">= ", ">=").replace("<= ", "<=").split_whitespace() {

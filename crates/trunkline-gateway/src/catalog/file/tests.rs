@@ -1,6 +1,6 @@
 use super::*;
 
-/// The tree as JSON-like text, with a place before everything.
+/// The tree as JSON-like text, with a position before every value.
 fn shown(node: &Node) -> String {
     let at = format!("{}:{}", node.at.line, node.at.column);
     match &node.data {

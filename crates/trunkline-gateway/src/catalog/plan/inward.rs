@@ -1,39 +1,39 @@
-//! Who is let in, and what is known of them.
+//! Who is admitted, and what is known of them.
 
 use super::LoginClient;
 
-/// Who is let in.
+/// Who is admitted.
 #[derive(Clone, Default, PartialEq)]
 pub struct Inward {
-    /// Bearer tokens: the name of the principal → its token and tags.
+    /// Bearer tokens: each with its principal, secret and tags.
     pub tokens: Vec<TokenPlan>,
-    /// Issuers of JWTs that are believed.
+    /// Trusted issuers of JWTs.
     pub issuers: Vec<String>,
-    /// Our name as a resource; the audience of tokens.
+    /// The gateway's resource identifier, the audience of tokens (RFC 8707 §2).
     pub resource: Option<String>,
     /// Scopes that every token must have.
     pub scopes: Vec<String>,
-    /// What claims of JWTs say of their bearers.
+    /// Which claims of JWTs are used.
     pub claims: ClaimsPlan,
     /// What members of groups see.
     pub groups: Vec<GroupPlan>,
-    /// The client by which the gateway asks people at the issuer who they are, for `perUser`.
+    /// The gateway's own client at the issuer, to identify users for `perUser`.
     pub client: LoginClient,
 }
 
-/// Which claims of a JWT say what of its bearer.
+/// Which claims of a JWT identify and limit its bearer.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct ClaimsPlan {
-    /// What rules know them by, as `user:NAME`.
+    /// The name for rules, as `user:NAME`.
     pub name: Option<String>,
-    /// The groups that they are in: `group:NAME` to rules.
+    /// The groups: `group:NAME` for rules.
     pub groups: Option<String>,
-    /// What they see, as the tags of a token.
+    /// The tags that limit what the bearer sees.
     pub tags: Option<String>,
 }
 
 impl ClaimsPlan {
-    /// What is read of a token, each by the name that [`Bearer`](crate::bearer::Bearer) has for it.
+    /// The claims to read, each with its role for [`Bearer`](crate::bearer::Bearer).
     pub(crate) fn roles(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let all = [("name", &self.name), ("groups", &self.groups), ("tags", &self.tags)];
         all.into_iter().filter_map(|(role, claim)| Some((role, claim.as_deref()?)))
@@ -45,17 +45,17 @@ impl ClaimsPlan {
 pub struct GroupPlan {
     /// Its name in the claim.
     pub name: String,
-    /// What its members see.
+    /// The tags that its members see.
     pub tags: Vec<String>,
 }
 
 /// A bearer token.
 #[derive(Clone, PartialEq)]
 pub struct TokenPlan {
-    /// Whose it is.
+    /// Its principal.
     pub name: String,
     /// The secret.
     pub token: String,
-    /// What its bearer sees; empty for everything.
+    /// The tags that limit what its bearer sees; empty for everything.
     pub tags: Vec<String>,
 }

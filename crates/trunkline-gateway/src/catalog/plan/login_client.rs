@@ -1,25 +1,23 @@
-//! By which client people log in, where each has an account of its own.
-
-use std::fmt;
+//! The OAuth client with which users log in (`auth.perUser`).
 
 use super::{Outward, Reach, ServerPlan};
 
-/// The client by which people log in at an authorization server. Without an identifier the gateway registers
-/// itself, or is known by its own metadata document.
+/// The OAuth client with which users log in at an authorization server. Without an id the gateway registers
+/// itself, or uses its own client metadata document.
 #[derive(Clone, Default, PartialEq)]
 pub struct LoginClient {
-    /// Its identifier there.
+    /// The client id.
     pub id: Option<String>,
-    /// Its secret.
+    /// The client secret.
     pub secret: Option<String>,
-    /// The only issuer that the secret is shown to.
+    /// The only issuer that may get the secret.
     pub issuer: Option<String>,
-    /// Scopes to ask for beside those that the server asks for.
+    /// Scopes to request beside those that the server demands.
     pub scopes: Vec<String>,
 }
 
 impl LoginClient {
-    /// All that decides which login it is.
+    /// Everything that identifies the login.
     pub(super) fn texts(&self) -> Vec<&str> {
         let own = [&self.id, &self.secret, &self.issuer];
         let own = own.into_iter().map(|it| it.as_deref().unwrap_or_default());
@@ -27,19 +25,8 @@ impl LoginClient {
     }
 }
 
-impl fmt::Debug for LoginClient {
-    /// Without the secret.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LoginClient")
-            .field("id", &self.id)
-            .field("issuer", &self.issuer)
-            .field("scopes", &self.scopes)
-            .finish_non_exhaustive()
-    }
-}
-
 impl ServerPlan {
-    /// By which client each principal logs in to it with an account of its own; `None` if all share one.
+    /// The client with which each principal logs in to the server; `None` if all share one login.
     pub(crate) fn per_user(&self) -> Option<&LoginClient> {
         match &self.reach {
             Reach::Http { auth: Outward::PerUser(client), .. } => Some(client),

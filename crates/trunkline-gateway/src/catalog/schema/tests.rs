@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use super::*;
 use crate::catalog::tests::{EVERYTHING, PROGRAM, REMOTE, World, as_json, asked};
 
-/// The tables that are in a table, itself included, by their paths.
+/// All nested tables of a table, itself included, by path.
 fn tables(path: &str, keys: &'static [Key], out: &mut Vec<(String, &'static [Key])>) {
     out.push((path.to_owned(), keys));
     for key in keys {

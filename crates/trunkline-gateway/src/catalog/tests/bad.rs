@@ -448,7 +448,7 @@ fn what_means_nothing_is_a_warning() {
     ] {
         assert_eq!(warnings(text), [expected], "{text}");
     }
-    // One login for all: said where nothing says who may use it.
+    // A shared login gets a warning where no rule limits who may use it.
     let shared = "mcpServers: { a: { url: 'https://a.example', auth: { type: login } } }\ngateway:\n  auth: { resource: 'https://g.example/mcp', issuers: ['https://id.example'] }\n";
     let told = "mcpServers.a.auth: All callers act with these credentials at this server, whoever they are. | Say by `gateway.rules` who may call it.";
     assert!(matches!(&*warnings(shared), [one] if one.ends_with(told)), "{:?}", warnings(shared));

@@ -229,7 +229,7 @@ fn each_principal_may_have_a_login_of_its_own() {
     assert!(faults.map(|_| ()).unwrap_err().to_string().contains("may be shown to"));
 }
 
-/// The names and addresses of what a file of another program makes run; it is read without a word.
+/// The names and addresses of the servers in another program's file, which gives no warning.
 fn reaches(text: &str) -> Vec<String> {
     let loaded = loaded(text).unwrap_or_else(|faults| panic!("{faults}"));
     assert_eq!(loaded.warnings, [], "{text}");

@@ -1,6 +1,6 @@
 use super::*;
 
-/// A generator of numbers that is the same each time.
+/// A deterministic generator of numbers.
 fn dice() -> impl FnMut(usize) -> usize {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     move |sides| {

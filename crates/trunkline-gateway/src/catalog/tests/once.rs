@@ -1,4 +1,4 @@
-//! A fault is told where it is, and not again where it shows.
+//! A fault is reported once, at its cause.
 
 use super::*;
 

@@ -1,10 +1,10 @@
-//! `tasks/…` of clients, in both generations.
+//! The client's `tasks/…` methods, in both generations.
 
 use std::sync::Arc;
 
 use tokio::task::JoinSet;
 use trunkline_proto::{CallError, CallKey};
-use trunkline_transport::voice::{ConversationHandle, Request};
+use trunkline_transport::conversation_handle::{ConversationHandle, Request};
 use trunkline_wire::code;
 use trunkline_wire::era::{self, stateful, stateless};
 use trunkline_wire::json::Json;
@@ -52,7 +52,7 @@ pub(in crate::gate) async fn manage(
     Ok(CallOutcome::Told(told))
 }
 
-/// The task that a caller means, and its name at the server. What is somebody else's is not there.
+/// The caller's task and its id at the server. Another caller's task does not exist.
 fn find(walk: &Walk, trail: &mut CallRecord) -> Result<(Arc<Entry>, String), CallFailure> {
     let bad = || ErrorObject::invalid_params("`taskId` must be a string.");
     let id = walk.call.params.get("taskId").ok_or_else(bad)?;
@@ -66,7 +66,7 @@ fn find(walk: &Walk, trail: &mut CallRecord) -> Result<(Arc<Entry>, String), Cal
     Ok((entry, sealed.task))
 }
 
-/// The tasks of a caller, a page at a time.
+/// The caller's tasks, page by page.
 fn list(walk: &Walk) -> Result<Json, ErrorObject> {
     let bad = || ErrorObject::invalid_params("The cursor is not one of this list.");
     let after = match walk.call.params.get("cursor") {
@@ -88,7 +88,7 @@ fn list(walk: &Walk) -> Result<Json, ErrorObject> {
     Ok(stateful::encode_task_list(&list))
 }
 
-/// A cursor of this list is none of another.
+/// Binds a cursor to this list and caller.
 fn owner(walk: &Walk) -> String {
     format!("tasks\0{}", walk.caller.id)
 }
@@ -98,7 +98,7 @@ async fn result(walk: &Walk, entry: &Arc<Entry>) -> Result<Json, ErrorObject> {
     let mut asking = JoinSet::new();
     loop {
         let mut changed = std::pin::pin!(entry.changed().notified());
-        // Listen before looking, so that no change falls in between.
+        // Enabled before the check, so that no change is lost in between.
         changed.as_mut().enable();
         if let Some(end) = entry.end() {
             return entry.outcome(end, walk.call.revision);
@@ -126,26 +126,26 @@ async fn ask(voice: ConversationHandle, during: CallKey, revision: Revision, tak
     match voice.ask(request).await {
         Ok(answer) => taken.told(Ok(answer)),
         Err(CallError::Peer(error) | CallError::Refused(error)) => taken.told(Err(error)),
-        // The client went away without an answer: another may give it.
+        // The client went away without an answer: another client may answer.
         Err(_) => drop(taken),
     }
 }
 
-/// Gives a task up.
+/// Cancels a task.
 async fn cancel(entry: &Arc<Entry>, task: &str, is_core: bool) -> Result<Json, CallFailure> {
     let over = || ErrorObject::invalid_params("The task is already over.");
     let Some(instance) = entry.place() else {
-        // The extension asks politely and takes "already over" for an answer.
+        // The extension treats "already over" as success.
         return if is_core { Err(over().into()) } else { Ok(empty()) };
     };
     let is_told = match instance.call(Request::new(Method::TasksCancel, named(task))).await {
         Ok(_) => true,
-        // It may just have come to its end: then it is not cancelled.
+        // The task may have ended just now: then it was not cancelled.
         Err(CallError::Peer(error)) if error.code == code::INVALID_PARAMS => {
             entry.look().await;
             if is_core { return Err(over().into()) } else { false }
         }
-        // It cannot be cancelled there: then nobody waits for it any more.
+        // The server cannot cancel it: the gateway stops waiting.
         Err(CallError::Peer(_) | CallError::Refused(_)) => true,
         Err(error) => match forward::failed(error, &instance).await {
             Ok(error) => return Err(CallFailure::Server(error, instance.opened.revision)),
@@ -156,13 +156,13 @@ async fn cancel(entry: &Arc<Entry>, task: &str, is_core: bool) -> Result<Json, C
     if is_told && is_settled {
         entry.settle(End::Cancelled);
     } else {
-        // Whether it heeds that is seen when it is looked at.
+        // The next poll shows whether the server obeyed.
         entry.look().await;
     }
     Ok(if is_core { stateful::encode_task(&entry.task(true)) } else { empty() })
 }
 
-/// Passes the answers of a client on.
+/// Passes the client's answers on.
 fn update(walk: &Walk, entry: &Entry) -> Result<Json, ErrorObject> {
     let answers = walk
         .call

@@ -1,4 +1,4 @@
-//! What a caller wants of tasks, and what a server offers of them → how a tool is called. Pure.
+//! Decides how a tool is called, from what the caller wants of tasks and what the server offers. Pure.
 
 use trunkline_proto::Call;
 use trunkline_wire::code;
@@ -14,25 +14,25 @@ use crate::merge::Offer;
 pub(super) enum Wish {
     /// A result.
     Result,
-    /// A task, in the way of 2025-11-25.
+    /// A task, as 2025-11-25 requests it.
     Task(TaskRequest),
-    /// Either, in the way of 2026-07-28: the server decides.
+    /// Either, as in 2026-07-28: the server decides.
     Either,
 }
 
-/// How the tool is called.
+/// How to call the tool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct How {
-    /// What is asked of a server of 2025-11-25.
+    /// The task request to a server of 2025-11-25.
     pub(super) task: Option<TaskRequest>,
-    /// Whether a server of 2026-07-28 is told that tasks are known.
+    /// Whether the gateway declares the tasks extension to a server of 2026-07-28.
     pub(super) declares: bool,
-    /// Whether the caller is given a task, and not waited with.
+    /// Whether the caller gets a task instead of waiting.
     pub(super) is_shown: bool,
 }
 
 impl Wish {
-    /// Reads what the caller wants, and takes it out of the call.
+    /// Reads what the caller wants and removes it from the call.
     pub(super) fn of(call: &mut Call) -> Result<Self, ErrorObject> {
         let asked = call.params.take("task");
         match call.revision.profile().tasks {
@@ -49,7 +49,7 @@ impl Wish {
     }
 }
 
-/// How a tool is called, or what a caller hears who asks for what there is not.
+/// How to call the tool, or the error for a caller that wants what the server does not offer.
 pub(super) fn decide(wish: Wish, offer: Offer) -> Result<How, ErrorObject> {
     let plain = How::default();
     Ok(match (wish, offer) {
@@ -67,8 +67,8 @@ pub(super) fn decide(wish: Wish, offer: Offer) -> Result<How, ErrorObject> {
             How { declares: true, is_shown: true, ..plain }
         }
         (Wish::Result, Offer::Must) => How { task: Some(TaskRequest::new()), ..plain },
-        // A server of the new era that runs a tool as a task only says so when it is called. One that has
-        // no tasks answers as if none were asked for (2025-11-25, tasks, "Capabilities").
+        // A server of the new era says only when called that a tool runs as a task only. A server without
+        // tasks ignores the wish (2025-11-25 §Tasks, "Capabilities").
         (_, Offer::None) | (Wish::Either, Offer::Forbidden) | (Wish::Result, _) => plain,
     })
 }

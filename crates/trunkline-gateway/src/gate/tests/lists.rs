@@ -1,4 +1,4 @@
-//! What is shown of lists, to whom, and how much is kept of it.
+//! Which lists callers see, and how many bytes of them are cached.
 
 use serde_json::json;
 
@@ -8,7 +8,7 @@ use super::*;
 use crate::copies::MOST;
 use crate::merge::Draft;
 
-/// A page of tools, this many bytes and some more.
+/// A page of tools of a little more than this many bytes.
 fn many(bytes: usize) -> crate::merge::Lists {
     let text = "x".repeat(4 << 10);
     let tool = |it| json!({ "name": format!("t{it}"), "description": text, "inputSchema": {} });
@@ -34,7 +34,7 @@ async fn copies_of_lists_for_whoever_chooses_are_bounded_in_bytes() {
             most = most.max(gateway.0.copied());
         }
     }
-    // One has a MiB twice in each revision: the entries, and the page.
+    // Each revision holds a MiB twice: the entries and the page.
     assert!(most <= MOST && most > MOST / 2, "{most}");
     let kept: usize = views.iter().map(|it| it.copied()).sum();
     assert!(kept <= MOST, "what is not counted is not kept: {kept}");
@@ -43,7 +43,7 @@ async fn copies_of_lists_for_whoever_chooses_are_bounded_in_bytes() {
     assert!(gateway.0.copied() < 1 << 20, "what nobody has is not counted");
 }
 
-/// What somebody without a name, or with one, is told of a tool.
+/// What an anonymous or named caller gets when it searches for a tool.
 async fn find(gateway: &Gateway, who: Option<&str>) -> String {
     let params = json!({ "name": search::FIND_TOOLS, "arguments": { "query": "log" } });
     let attached = who.map_or_else(Attached::default, |it| Attached::new(Principal::new(it)));
@@ -57,7 +57,7 @@ async fn find(gateway: &Gateway, who: Option<&str>) -> String {
 #[tokio::test]
 async fn what_one_without_a_name_was_sent_is_sent_to_the_next_as_well() {
     let plan = format!("{CATALOG}\n").replace("gateway:", "gateway:\n  automatic: {}");
-    let plan = load(&plan, "/etc/trunkline.yaml".as_ref(), &Process).unwrap().plan;
+    let plan = fixture::plan(&plan);
     let gateway = Gateway::open(plan, settings(None)).await.unwrap();
     let server = Arc::clone(&gateway.0.world().servers["a"]);
     server.set_lists(Arc::new(offers("l")), || ());
@@ -76,7 +76,7 @@ async fn instructions_are_as_long_as_a_model_should_have_to_read() {
     let servers: Vec<_> =
         (0..6).map(|it| format!("  s{it}: {{ url: 'http://127.0.0.1:9' }}")).collect();
     let plan = format!("mcpServers:\n{}\n", servers.join("\n"));
-    let plan = load(&plan, "/etc/trunkline.yaml".as_ref(), &Process).unwrap().plan;
+    let plan = fixture::plan(&plan);
     let gateway = Gateway::open(plan, settings(None)).await.unwrap();
     for server in gateway.0.world().servers.values() {
         let (info, able) = (Implementation::new("s", "1"), ServerCapabilities::new());

@@ -1,4 +1,4 @@
-//! Whose a URI is, what is completed, and what the audit says of it.
+//! Which server a URI belongs to, what completions reveal, and what the audit records.
 
 use serde_json::json;
 use trunkline_wire::json::Json;
@@ -7,7 +7,7 @@ use trunkline_wire::jsonrpc::Object;
 use super::*;
 use crate::gate::completed::Completed;
 
-/// Two servers that nobody reaches; `ann` may not read what is under `/etc`.
+/// Two servers that nobody reaches; `ann` may not read below `/etc`.
 fn catalog(audit: &str) -> String {
     format!(
         "gateway:
@@ -22,9 +22,8 @@ mcpServers:
 
 /// Both list `x://same`, and each one of its own; `b` has a template.
 async fn open(folder: &Folder) -> Gateway {
-    std::fs::create_dir_all(&folder.0).unwrap();
-    let audit = folder.0.join("audit.jsonl").display().to_string();
-    let plan = load(&catalog(&audit), "/etc/trunkline.yaml".as_ref(), &Process).unwrap().plan;
+    let audit = folder.join("audit.jsonl").display().to_string();
+    let plan = fixture::plan(&catalog(&audit));
     let gateway = Gateway::open(plan, settings(None)).await.unwrap();
     for (name, server) in &gateway.0.world().servers {
         let page = json!({ "resources": [
@@ -174,7 +173,7 @@ async fn the_audit_has_names_of_its_own_and_says_what_was_called() {
         later.await.unwrap_err();
     }
     gateway.0.world().audit.as_ref().unwrap().flush().await;
-    let text = std::fs::read_to_string(folder.0.join("audit.jsonl")).unwrap();
+    let text = std::fs::read_to_string(folder.join("audit.jsonl")).unwrap();
     let lines: Vec<Value> = text.lines().map(|it| serde_json::from_str(it).unwrap()).collect();
     assert_eq!(lines[0]["event"], "started");
     let calls: Vec<_> = lines.iter().filter(|it| it["method"].is_string()).collect();
@@ -190,7 +189,7 @@ async fn the_audit_has_names_of_its_own_and_says_what_was_called() {
 #[tokio::test]
 async fn calls_that_cannot_be_noted_are_refused_where_they_must_be() {
     let plan = catalog("x").replace("'x'", "{ path: /dev/full, onFailure: refuse }");
-    let plan = load(&plan, "/etc/trunkline.yaml".as_ref(), &Process).unwrap().plan;
+    let plan = fixture::plan(&plan);
     let gateway = Gateway::open(plan, settings(None)).await.unwrap();
     gateway.0.world().audit.as_ref().unwrap().flush().await;
     let told = call(&gateway, "bob", "tools/call", json!({ "name": "a.b" })).await;

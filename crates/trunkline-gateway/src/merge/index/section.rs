@@ -1,4 +1,4 @@
-//! One kind of thing in an index: found by shown name and by own name, written once per revision.
+//! One kind of items in an index: found by shown and by own name, encoded once per revision.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -9,14 +9,14 @@ use trunkline_wire::revision::Revision;
 
 use super::Target;
 
-/// Something that is shown.
+/// An item that is shown.
 #[derive(Debug)]
 pub(super) struct Entry {
-    /// As what.
+    /// Its shown name.
     pub(super) shown: Arc<str>,
     /// Where it is.
     pub(super) target: Target,
-    /// The arguments that are repeated as headers, of a tool whose server looks at them.
+    /// The arguments mirrored as headers, if the tool's server checks them.
     pub(super) headers: Option<Arc<ParamHeaders>>,
 }
 
@@ -64,7 +64,7 @@ impl Section {
         self.written[revision as usize].get_or_init(write)
     }
 
-    /// The result with everything, if one page can hold it.
+    /// The result with all entries, if they fit one page.
     pub(super) fn whole(
         &self,
         revision: Revision,

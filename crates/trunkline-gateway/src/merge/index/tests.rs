@@ -142,7 +142,7 @@ fn every_page_is_what_the_revisions_schema_says() {
 fn pages_say_who_we_are_and_how_long_they_are_fresh() {
     let page = Page {
         cache: CacheHint::public(5_000),
-        // A name that looks like the place where the items go.
+        // A value that looks like the place where the items go.
         server_info: Some(
             Json::parse(r#"{"name":"\"tools\":[]","tools":[],"version":"1"}"#).unwrap(),
         ),
@@ -158,7 +158,7 @@ fn pages_say_who_we_are_and_how_long_they_are_fresh() {
     assert_eq!(old.get(), r#"{"tools":[{"name":"s.a","inputSchema":{"type":"object"}}]}"#);
 }
 
-/// Follows the cursors: the names, and how many each page had.
+/// Follows the cursors: the names, and the size of each page.
 fn walk(index: &Index, visible: Option<&dyn Fn(&Target) -> bool>) -> (Vec<String>, Vec<usize>) {
     let (mut names, mut sizes, mut after) = (Vec::new(), Vec::new(), None::<Cursor>);
     loop {
@@ -244,7 +244,7 @@ fn a_uri_of_several_servers_belongs_to_none_and_all_can_be_reached() {
     ]);
     let expected = [
         "trunkline:a/file:///x",
-        // What looks like ours from the start is put into ours.
+        // A URI that looks like our long form is wrapped again.
         "trunkline:a/trunkline:b/file:///b",
         "trunkline:b/file:///x",
         "file:///b",
@@ -286,7 +286,7 @@ fn a_uri_of_several_servers_belongs_to_none_and_all_can_be_reached() {
 
 #[test]
 fn a_server_that_sorts_first_gets_nothing_that_is_meant_for_another() {
-    // `aaa` lists what others list, what their templates make, and templates that match everything.
+    // `aaa` lists URIs of others, matches of their templates, and templates that match everything.
     let index = prefix(&[
         resources("aaa", &["db://users", "file:///x"], &["note://{+all}", "{+everything}"]),
         resources("db", &["db://list"], &["db://{table}"]),

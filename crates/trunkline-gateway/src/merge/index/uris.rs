@@ -1,13 +1,13 @@
-//! URIs of many servers → URIs of one list, and back.
+//! Maps URIs of many servers to URIs of one list, and back.
 //!
-//! A URI means what its server says, so it is shown as it is. One that several servers claim, by
-//! listing it or by a template that it matches, belongs to none of them, as with the names of tools:
-//! each is shown as `trunkline:SERVER/URI`, and whoever reads the bare URI is told so. A server that
-//! comes or goes can take a bare URI away, but never makes it mean another server. Hosts know user
-//! interfaces and skills by their schemes, so `ui://REST` is shown as `ui://trunkline/SERVER/REST`.
+//! A URI means what its server says, so it is shown unchanged. A URI that several servers claim, by listing it
+//! or by a template that it matches, belongs to none of them, as with tool names: each is shown as
+//! `trunkline:SERVER/URI`, and a client that reads the bare URI gets an error that says so. When a server comes
+//! or goes, a bare URI may disappear but never refers to another server. Hosts recognise user interfaces and
+//! skills by their schemes, so `ui://REST` is shown as `ui://trunkline/SERVER/REST`.
 //!
-//! The long form is understood for any server and any URI, listed or not; a URI that looks like it
-//! from the start is put into it too, so that there is one way to read it.
+//! The long form works for any server and any URI, listed or not. A URI that already looks like it is wrapped
+//! again, so that it has one meaning.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -21,14 +21,14 @@ use super::section::Entry;
 use super::{Given, Index, Item, Target};
 
 impl Index {
-    /// Where a resource is that one server alone claims.
+    /// The target of a resource that only one server claims.
     pub fn resource(&self, uri: &str) -> Option<Target> {
         let mut claims = self.claims(uri);
         if claims.len() == 1 { claims.pop() } else { None }
     }
 
-    /// The servers that claim a URI, one target for each: those that list it, and those with a
-    /// template that it matches. The long form is claimed by the server that it names.
+    /// The servers that claim a URI, one target each: those that list it, and those with a matching template.
+    /// The long form is claimed by the server that it names.
     pub fn claims(&self, uri: &str) -> Vec<Target> {
         if self.scheme != Scheme::Raw
             && let Some((server, own)) = unwrap(uri)
@@ -42,7 +42,7 @@ impl Index {
         let templates = &self.section(Kind::Templates).entries;
         for (at, template) in &self.matchers {
             let target = &templates[*at].target;
-            // A template that does not say a scheme could match everything, so it claims nothing.
+            // A template without a scheme could match everything, so it claims nothing.
             let is_claim = self.scheme == Scheme::Raw
                 || scheme(&target.name).is_some_and(|it| uri.starts_with(it));
             let is_new = || found.iter().all(|it| it.server != target.server);
@@ -54,18 +54,18 @@ impl Index {
         found
     }
 
-    /// Whether a URI says which server it is of.
+    /// Whether a URI names its server.
     pub fn is_addressed(&self, uri: &str) -> bool {
         self.scheme != Scheme::Raw && unwrap(uri).is_some()
     }
 
-    /// The one server with resources, where there is one. A URI that nobody claims can only be its.
+    /// The only server with resources, if there is just one. A URI that nobody claims can only be its own.
     pub fn only_server(&self) -> Option<&Arc<str>> {
         let mut all = self.servers.iter().filter(|it| it.has_resources).map(|it| &it.name);
         all.next().filter(|_| all.next().is_none())
     }
 
-    /// The URI by which a client can say `own` of `server`: in a notification, a link, a result.
+    /// The URI by which a client refers to `own` of `server`: in a notification, a link or a result.
     pub fn shown_uri(&self, server: &str, own: &str) -> String {
         if self.scheme == Scheme::Raw {
             return own.to_owned();
@@ -100,13 +100,13 @@ impl Index {
     }
 }
 
-/// Who claims which URIs, while lists are put together. Servers are known by their places.
+/// Which servers claim which URIs, while lists are merged. Servers are indices.
 pub(super) struct Claims<'a> {
-    /// Who lists a URI; `None` if more than one does.
+    /// The server that lists a URI; `None` if several do.
     listed: HashMap<&'a str, Option<usize>>,
-    /// Templates by the scheme that they begin with.
+    /// Templates by their scheme.
     templates: HashMap<&'a str, Vec<(usize, UriTemplate)>>,
-    /// Templates without the names of their variables, as those do not matter.
+    /// Templates without the names of their variables, which do not matter.
     shapes: HashMap<String, Option<usize>>,
 }
 
@@ -129,8 +129,8 @@ impl<'a> Claims<'a> {
         claims
     }
 
-    /// Whether a server is alone in claiming a URI that it lists. `patience` is how many templates may
-    /// still be looked at: where many servers list very much of one scheme, all get the long form.
+    /// Whether a server is alone in claiming a URI that it lists. `patience` bounds the templates still to
+    /// check: where many servers list very much of one scheme, all get the long form.
     fn is_alone(&self, server: usize, uri: &str, patience: &mut usize) -> bool {
         if self.listed.get(uri) != Some(&Some(server)) {
             return false;
@@ -191,7 +191,7 @@ pub(super) fn templates(
         for template in &server.lists.templates {
             let text = &*template.uri_template;
             let target = server.target(text, Item::Template(template.clone()));
-            // One without a scheme could be anybody's.
+            // A template without a scheme could belong to any server.
             let is_alone =
                 scheme(text).is_some() && claims.shapes.get(&shape(text)) == Some(&Some(at));
             entries.push(entry(naming, target, is_alone));
@@ -199,7 +199,7 @@ pub(super) fn templates(
     }
 }
 
-/// The scheme of a URI or of a template that begins with one.
+/// The scheme of a URI, or of a template that begins with one.
 pub(super) fn scheme(uri: &str) -> Option<&str> {
     let (scheme, _) = uri.split_once(':')?;
     (!scheme.contains('{')).then_some(scheme)
@@ -221,7 +221,7 @@ pub(crate) fn wrap(server: &str, uri: &str) -> String {
     }
 }
 
-/// The name of a server has no `/`.
+/// The name of a server contains no `/`.
 fn unwrap(uri: &str) -> Option<(&str, Cow<'_, str>)> {
     let known = KNOWN.iter().find_map(|scheme| {
         Some((scheme, uri.strip_prefix(scheme)?.strip_prefix(HERE)?.split_once('/')?))
@@ -239,8 +239,8 @@ fn is_everybodys(uri: &str) -> bool {
 }
 
 const SCHEME: &str = "trunkline:";
-/// Schemes that hosts know things by: MCP Apps, and skills; and what follows them in the long form.
+/// Schemes that hosts recognise: MCP Apps and skills; and the prefix of their long form.
 const KNOWN: [&str; 2] = ["ui://", "skill://"];
 const HERE: &str = "trunkline/";
-/// How many templates are looked at while one list is put together.
+/// The bound on template matches while one list is merged.
 const PATIENCE: usize = 1 << 20;

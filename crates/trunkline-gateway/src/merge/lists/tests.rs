@@ -53,7 +53,7 @@ fn the_etag_is_of_the_content() {
     assert!(elsewhere.is_sound(), "what we say of it is not its content");
 }
 
-/// What is left of a page, and what is said of the rest.
+/// How many items of a page remain, and the warning about the rest.
 fn check(kind: Kind, page: &str, left: usize, warning: &str) {
     let lists = lists(Revision::V2026_07_28, &[(kind, page)]);
     assert_eq!(lists.count(kind), left, "{page} {:?}", lists.warnings);

@@ -3,7 +3,7 @@ use std::collections::{HashMap, HashSet};
 use super::super::fixture::{Dice, plan};
 use super::*;
 
-/// `server/tool` or `server/tool=renamed`, with what each is shown as.
+/// `server/tool` or `server/tool=renamed`, with the shown name of each.
 fn check(scheme: Scheme, expected: &[(&str, &str)]) {
     let own: Vec<Own<'_>> = expected
         .iter()
@@ -17,6 +17,10 @@ fn check(scheme: Scheme, expected: &[(&str, &str)]) {
     let found: Vec<(&str, &str)> =
         expected.iter().zip(&shown).map(|((it, _), shown)| (*it, &**shown)).collect();
     assert_eq!(found, expected);
+}
+
+fn own(server: &'static str, name: &'static str, base: &'static str) -> Own<'static> {
+    Own { server, name, base }
 }
 
 #[test]
@@ -55,7 +59,7 @@ fn where_that_is_taken_too_a_number_follows() {
         &[
             ("a/echo", "echo_a_2"),
             ("b/echo", "echo_b"),
-            // It would be called like `echo` of `a`, so neither is.
+            // It would collide with `echo` of `a`, so neither gets the name.
             ("c/echo_a", "echo_a_c"),
         ],
     );
@@ -63,13 +67,9 @@ fn where_that_is_taken_too_a_number_follows() {
 
 #[test]
 fn and_where_all_is_in_vain_a_hash() {
-    // `x_b_c` and `x_b_c_2` are what both would be called.
-    let all = [
-        Own { server: "b_c", name: "x", base: "x" },
-        Own { server: "c", name: "x_b", base: "x_b" },
-        Own { server: "d", name: "x", base: "x" },
-        Own { server: "d", name: "x_b", base: "x_b" },
-    ];
+    // Both would be called `x_b_c` and `x_b_c_2`.
+    let all =
+        [own("b_c", "x", "x"), own("c", "x_b", "x_b"), own("d", "x", "x"), own("d", "x_b", "x_b")];
     let shown = assign(Scheme::Flat, &all);
     assert!(shown[0].starts_with("x_b_c_") && shown[0].len() == "x_b_c_".len() + 8, "{shown:?}");
     assert!(shown[1].starts_with("x_b_c_") && shown[1] != shown[0], "{shown:?}");
@@ -94,7 +94,7 @@ fn odd_and_overlong_names_are_made_legal_and_stay_apart() {
         assert!(shown[0].contains("a_b_"), "one can still read it: {}", shown[0]);
         assert!(shown[5].ends_with("a_b"), "and legal ones stay: {}", shown[5]);
         assert_eq!(shown[3].len(), MAX_TOOL_NAME);
-        // Alone each is called the same.
+        // Each alone gets the same name.
         for (own, shown) in own.iter().zip(&shown) {
             assert_eq!(assign(scheme, &[*own])[0], *shown);
         }
@@ -103,11 +103,7 @@ fn odd_and_overlong_names_are_made_legal_and_stay_apart() {
 
 #[test]
 fn renames_that_collide_leave_nobody_the_name() {
-    let all = [
-        Own { server: "s", name: "a", base: "b" },
-        Own { server: "s", name: "b", base: "b" },
-        Own { server: "t", name: "b", base: "b" },
-    ];
+    let all = [own("s", "a", "b"), own("s", "b", "b"), own("t", "b", "b")];
     for scheme in [Scheme::Prefix, Scheme::Flat] {
         let shown = assign(scheme, &all);
         assert_eq!(shown.iter().collect::<HashSet<_>>().len(), 3, "{scheme:?} {shown:?}");
@@ -156,7 +152,7 @@ fn random_name(dice: &mut Dice) -> String {
     if dice.roll(20) == 0 { name.repeat(70) } else { name }
 }
 
-/// `(server, own name, base)`, no own name twice in a server.
+/// `(server, own name, base)`, without duplicate own names in a server.
 fn random_tools(dice: &mut Dice) -> Vec<(String, String, String)> {
     const SERVERS: [&str; 6] = ["a", "b", "a_b", "b_2", "2", "a-a"];
     let mut all = Vec::new();
@@ -233,8 +229,8 @@ fn a_server_that_comes_or_goes_never_makes_a_name_mean_another_tool() {
 
 #[test]
 fn flat_names_do_not_depend_on_servers_that_share_none() {
-    let alone = [Own { server: "git", name: "log", base: "log" }];
-    let other = Own { server: "time", name: "now", base: "now" };
+    let alone = [own("git", "log", "log")];
+    let other = own("time", "now", "now");
     assert_eq!(assign(Scheme::Flat, &alone)[0], assign(Scheme::Flat, &[other, alone[0]])[1]);
 }
 

@@ -1,4 +1,4 @@
-//! A gateway between a caller, a server over HTTP and a collector, all in this process.
+//! A gateway between a caller, an HTTP server and a collector, all in this process.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -9,7 +9,6 @@ use http_body::Body;
 use serde_json::{Value as Json, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use trunkline_proto::server::{EnvelopeCache, Server};
-use trunkline_store::Memory;
 use trunkline_transport::drive::Driver;
 use trunkline_transport::http::{Answers, HttpBody, RequestBody, bind, serve};
 use trunkline_transport::limits::Limits;
@@ -19,10 +18,10 @@ use super::GOOD;
 use crate::catalog::plan::{Plan, ServerPlan};
 use crate::{Gateway, OtelSettings, Selector, Settings};
 
-/// A server and a collector, and what both were sent.
+/// A server and a collector, with what both received.
 struct World {
     revision: Revision,
-    /// What the collector answers with first, before it is well.
+    /// The statuses that the collector answers with first.
     refusals: Mutex<Vec<u16>>,
     heard: Mutex<Vec<(String, Json)>>,
 }
@@ -33,7 +32,7 @@ impl World {
         heard.iter().filter(|it| it.0 == path).map(|it| it.1.clone()).collect()
     }
 
-    /// The spans that came, the caller's side first.
+    /// The received spans, the caller's side first.
     fn spans(&self) -> Vec<Json> {
         let batches = self.sent("/v1/traces").into_iter();
         let mut spans: Vec<Json> = batches
@@ -46,7 +45,7 @@ impl World {
         spans
     }
 
-    /// The `_meta` of the call that the server got.
+    /// The `_meta` of the call that the server received.
     fn meta(&self) -> Json {
         let mut calls = self.sent("/mcp").into_iter();
         calls.rfind(|it| it["method"] == "tools/call").unwrap()["params"]["_meta"].clone()
@@ -125,7 +124,7 @@ impl Answers for World {
     fn end(&self) {}
 }
 
-/// Calls a tool once and closes the gateway. What the caller was told, and what the others were.
+/// Calls a tool once and closes the gateway. Returns the caller's answer, and what the others received.
 async fn call(
     revision: Revision,
     refusals: &[u16],
@@ -148,15 +147,7 @@ async fn call(
     let plan = Plan { servers: [("up".to_owned(), Arc::new(server))].into(), ..Plan::default() };
     let mut otel = OtelSettings::new(&at);
     otel.headers.push(("X-Token".to_owned(), "s3cret".to_owned()));
-    let settings = Settings {
-        store: Arc::new(Memory::default()),
-        pins: None,
-        accounts: Arc::new(trunkline_transport::auth::MemoryVault::new()),
-        logins: None,
-        limits: Limits::default(),
-        otel: settings(otel),
-        lasting: None,
-    };
+    let settings = Settings { otel: settings(otel), ..crate::fixture::settings() };
     let gateway = Gateway::open(plan, settings).await.unwrap();
     let (near, far) = tokio::io::duplex(1 << 16);
     let (read, write) = tokio::io::split(far);

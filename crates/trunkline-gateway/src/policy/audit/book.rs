@@ -1,9 +1,9 @@
-//! Lines → the file that they are chained in.
+//! Appends lines to the audit file and keeps its hash chain.
 //!
-//! The chain goes on from what is in the file, whoever wrote it last: several gateways can share one,
-//! as each takes a lock while it writes and looks again if the file has grown. Beside the file, in
-//! `FILE.head`, stands how far the chain has come, so that it also goes on if the file was renamed
-//! while nobody ran, and so that lines that went from its end are missed.
+//! The chain continues from what is in the file, whoever wrote it last: several gateways can share a file, as
+//! each locks it while it writes and reads its end again if it has grown. `FILE.head` beside it holds the head
+//! of the chain, so that the chain also continues if the file was renamed while no gateway ran, and so that
+//! lines removed from its end are noticed.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
@@ -18,17 +18,17 @@ use trunkline_auth::digest::sha256;
 use super::chain::{Head, Sealed};
 use super::{Line, State, stamp};
 
-/// The file, as the task that writes sees it.
+/// The file, as the writing task sees it.
 pub(super) struct Book {
     path: PathBuf,
     file: Option<File>,
     head: Head,
-    /// How long the file was when we had written last.
+    /// The length of the file after our last write.
     length: Option<u64>,
     state: Arc<State>,
-    /// How many of the lost were told of in the file.
+    /// How many lost lines were reported in the file.
     told: u64,
-    /// What could not be written and is tried again.
+    /// Lines that could not be written and are retried.
     waiting: Vec<String>,
     is_dirty: bool,
     is_unsynced: bool,
@@ -56,7 +56,7 @@ impl Book {
         Ok(book)
     }
 
-    /// Writes lines, and what was lost or refused since the last time.
+    /// Writes lines, and reports what was lost or refused since the last time.
     pub(super) fn write(&mut self, lines: &[Line]) {
         let mut objects = std::mem::take(&mut self.waiting);
         let kept = objects.len();
@@ -98,14 +98,14 @@ impl Book {
         }
     }
 
-    /// Has the disk keep what was written.
+    /// Syncs what was written (`fsync`).
     pub(super) fn sync(&mut self) {
         if !std::mem::take(&mut self.is_dirty) {
             return;
         }
         let Some(file) = &self.file else { return };
         match file.sync_data() {
-            // Pipes and devices have nothing to keep.
+            // Pipes and devices cannot be synced.
             Err(error) if error.kind() != ErrorKind::InvalidInput => {
                 (self.is_dirty, self.is_unsynced) = (true, true);
                 self.trouble("synced", &error);
@@ -118,13 +118,13 @@ impl Book {
         }
     }
 
-    /// Whether there is something that should be tried again.
+    /// Whether there is something to retry.
     pub(super) fn is_waiting(&self) -> bool {
         self.is_dirty || !self.waiting.is_empty() || self.state.is_failing()
     }
 
     fn trouble(&self, what: &str, error: &io::Error) {
-        // Once for each time that it breaks, not for each line.
+        // Logged once per failure, not per line.
         if self.state.failed(&error.to_string()) {
             let path = self.path.display();
             let then = match self.state.refuses {
@@ -135,11 +135,11 @@ impl Book {
         }
     }
 
-    /// Appends lines to the chain; else says how many are there all the same.
+    /// Appends lines to the chain. On failure, returns how many were written anyway.
     fn append(&mut self, objects: &[String]) -> Result<(), (usize, io::Error)> {
         self.reopen().map_err(|error| (0, error))?;
         let Some(file) = &mut self.file else { unreachable!("it was opened just now") };
-        // What has no locks is shared by nobody.
+        // A file system without locks is not shared.
         let _ = file.lock();
         let mut head = self.head.clone();
         let mut text = Vec::with_capacity(objects.len() * 400);
@@ -148,7 +148,7 @@ impl Book {
         let mut more = 0;
         if is_file && self.length != Some(metadata.len()) {
             let end = End::of(file).map_err(|error| (0, error))?;
-            // A new file goes on with the chain of the old one.
+            // A new file continues the chain of the old one.
             let own = (metadata.len() == 0).then_some(head);
             head = latest(latest(end.head, own), read_head(&self.path)).unwrap_or_default();
             if end.is_open {
@@ -182,7 +182,7 @@ impl Book {
         outcome
     }
 
-    /// The file of that name, opened anew if it is not the one we have.
+    /// Opens the file again if the name refers to another one now.
     fn reopen(&mut self) -> io::Result<()> {
         let place = |it: std::fs::Metadata| (it.dev(), it.ino());
         let ours = self.file.as_ref().and_then(|it| it.metadata().ok()).map(place);
@@ -195,13 +195,13 @@ impl Book {
     }
 }
 
-/// How a file ends.
+/// The end of a file.
 struct End {
-    /// Its last line of a chain.
+    /// The last valid line of a chain.
     head: Option<Head>,
-    /// Whether its last line has no end.
+    /// Whether the last line is unterminated.
     is_open: bool,
-    /// The digest of that line, if something is missing of it.
+    /// The digest of that line, if it is incomplete.
     torn: Option<String>,
 }
 
@@ -237,7 +237,7 @@ fn latest(one: Option<Head>, other: Option<Head>) -> Option<Head> {
     [one, other].into_iter().flatten().max_by_key(|it| it.seq)
 }
 
-/// Writes as much as can be written.
+/// Writes as much as possible.
 fn write(file: &mut File, text: &[u8]) -> (usize, io::Result<()>) {
     let mut written = 0;
     while written < text.len() {
@@ -255,18 +255,18 @@ fn open(path: &Path) -> io::Result<File> {
     let options = |is_read: bool| {
         OpenOptions::new().read(is_read).append(true).create(true).mode(0o600).open(path)
     };
-    // Some devices can only be written.
+    // Some devices are write-only.
     options(true).or_else(|_| options(false))
 }
 
-/// The file beside an audit that says how far it has come.
+/// The file beside an audit that holds the head of its chain.
 pub fn head_path(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".head");
     name.into()
 }
 
-/// How far an audit has come, as the file beside it says.
+/// The head of the chain, from the file beside the audit.
 pub fn read_head(path: &Path) -> Option<Head> {
     let text = std::fs::read_to_string(head_path(path)).ok()?;
     serde_json::from_str(&text).ok().filter(|it: &Head| it.hash.len() == 64)
@@ -275,7 +275,7 @@ pub fn read_head(path: &Path) -> Option<Head> {
 /// Best effort: the chain is in the file itself.
 fn write_head(path: &Path, head: &Head) {
     let Ok(text) = serde_json::to_string(head) else { return };
-    // Padded to one length, so that writing over it leaves nothing of what was there.
+    // Padded to a fixed length, so that overwriting leaves no remains.
     let text = format!("{text:<120}\n");
     let opened = OpenOptions::new()
         .write(true)
@@ -286,6 +286,6 @@ fn write_head(path: &Path, head: &Head) {
     let _ = opened.and_then(|mut it| it.write_all(text.as_bytes()));
 }
 
-/// How much of the end of a file is looked at first, and at most.
+/// How much of a file's end is read at first, and at most.
 const WINDOW: u64 = 64 << 10;
 const LARGEST: u64 = 32 << 20;

@@ -1,26 +1,25 @@
-//! Lines of an audit → the same, each with the hash of the one before it; and back: a file, line by
-//! line → whether anything was changed, taken out, put in or moved.
+//! The hash chain of the audit: links each line to the one before it, and verifies that no line was changed,
+//! removed, inserted or moved.
 //!
-//! A line is one JSON object. It begins with `{"seq":N,"prev":"HASH",` and ends with
-//! `,"hash":"HASH"}`, where `hash` is the SHA-256 of everything before `,"hash"`. As that includes
-//! `prev`, which is the hash of the line before, a line holds every line before it in place. The first
-//! line of all has the sequence number 1 and a `prev` of zeros; another file goes on where the one
-//! before ended.
+//! A line is one JSON object. It begins with `{"seq":N,"prev":"HASH",` and ends with `,"hash":"HASH"}`, where
+//! `hash` is the SHA-256 of everything before `,"hash"`. That includes `prev`, the hash of the line before, so
+//! a line fixes all lines before it. The first line has the sequence number 1 and a `prev` of zeros; a further
+//! file continues where the one before ended.
 //!
-//! Whoever can write the file can also compute a whole new chain. So the last hash is worth keeping
-//! elsewhere: [`Verifier::expects`] says whether it is still in there.
+//! An attacker who can write the file can also compute a whole new chain. So keep the last hash elsewhere:
+//! [`Verifier::expects`] checks that it is still in the chain.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use trunkline_auth::digest::sha256;
 
-/// Where a chain has come to.
+/// The head of a chain.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Head {
-    /// The number of its last line.
+    /// The number of the last line.
     pub seq: u64,
-    /// The hash of its last line, in 64 hexadecimal digits.
+    /// The hash of the last line, in 64 hexadecimal digits.
     pub hash: String,
 }
 
@@ -31,7 +30,7 @@ impl Default for Head {
 }
 
 impl Head {
-    /// Appends a line with this JSON object to `text`, as the next of the chain.
+    /// Appends this JSON object to `text`, as the next line of the chain.
     pub(super) fn seal(&mut self, object: &str, text: &mut Vec<u8>) {
         self.seq += 1;
         let members = object.strip_prefix('{').and_then(|it| it.strip_suffix('}'));
@@ -50,12 +49,12 @@ pub(super) struct Sealed<'a> {
     pub(super) seq: u64,
     prev: &'a str,
     pub(super) hash: &'a str,
-    /// Whether the hash is that of the line.
+    /// Whether the hash matches the line.
     pub(super) is_true: bool,
 }
 
 impl<'a> Sealed<'a> {
-    /// Reads a line without its end; `None` if it is none of a chain.
+    /// Parses a line without its line end; `None` if it belongs to no chain.
     pub(super) fn read(line: &'a [u8]) -> Option<Self> {
         let line = str::from_utf8(line).ok()?;
         let (seq, rest) = line.strip_prefix("{\"seq\":")?.split_once(",\"prev\":\"")?;
@@ -73,14 +72,14 @@ impl<'a> Sealed<'a> {
     }
 }
 
-/// Reads files of one chain, in order.
+/// Verifies the files of one chain, in order.
 #[derive(Debug, Default)]
 pub struct Verifier {
     found: Found,
     head: Option<Head>,
     /// Lines read of the current file.
     line: u64,
-    /// A line of no chain, which the next one has to explain.
+    /// A line outside the chain, which the next line has to explain.
     stray: Option<(u64, String)>,
     expected: Option<(String, bool)>,
 }
@@ -95,13 +94,13 @@ pub struct Found {
     pub first: u64,
     /// The number and the hash of the last.
     pub last: Head,
-    /// Lines before the chain begins, which nothing protects: of a version that had none.
+    /// Unprotected lines before the chain begins, from versions without a chain.
     pub unprotected: u64,
-    /// Calls that were not noted, as the file itself says.
+    /// Calls that were lost, as the file itself reports.
     pub lost: u64,
-    /// Lines that were cut off by a crash and that the gateway found at its next start.
+    /// Lines torn by a crash that the gateway reported at its next start.
     pub recovered: u64,
-    /// Whether the last line is cut off, as by a crash.
+    /// Whether the last line is torn, as by a crash.
     pub is_cut_off: bool,
 }
 
@@ -121,18 +120,18 @@ impl fmt::Display for Broken {
 }
 
 impl Verifier {
-    /// The chain must have a line with this hash, which was noted elsewhere.
+    /// Requires a line with this hash, which was noted elsewhere.
     pub fn expects(mut self, hash: &str) -> Self {
         self.expected = Some((hash.trim_start_matches("sha256:").to_ascii_lowercase(), false));
         self
     }
 
-    /// The next file begins.
+    /// Begins the next file.
     pub fn next_file(&mut self) {
         self.line = 0;
     }
 
-    /// The next line, without its end; `is_whole` if it had one.
+    /// Verifies the next line, without its line end; `is_whole` if it had one.
     pub fn line(&mut self, line: &[u8], is_whole: bool) -> Result<(), Broken> {
         self.line += 1;
         self.found.is_cut_off = false;
@@ -179,7 +178,7 @@ impl Verifier {
         &self.found
     }
 
-    /// There are no more lines.
+    /// Ends the verification.
     pub fn finish(mut self) -> Result<Found, Broken> {
         if !self.found.is_cut_off {
             self.explain(None)?;
@@ -193,7 +192,7 @@ impl Verifier {
         }
     }
 
-    /// A line of no chain is good only if the line behind it says that it was cut off.
+    /// A line outside the chain is accepted only if the next line reports it as torn.
     fn explain(&mut self, torn: Option<&str>) -> Result<(), Broken> {
         match (self.stray.take(), torn) {
             (Some((_, stray)), Some(torn)) if stray == torn => {
@@ -229,7 +228,7 @@ impl Verifier {
     }
 }
 
-/// What a line says that matters to the chain.
+/// The members of a line that matter to the chain.
 #[derive(Default, Deserialize)]
 struct Said {
     lost: Option<u64>,
@@ -322,7 +321,7 @@ mod tests {
             forged.insert(at, r#"{"tool":"forged"}"#.to_owned());
             assert_eq!(broken(&forged), (at as u64 + 1, stranger.to_owned()));
         }
-        // One that has the right form, and a hash of its own.
+        // A line of the right form, with a valid hash of its own.
         let mut forger = Head { seq: 5, ..Head::default() };
         let mut forged = lines.clone();
         forged.push(next(&mut forger, r#"{"tool":"forged"}"#));
@@ -355,7 +354,7 @@ mod tests {
         verifier.line(cut, false).unwrap();
         let found = verifier.finish().unwrap();
         assert_eq!((found.lines, found.is_cut_off), (2, true));
-        // After the next start the gateway has said so itself.
+        // After the next start, the gateway itself has reported it.
         let mut verifier = Verifier::default();
         lines[..2].iter().for_each(|it| verifier.line(it.as_bytes(), true).unwrap());
         let mut head = verifier.found().last.clone();

@@ -1,19 +1,16 @@
 use std::os::unix::fs::PermissionsExt;
 
+use trunkline_testkit::Folder;
+
 use super::*;
 use crate::policy::pins::{Part, Why};
 
-/// A file in a folder that goes with the test.
-struct Place(PathBuf);
+/// A file in a temporary folder.
+struct Place(Folder);
 
 impl Place {
     fn new() -> Self {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("trunkline-audit-{}-{number}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&folder).unwrap();
-        Self(folder)
+        Self(Folder::new())
     }
 
     fn file(&self) -> PathBuf {
@@ -23,12 +20,6 @@ impl Place {
     fn lines(&self) -> Vec<serde_json::Value> {
         let text = std::fs::read_to_string(self.file()).unwrap();
         text.lines().map(|it| serde_json::from_str(it).unwrap()).collect()
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
@@ -50,14 +41,14 @@ fn entry(tool: &str) -> Entry {
     }
 }
 
-/// Without what is another each time.
+/// Removes what differs each time.
 fn bare(line: &mut serde_json::Value) {
     for name in ["time", "seq", "prev", "hash"] {
         assert!(line.as_object_mut().unwrap().remove(name).is_some(), "{name}");
     }
 }
 
-/// Whether the chain in the file holds.
+/// Whether the chain in the files holds.
 fn verified(files: &[PathBuf]) -> Result<chain::Found, chain::Broken> {
     let mut verifier = chain::Verifier::default();
     for file in files {
@@ -174,7 +165,7 @@ fn a_renamed_or_removed_file_is_begun_anew_and_the_chain_goes_on() {
     writing.write(&[called("two")]);
     assert_eq!(place.lines()[0]["tool"], "two");
     assert_eq!(verified(&[old.clone(), place.file()]).unwrap().lines, 2);
-    // Also if nobody ran at that time.
+    // Also if no gateway ran at that time.
     drop(writing);
     std::fs::rename(place.file(), place.0.join("audit.jsonl.2")).unwrap();
     book(&place).write(&[called("three")]);
@@ -236,10 +227,10 @@ fn whatever_is_done_to_the_file_shows() {
     let mut more = lines.clone();
     more.push(forged);
     assert_eq!(check(&more).unwrap_err().line, 7, "one was added");
-    // The gateway goes on behind it, and does not make it part of the chain.
+    // The gateway continues after it, and does not make it part of the chain.
     writing.write(&[called("after")]);
     assert_eq!(verified(&[place.file()]).unwrap_err().line, 7);
-    // Lines that went from the end are missed as soon as the gateway goes on.
+    // Lines removed from the end are noticed as soon as the gateway continues.
     assert!(check(&lines[..4]).is_ok());
     assert_eq!(read_head(&place.file()).unwrap().seq, 7);
     book(&place).write(&[called("after")]);
@@ -260,11 +251,11 @@ fn what_cannot_be_written_is_counted_and_told_later() {
     let place = Place::new();
     let state = Arc::<State>::default();
     let mut book = Book::open(&place.file(), Arc::clone(&state)).unwrap();
-    std::fs::remove_dir_all(&place.0).unwrap();
+    std::fs::remove_dir_all(&*place.0).unwrap();
     book.write(&[called("one"), called("two")]);
     book.write(&[called("three")]);
     assert_eq!((lost(&state), state.is_failing()), (3, true));
-    std::fs::create_dir_all(&place.0).unwrap();
+    std::fs::create_dir_all(&*place.0).unwrap();
     book.write(&[called("four")]);
     book.write(&[called("five")]);
     assert!(!state.is_failing());
@@ -280,10 +271,10 @@ fn who_refuses_loses_nothing() {
     let place = Place::new();
     let state = Arc::new(State { refuses: true, ..State::default() });
     let mut book = Book::open(&place.file(), Arc::clone(&state)).unwrap();
-    std::fs::remove_dir_all(&place.0).unwrap();
+    std::fs::remove_dir_all(&*place.0).unwrap();
     book.write(&[called("one"), called("two")]);
     assert!(book.is_waiting() && state.is_failing());
-    std::fs::create_dir_all(&place.0).unwrap();
+    std::fs::create_dir_all(&*place.0).unwrap();
     book.write(&[]);
     assert!(!state.is_failing());
     let tools: Vec<_> = place.lines().iter().map(|it| it["tool"].clone()).collect();
@@ -314,14 +305,14 @@ async fn a_full_queue_is_counted_and_nobody_waits() {
     let place = Place::new();
     let audit = Audit::open(place.file()).unwrap();
     let room = QUEUE / called("push").size();
-    // On one thread the writer does not come round to it before we wait.
+    // On one thread the writer does not run before we await.
     (0..room + 7).for_each(|_| audit.note(entry("push")));
     assert_eq!(audit.lost(), 7);
     audit.flush().await;
     let found = verified(&[place.file()]).unwrap();
     assert_eq!((found.lost, found.lines), (7, room as u64 + 1));
     assert_eq!(audit.state.queued.load(Ordering::Relaxed), 0);
-    // Who refuses does so before anything is lost.
+    // With `refuse`, calls are refused before anything is lost.
     let plan = AuditPlan { refuses: true, ..AuditPlan::new(place.0.join("other")) };
     let audit = Audit::with(&plan).unwrap();
     let mut noted = 0;

@@ -1,12 +1,12 @@
-//! Pins ⇄ a file that several processes may share.
+//! Stores pins in a file that several processes may share.
 //!
-//! Whatever changes pins does so with the file locked and, if it is not what was last read or
-//! written, read anew: two gateways that see a server at the same time agree on what they saw first,
-//! and what one approves the other knows. A look that finds everything as pinned touches no file.
+//! Every change locks the file and reads it again if another process wrote it: two gateways that see a server
+//! at the same time agree on what they saw first, and an approval in one is known to the other. A comparison
+//! that finds no difference touches no file.
 //!
-//! A file that is damaged or too long stops nobody, and makes nobody trusted: it is kept aside under
-//! another name, and a new one says that pins were lost. Then no server counts as new: whatever is
-//! offered is held back until it is approved. Whoever wants to trust anew removes the file.
+//! A damaged or overlong file neither stops the gateway nor makes a server trusted: it is moved aside, and a
+//! new file says that pins were lost. Then no server counts as new: every definition is held back until it is
+//! approved. To trust on first use again, the operator removes the file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -24,37 +24,37 @@ use tokio::task::spawn_blocking;
 use super::{Approval, Held, Offered, Part, Pins, key};
 use crate::catalog::plan::Pinning;
 
-/// Pins with their file. Clones are the same.
+/// Pins with their file. Clones share it.
 #[derive(Clone, Debug)]
 pub struct PinFile {
     path: Arc<Path>,
     known: Arc<Mutex<Known>>,
-    /// Whether anything of any server is held back, so that calls need no lock to know.
+    /// Whether anything is held back, so that calls can check without a lock.
     any: Arc<AtomicBool>,
-    /// One change at a time in this process; the lock on the file is for the others.
+    /// One change at a time in this process; the lock on the file is for other processes.
     turn: Arc<tokio::sync::Mutex<()>>,
 }
 
 #[derive(Debug, Default)]
 struct Known {
     pins: Arc<Pins>,
-    /// The file as it was when it was last read or written.
+    /// The file's stamp when it was last read or written.
     stamp: Option<Stamp>,
-    /// The servers of the catalog, which are not forgotten.
+    /// The servers of the catalog, whose pins are kept.
     catalog: BTreeSet<String>,
-    /// What is held back, by the name of the server and by whose word it is: that of the lists, or of
-    /// one instance. Not kept: it is found again when the lists are looked at, or the instance.
+    /// What is held back, by server and by source: the lists, or one instance. Not stored: the next comparison
+    /// finds it again.
     held: BTreeMap<String, BTreeMap<u64, Vec<Held>>>,
 }
 
-/// Tells whether a file is still the same.
+/// Identifies the version of a file.
 type Stamp = (u64, u64, i64, i64);
 
 /// Why the file cannot be used, in a sentence that says what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PinFault(String);
 
-/// Why something was not approved.
+/// Why an approval failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unapproved {
     /// It is not held back, or not with that digest any more.
@@ -64,8 +64,8 @@ pub enum Unapproved {
 }
 
 impl PinFile {
-    /// Reads the file; there need not be one. If there is and it cannot be used, nothing is trusted,
-    /// and the fault says what became of it.
+    /// Reads the file, if there is one. If it cannot be used, nothing is trusted, and the fault says what
+    /// happened to it.
     pub fn open(path: impl Into<PathBuf>) -> (Self, Option<PinFault>) {
         let path: Arc<Path> = path.into().into();
         let (pins, stamp, fault) = match read(&path) {
@@ -82,7 +82,7 @@ impl PinFile {
         (Self { path, known, any: Arc::default(), turn: Arc::default() }, fault)
     }
 
-    /// Notes which servers there are, and lets go of what is held back of others.
+    /// Sets the servers of the catalog, and forgets what is held back of others.
     pub fn serves(&self, servers: BTreeSet<String>) {
         let mut known = self.lock();
         known.held.retain(|name, _| servers.contains(name));
@@ -90,8 +90,8 @@ impl PinFile {
         self.noted(&known);
     }
 
-    /// Looks at all that a server offers: pins what is new as far as that is trusted, and says what to
-    /// hold back. If the file cannot be written, pins hold as long as this process.
+    /// Compares all definitions of a server: pins new ones as far as they are trusted, and returns what to hold
+    /// back. If the file cannot be written, pins last as long as this process.
     pub async fn compare(
         &self,
         server: &str,
@@ -106,7 +106,7 @@ impl PinFile {
             return (Vec::new(), None);
         }
         let _turn = self.turn.lock().await;
-        // Somebody else may have pinned or approved meanwhile.
+        // Another process may have pinned or approved meanwhile.
         let (latest, mut fault) = self.latest().await;
         let mut found = compare(&latest.0);
         let held = std::mem::take(&mut found.held);
@@ -123,8 +123,8 @@ impl PinFile {
         (held, fault)
     }
 
-    /// Compares one list of one instance with the pins, and holds back what differs for as long as the
-    /// instance is there or until it says otherwise. Says which were not held back before.
+    /// Compares one list of one instance with the pins, and holds back what differs until the instance ends or
+    /// changes its list. Returns what was not held back before.
     pub(crate) fn look(
         &self,
         server: &str,
@@ -145,7 +145,7 @@ impl PinFile {
         differing.into_iter().filter(is_new).collect()
     }
 
-    /// An instance is gone, and with it what it said; true if something is not held back any more.
+    /// Forgets what an ended instance offered. Returns whether something is no longer held back.
     pub(crate) fn gone(&self, server: &str, instance: u64) -> bool {
         let mut known = self.lock();
         let Some(held) = known.held.get_mut(server) else { return false };
@@ -157,8 +157,8 @@ impl PinFile {
         was_any
     }
 
-    /// Pins what is held back, by the digests that somebody looked at: all of it or nothing. `offered`
-    /// is what the server's lists say now.
+    /// Approves held-back definitions by the digests that the operator saw: all of them or none. `offered` is
+    /// what the server's lists say now.
     pub async fn approve(
         &self,
         server: &str,
@@ -208,7 +208,7 @@ impl PinFile {
         Ok(meant)
     }
 
-    /// What is held back of a server: each part once for each definition of it that was seen.
+    /// What is held back of a server: an entry for each distinct definition.
     pub fn held(&self, server: &str) -> Vec<Held> {
         let known = self.lock();
         let Some(of) = known.held.get(server) else { return Vec::new() };
@@ -237,7 +237,7 @@ impl PinFile {
         all.find(|it| it.kind == part && it.name == name).cloned()
     }
 
-    /// The definition that something was pinned with, if it was kept.
+    /// The definition that was pinned, if it was kept.
     pub fn before(&self, server: &str, held: &Held) -> Option<String> {
         self.pins().pinned(server, held.kind, &held.name)?.1.map(str::to_owned)
     }
@@ -266,7 +266,7 @@ impl PinFile {
         self.any.store(!known.held.is_empty(), Ordering::Release);
     }
 
-    /// What the file says now, and its lock; what we know without one, if it cannot be locked or read.
+    /// The current pins of the file, and its lock; our own pins without a lock, if it cannot be locked or read.
     async fn latest(&self) -> ((Arc<Pins>, Option<File>), Option<PinFault>) {
         let lock = match self.take_lock().await {
             Ok(lock) => lock,
@@ -283,7 +283,7 @@ impl PinFile {
             match read(&path) {
                 Ok((pins, stamp)) => Ok((Arc::new(pins), stamp, None)),
                 Err(Unread::Fault(fault)) => Err(fault),
-                // What we know holds, and is written anew.
+                // Our own pins stay in force, and are written again.
                 Err(Unread::Damaged(why)) => {
                     let (fault, stamp) = replace(&path, &ours, &why);
                     Ok((ours, stamp, Some(fault)))
@@ -299,7 +299,7 @@ impl PinFile {
         }
     }
 
-    /// Keeps pins, in the file only if we hold its lock.
+    /// Stores pins; in the file only if we hold its lock.
     async fn store(&self, mut pins: Arc<Pins>, lock: Option<File>) -> Result<(), PinFault> {
         let catalog = self.lock().catalog.clone();
         Arc::make_mut(&mut pins).prune(&catalog, today());
@@ -364,7 +364,7 @@ impl fmt::Display for PinFault {
 
 impl std::error::Error for PinFault {}
 
-/// The file as it is written.
+/// The format of the file.
 #[derive(Serialize)]
 struct Written<'a> {
     version: u32,
@@ -377,7 +377,7 @@ struct Head {
     version: Option<u32>,
 }
 
-/// The file before it had a version: tools alone, by name.
+/// The first format, without a version: tools alone, by name.
 #[derive(Deserialize)]
 struct OfTools {
     servers: BTreeMap<String, BTreeMap<String, String>>,
@@ -385,9 +385,9 @@ struct OfTools {
 
 /// Why a file was not read.
 enum Unread {
-    /// It cannot be.
+    /// It cannot be read.
     Fault(PinFault),
-    /// It was, and is not what was written.
+    /// It is damaged.
     Damaged(String),
 }
 
@@ -423,8 +423,8 @@ fn read(path: &Path) -> Result<(Pins, Option<Stamp>), Unread> {
     Ok((pins, Some(stamp(&about))))
 }
 
-/// Keeps a damaged file under another name, and puts these pins in its place. There is a file in its
-/// place at every moment: where there is none, everything would be new and trusted.
+/// Moves a damaged file aside and puts these pins in its place. At every moment there is a file: without one,
+/// everything would be new and trusted.
 fn replace(path: &Path, pins: &Pins, why: &str) -> (PinFault, Option<Stamp>) {
     let seconds = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let aside = path.with_extension(format!("damaged-{}", seconds.as_millis()));
@@ -443,11 +443,11 @@ fn replace(path: &Path, pins: &Pins, why: &str) -> (PinFault, Option<Stamp>) {
     (fault, put.ok().and_then(|()| stamp_of(path)))
 }
 
-/// All of it or nothing: written beside, then put in place.
+/// Atomic: written to a new file, then renamed.
 fn write(path: &Path, pins: &Pins) -> io::Result<()> {
     made_folder(path)?;
     let new = path.with_extension("new");
-    // What a process left that was killed here may have any mode.
+    // A file left by a killed process may have any mode.
     match fs::remove_file(&new) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
@@ -487,12 +487,12 @@ fn today() -> u32 {
     u32::try_from(since.as_secs() / 86_400).unwrap_or(u32::MAX)
 }
 
-/// Whose word it is if not that of an instance: the numbers of instances begin with 1.
+/// The source "lists": the numbers of instances begin with 1.
 const LISTS: u64 = 0;
 const VERSION: u32 = 2;
 /// How long another process may hold the lock.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long to wait before asking for it again.
+/// The pause before the next attempt.
 const PAUSE: Duration = Duration::from_millis(20);
-/// How long a file may be. What is written is far shorter.
+/// The longest file that is read. What is written is far shorter.
 const LONGEST: u64 = 64 << 20;

@@ -1,4 +1,4 @@
-//! What a server offers → parts with a name, a definition and its digest, fit to be compared.
+//! Turns a server's lists into definitions with a name and a digest, to compare with pins.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use trunkline_wire::jsonrpc::Object;
 use crate::merge::{Kind, Lists};
 use crate::policy::{canonical, hidden};
 
-/// What of a server is pinned.
+/// The kinds of definitions that are pinned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Part {
@@ -22,12 +22,12 @@ pub enum Part {
     Resource,
     /// A resource template, by its URI template.
     Template,
-    /// How the server wants to be used. There is one of it, without a name.
+    /// The server's instructions. There is one, without a name.
     Instructions,
 }
 
 impl Part {
-    /// As it is written in files, requests and messages.
+    /// The word in files, requests and messages.
     pub fn word(self) -> &'static str {
         match self {
             Self::Tool => "tool",
@@ -38,7 +38,7 @@ impl Part {
         }
     }
 
-    /// The list it stands in; instructions stand in none.
+    /// The list it belongs to; `None` for instructions.
     pub fn kind(self) -> Option<Kind> {
         match self {
             Self::Tool => Some(Kind::Tools),
@@ -49,8 +49,8 @@ impl Part {
         }
     }
 
-    /// The members that count: what a model or a person goes by. What tells of the state of a
-    /// resource (its size, when it changed) does not.
+    /// The members that count: what a model or a person reads. The state of a resource (its size, when it
+    /// changed) does not.
     fn counted(self) -> &'static [&'static str] {
         match self {
             Self::Tool => {
@@ -64,24 +64,24 @@ impl Part {
     }
 }
 
-/// One part of what a server offers.
+/// One definition of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Offered {
-    /// What it is.
+    /// Its kind.
     pub part: Part,
     /// Its own name, URI or template.
     pub name: String,
-    /// The digest of its definition.
+    /// The digest of the definition.
     pub digest: String,
-    /// Its definition in one spelling, of the members that count.
+    /// The canonical form of the members that count.
     pub definition: Arc<str>,
-    /// A character in it that a reader does not see.
+    /// An invisible character in it.
     pub hidden: Option<char>,
 }
 
 impl Offered {
-    /// A part with its definition as the server sent it. Members that no model reads (icons, `_meta`)
-    /// do not count; one that is `null` is as good as absent.
+    /// A definition as the server sent it. Members that no model reads (icons, `_meta`) do not count; `null`
+    /// counts as absent.
     pub fn new(part: Part, name: impl Into<String>, definition: &Json) -> Self {
         let mut whole = Object::parse(definition.get()).unwrap_or_default();
         let mut counted = Object::default();
@@ -96,14 +96,14 @@ impl Offered {
         Self { part, name: name.into(), digest, definition: definition.into(), hidden }
     }
 
-    /// Everything that lists hold, the instructions included.
+    /// All definitions in lists, including the instructions.
     pub fn all(lists: &Lists) -> Vec<Self> {
         let mut all: Vec<_> = Kind::ALL.into_iter().flat_map(|it| Self::of(lists, it)).collect();
         all.extend(lists.instructions.as_deref().map(Self::instructions));
         all
     }
 
-    /// One of the lists.
+    /// The definitions of one list.
     pub fn of(lists: &Lists, kind: Kind) -> Vec<Self> {
         match kind {
             Kind::Tools => {
@@ -134,15 +134,15 @@ fn each<'a>(part: Part, all: impl Iterator<Item = (&'a String, Json)>) -> Vec<Of
     all.map(|(name, definition)| Offered::new(part, name.as_str(), &definition)).collect()
 }
 
-/// A character in a definition that a reader does not see. Names of members count as texts do.
+/// An invisible character in a definition. Member names count like texts.
 fn hidden_in(definition: &str) -> Option<char> {
-    // Between its texts there are none, and in them control characters are escaped, but one.
+    // Canonical JSON has none outside strings, and in them control characters are escaped, except DEL.
     if definition.is_ascii() && !definition.contains(['\\', '\x7f']) {
         return None;
     }
     let value: serde_json::Value = match serde_json::from_str(definition) {
         Ok(value) => value,
-        // Half a surrogate pair, which no parser shows as anything.
+        // A lone surrogate, which no parser shows.
         Err(_) => return Some(char::REPLACEMENT_CHARACTER),
     };
     let mut left = vec![&value];

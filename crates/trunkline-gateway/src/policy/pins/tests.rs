@@ -1,7 +1,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
 
+use trunkline_testkit::Folder;
 use trunkline_wire::json::Json;
 
 use super::*;
@@ -152,7 +152,7 @@ fn hidden_characters_are_held_at_first_sight_until_a_person_approves() {
     assert_eq!(names(&sift(&mut pins, "s", "a=1 b=x\u{200b}y")), ["b"]);
     pins.approve("s", &held[0], None, &BTreeSet::new(), TODAY);
     assert!(sift(&mut pins, "s", "a=1 b=x\u{200b}y").is_empty());
-    // What an earlier version pinned without looking is no approval.
+    // A pin of an earlier version, which did not check this, is no approval.
     let digest = tools("b=x\u{200b}y")[0].digest.clone();
     let old = BTreeMap::from([("s".to_owned(), BTreeMap::from([("b".to_owned(), digest)]))]);
     let mut pins = Pins::of_tools(old, TODAY);
@@ -194,7 +194,7 @@ fn a_definition_that_is_in_use_beside_the_approved_one_stays_good() {
     assert!(pins.differing("s", &tools("a=1")).is_empty());
     assert!(pins.differing("s", &tools("a=2")).is_empty());
     assert_eq!(names(&pins.differing("s", &tools("a=3"))), ["a"]);
-    // One that took its place does not.
+    // A digest that replaced it is not.
     let held = pins.differing("s", &tools("a=3"));
     pins.approve("s", &held[0], Some(&held[0].seen), &BTreeSet::new(), TODAY);
     assert_eq!(names(&pins.differing("s", &tools("a=1"))), ["a"]);
@@ -219,7 +219,7 @@ fn a_server_that_makes_up_tools_for_ever_fills_its_share_and_no_more() {
         "and nothing is forgotten for it"
     );
     assert!(sift(&mut pins, "good", "a=1 b=2").is_empty(), "others have room");
-    // A person makes room for what is offered.
+    // An approval makes room for what is offered.
     let offered = BTreeSet::from([key(Part::Tool, "real"), key(Part::Tool, &last[0].name)]);
     pins.approve("bad", &last[0], None, &offered, TODAY);
     assert_eq!(pins.count("bad"), 2);
@@ -252,7 +252,7 @@ fn what_was_not_seen_for_long_is_forgotten_and_what_is_in_use_is_not() {
     assert_eq!((pins.count("kept"), pins.count("gone")), (2, 0));
     let held = pins.compare("kept", &tools("b=2"), Pinning::FirstUse, later).held;
     assert_eq!(names(&held), ["b"], "what is held back keeps its pin");
-    // A server of the catalog that nobody used keeps all it has.
+    // A server of the catalog that nobody used keeps all its pins.
     pins.prune(&BTreeSet::from(["kept".to_owned()]), later + 1_000);
     assert_eq!(pins.count("kept"), 2);
 }
@@ -286,15 +286,12 @@ fn the_failure_says_how_to_approve() {
     assert!(told.contains(r"`pu\u{1b}\u{202e}sh`"), "{told}");
 }
 
-/// A folder that goes with the test.
-struct Folder(PathBuf);
+/// A temporary folder with a file of pins.
+struct PinFolder(Folder);
 
-impl Folder {
+impl PinFolder {
     fn new() -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("trunkline-pins-{}-{number}", std::process::id());
-        Self(std::env::temp_dir().join(name))
+        Self(Folder::new())
     }
 
     fn file(&self) -> PathBuf {
@@ -307,16 +304,10 @@ impl Folder {
         pins
     }
 
-    /// The files that were put aside.
+    /// The files that were moved aside.
     fn aside(&self) -> Vec<PathBuf> {
         let all = std::fs::read_dir(self.0.join("state")).unwrap().flatten().map(|it| it.path());
         all.filter(|it| it.to_string_lossy().contains(".damaged-")).collect()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
@@ -337,7 +328,7 @@ fn is_held(pins: &PinFile, tool: &str) -> bool {
 
 #[tokio::test]
 async fn pins_outlive_the_process_and_nobody_else_reads_them() {
-    let folder = Folder::new();
+    let folder = PinFolder::new();
     let pins = folder.open();
     assert!(look(&pins, "a=1 b=2").await.is_empty());
     let mode = std::fs::metadata(folder.file()).unwrap().permissions().mode();
@@ -352,7 +343,7 @@ async fn pins_outlive_the_process_and_nobody_else_reads_them() {
 
 #[tokio::test]
 async fn a_file_of_the_version_before_holds_tools_to_what_they_were() {
-    let folder = Folder::new();
+    let folder = PinFolder::new();
     std::fs::create_dir_all(folder.file().parent().unwrap()).unwrap();
     let old = serde_json::json!({ "servers": { "s": { "a": tools("a=1")[0].digest } } });
     std::fs::write(folder.file(), old.to_string()).unwrap();
@@ -363,7 +354,7 @@ async fn a_file_of_the_version_before_holds_tools_to_what_they_were() {
 
 #[tokio::test]
 async fn an_approval_is_of_what_was_looked_at() {
-    let folder = Folder::new();
+    let folder = PinFolder::new();
     let pins = folder.open();
     look(&pins, "a=1 b=2 c=3").await;
     assert_eq!(look(&pins, "a=7 b=8 c=3").await, ["a", "b"]);
@@ -383,7 +374,7 @@ async fn an_approval_is_of_what_was_looked_at() {
 
 #[tokio::test]
 async fn processes_that_share_a_file_agree() {
-    let folder = Folder::new();
+    let folder = PinFolder::new();
     let (one, other) = (folder.open(), folder.open());
     assert!(look(&one, "a=1").await.is_empty());
     assert_eq!(look(&other, "a=2").await, ["a"], "the other one saw it first");
@@ -399,7 +390,7 @@ async fn a_damaged_file_stops_nobody_and_trusts_nobody() {
     for damaged in
         ["", "{", "{\"servers\":1}", "[]", "{\"version\":9}", "{\"version\":2,\"servers\":[]}"]
     {
-        let folder = Folder::new();
+        let folder = PinFolder::new();
         look(&folder.open(), "a=1").await;
         std::fs::write(folder.file(), damaged).unwrap();
         let (pins, fault) = PinFile::open(folder.file());
@@ -408,7 +399,7 @@ async fn a_damaged_file_stops_nobody_and_trusts_nobody() {
         let aside = folder.aside();
         assert_eq!(std::fs::read_to_string(&aside[0]).unwrap(), damaged, "it is kept");
         assert_eq!(look(&pins, "a=1").await, ["a"]);
-        // Also the next time, though the file is in order then.
+        // Also the next time, though the file is valid then.
         let pins = folder.open();
         assert_eq!(look(&pins, "a=1 b=1").await, ["a", "b"]);
         pins.approve("s", &[approval("a=1"), approval("b=1")], &[]).await.unwrap();
@@ -418,7 +409,7 @@ async fn a_damaged_file_stops_nobody_and_trusts_nobody() {
 
 #[tokio::test]
 async fn a_huge_file_is_put_aside_unread() {
-    let folder = Folder::new();
+    let folder = PinFolder::new();
     look(&folder.open(), "a=1").await;
     std::fs::OpenOptions::new().write(true).open(folder.file()).unwrap().set_len(1 << 30).unwrap();
     let (pins, fault) = PinFile::open(folder.file());
@@ -429,7 +420,7 @@ async fn a_huge_file_is_put_aside_unread() {
 
 #[tokio::test]
 async fn a_file_that_is_damaged_while_it_is_used_is_written_anew() {
-    let folder = Folder::new();
+    let folder = PinFolder::new();
     let pins = folder.open();
     look(&pins, "a=1").await;
     std::fs::write(folder.file(), "[]").unwrap();
@@ -442,7 +433,7 @@ async fn a_file_that_is_damaged_while_it_is_used_is_written_anew() {
 
 #[tokio::test]
 async fn what_one_instance_says_is_held_back_as_long_as_it_is_there() {
-    let folder = Folder::new();
+    let folder = PinFolder::new();
     let pins = folder.open();
     look(&pins, "a=1 b=2").await;
     let seen = |text| pins.look("s", 7, Part::Tool, &tools(text));

@@ -1,4 +1,4 @@
-//! What plugins are told and what they say ⇄ lines of JSON.
+//! The plugin protocol: messages to and from plugins as JSON lines.
 
 use serde::{Deserialize, Serialize};
 use trunkline_wire::frame::{Framing, encode};
@@ -8,17 +8,17 @@ use super::CallView;
 use crate::catalog::plan::{Category, PluginPlan};
 use crate::policy::audit::Called;
 
-/// On which way a call is.
+/// The direction of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Phase {
     Request,
     Response,
-    /// What the caller answers to questions of the server; only for those who say that they want it.
+    /// The caller's answers to a server's questions; only for plugins that ask for it.
     Answer,
 }
 
-/// What comes from a server on the way back.
+/// What a server sends back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Result,
@@ -29,7 +29,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// As plugins read it. A result needs no word.
+    /// The word for plugins. A result needs none.
     fn word(self) -> Option<&'static str> {
         match self {
             Self::Result => None,
@@ -46,22 +46,22 @@ impl Kind {
 pub(super) struct Hello {
     pub(super) name: String,
     pub(super) category: String,
-    /// Its own, for logs.
+    /// Its own version, for logs.
     #[serde(default)]
     pub(super) version: Option<String>,
-    /// What it wants to be asked about; requests and responses unless it says.
+    /// What it wants to be asked about; requests and responses by default.
     #[serde(default)]
     pub(super) flows: Option<Vec<Phase>>,
 }
 
-/// What a plugin says about a call.
+/// A plugin's decision about a call.
 #[derive(Debug, PartialEq)]
 pub(super) enum Answer {
     Continue { arguments: Option<Json>, result: Option<Json> },
     Reject { code: Option<String>, message: Option<String> },
 }
 
-/// Asks about a call: `value` is its arguments, or what came of it.
+/// Asks about a call: `value` is its arguments or its result.
 pub(super) fn ask(phase: Phase, kind: Kind, id: u64, call: &CallView, value: &Json) -> Vec<u8> {
     #[derive(Serialize)]
     struct Line<'a> {
@@ -113,7 +113,7 @@ pub(super) fn ask(phase: Phase, kind: Kind, id: u64, call: &CallView, value: &Js
     })
 }
 
-/// Hands a plugin what the catalog says to it.
+/// Sends a plugin its configuration.
 pub(super) fn configure(config: &serde_json::Value) -> Vec<u8> {
     line(&serde_json::json!({ "type": "configure", "config": config }))
 }
@@ -123,7 +123,7 @@ pub(super) fn shutdown() -> Vec<u8> {
     line(&serde_json::json!({ "type": "shutdown" }))
 }
 
-/// Reads the first line of a plugin, and sees whether it is the plugin that was meant.
+/// Parses the first line of a plugin, and checks that it is the expected plugin.
 pub(super) fn hello(text: &[u8], plan: &PluginPlan) -> Result<Hello, String> {
     let hello: Hello = serde_json::from_slice(text)
         .map_err(|error| format!("it did not begin with a `hello`: {error}"))?;
@@ -137,7 +137,7 @@ pub(super) fn hello(text: &[u8], plan: &PluginPlan) -> Result<Hello, String> {
     Ok(hello)
 }
 
-/// Reads an answer: to which question, and what; `Err` in it if the plugin itself failed.
+/// Parses an answer: the id of the question, and the decision; the inner `Err` if the plugin itself failed.
 pub(super) fn answer(text: &[u8]) -> Result<(u64, Result<Answer, String>), String> {
     #[derive(Deserialize)]
     struct Id {
@@ -166,7 +166,7 @@ pub(super) fn answer(text: &[u8]) -> Result<(u64, Result<Answer, String>), Strin
     Ok((id, answer))
 }
 
-/// As files and plugins name it.
+/// The word in files and in the protocol.
 pub(super) fn category(category: Category) -> &'static str {
     match category {
         Category::Observability => "observability",
@@ -180,7 +180,7 @@ pub(super) fn category(category: Category) -> &'static str {
 }
 
 impl Phase {
-    /// What a plugin may change then.
+    /// What a plugin may change in this direction.
     pub(super) fn subject(self) -> &'static str {
         match self {
             Self::Request | Self::Answer => "arguments",
@@ -195,7 +195,7 @@ fn line(value: &impl Serialize) -> Vec<u8> {
         serde_json::to_writer(out, value)
             .expect("what plugins are told is always writable as JSON");
     };
-    // Carried JSON may hold line breaks between its tokens; this takes them out.
+    // Carried JSON may have line breaks between its tokens; this removes them.
     encode(Framing::Newline, write, &mut out);
     out
 }

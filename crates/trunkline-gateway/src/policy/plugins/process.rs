@@ -1,8 +1,8 @@
-//! A plugin of the plan → a process behind a socket, kept running, and questions answered by it.
+//! Keeps a plugin's process running behind a socket, and sends it questions.
 //!
-//! The socket lies in a folder of its own that nobody else can enter, and takes one connection. A
-//! plugin that ends, or that lets too many questions in a row go by, is started again, after longer
-//! and longer pauses. During these pauses questions fail at once.
+//! The socket lies in a private folder and accepts one connection. A plugin that ends, or that leaves too many
+//! questions in a row unanswered, is restarted with exponential backoff. During the pauses questions fail at
+//! once.
 
 mod session;
 
@@ -22,7 +22,7 @@ use crate::catalog::plan::PluginPlan;
 pub(super) use session::LAST_WORDS;
 use session::Session;
 
-/// A plugin. Dropping it tells it to end; its task sees to that.
+/// A plugin. Dropping it tells the plugin to end; its task makes sure of that.
 #[derive(Debug)]
 pub(super) struct Plugin {
     shared: Arc<Shared>,
@@ -35,11 +35,11 @@ pub(super) struct Plugin {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "state", rename_all = "camelCase")]
 pub enum State {
-    /// It is being started.
+    /// It is starting.
     Starting,
     /// It answers.
     Running,
-    /// It is not there.
+    /// It does not run.
     #[serde(rename_all = "camelCase")]
     Down {
         /// What happened.
@@ -47,7 +47,7 @@ pub enum State {
     },
 }
 
-/// What the plugin's task and those who ask both know.
+/// What the plugin's task shares with its callers.
 #[derive(Debug)]
 struct Shared {
     plan: Arc<PluginPlan>,
@@ -55,17 +55,17 @@ struct Shared {
     starts: AtomicU64,
     missed: AtomicU64,
     next: AtomicU64,
-    /// What it said that it does not want to be asked about.
+    /// The directions that it does not want to be asked about.
     skips: [AtomicBool; 3],
 }
 
-/// What the task is to do.
+/// A command to the task.
 enum Order {
-    /// Send a line, and hand back the answer with this number.
+    /// Send a line, and return the answer with this id.
     Ask { id: u64, line: Vec<u8>, reply: Reply },
     /// Send a line.
     Tell(Vec<u8>),
-    /// Somebody has waited for an answer in vain.
+    /// A caller timed out.
     Late,
 }
 
@@ -79,7 +79,7 @@ impl Plugin {
             starts: AtomicU64::new(0),
             missed: AtomicU64::new(0),
             next: AtomicU64::new(1),
-            // Answers are for those alone who say so.
+            // Answers are only for plugins that ask for them.
             skips: [false, false, true].map(AtomicBool::new),
         });
         let (orders, queue) = mpsc::channel(QUEUE);
@@ -96,7 +96,7 @@ impl Plugin {
         !self.shared.skips[phase as usize].load(Ordering::Relaxed)
     }
 
-    /// Asks, and waits for the answer as long as the plan allows.
+    /// Asks, and waits for the answer until the plan's time-out.
     pub(super) async fn ask(&self, line: impl FnOnce(u64) -> Vec<u8>) -> Result<Answer, String> {
         let id = self.shared.next.fetch_add(1, Ordering::Relaxed);
         let line = line(id);
@@ -113,14 +113,14 @@ impl Plugin {
         match timeout(patience, asking).await {
             Ok(answer) => answer,
             Err(_) => {
-                // A full queue has enough of those already.
+                // A full queue has enough of these already.
                 let _ = self.orders.try_send(Order::Late);
                 Err(format!("it did not answer within {} ms", patience.as_millis()))
             }
         }
     }
 
-    /// Tells, without waiting for anything. Who does not keep up misses something.
+    /// Sends without waiting. A plugin that does not keep up misses messages.
     pub(super) fn tell(&self, line: impl FnOnce(u64) -> Vec<u8>) {
         let line = line(self.shared.next.fetch_add(1, Ordering::Relaxed));
         if line.len() > LONGEST || self.orders.try_send(Order::Tell(line)).is_err() {
@@ -138,7 +138,7 @@ impl Plugin {
         }
     }
 
-    /// Begins its end.
+    /// Tells it to end.
     pub(super) fn tell_to_end(&self) {
         self.end.send_replace(true);
     }
@@ -159,7 +159,7 @@ impl Plugin {
         self.until(|state| *state != State::Starting).await
     }
 
-    /// Waits until it is in such a state.
+    /// Waits for a state.
     pub(super) async fn until(&self, is_so: impl FnMut(&State) -> bool) -> State {
         let mut state = self.shared.state.subscribe();
         let reached = state.wait_for(is_so).await.map(|it| it.clone());
@@ -167,7 +167,7 @@ impl Plugin {
     }
 }
 
-/// Keeps one plugin running.
+/// The task that keeps one plugin running.
 struct Keeper {
     shared: Arc<Shared>,
     orders: mpsc::Receiver<Order>,
@@ -212,7 +212,7 @@ impl Keeper {
         }
     }
 
-    /// Carries questions and answers. Says why it is over; `None` if it was to end.
+    /// Relays questions and answers. Returns why it ended; `None` if it was told to.
     async fn serve(&mut self, mut session: Session) -> Option<String> {
         let mut pending: HashMap<u64, Reply> = HashMap::new();
         let (mut unanswered, mut sweep_at) = (0, QUEUE);
@@ -229,7 +229,7 @@ impl Keeper {
                         Order::Ask { reply, .. } if reply.is_closed() => {}
                         Order::Ask { id, line, reply } => {
                             session.send(&line);
-                            // Those whose askers have gone need not be kept.
+                            // Replies whose callers are gone are dropped.
                             if pending.len() >= sweep_at {
                                 pending.retain(|_, reply| !reply.is_closed());
                                 sweep_at = QUEUE.max(2 * pending.len());
@@ -244,7 +244,7 @@ impl Keeper {
                     continue;
                 }
                 () = told(&mut self.ending) => {
-                    // What observers are still to be told goes first.
+                    // Pending messages to observers are sent first.
                     while let Ok(order) = self.orders.try_recv() {
                         if let Order::Tell(line) = order {
                             session.send(&line);
@@ -274,7 +274,7 @@ impl Keeper {
         }
     }
 
-    /// Lets time go by, in which all questions fail. Whether to go on after it.
+    /// Waits, failing all questions meanwhile. Returns whether to continue.
     async fn pause(&mut self, pause: Duration, why: &str) -> bool {
         let name = &self.shared.plan.name;
         tracing::warn!(target: "trunkline::plugin", plugin = name,
@@ -303,29 +303,29 @@ impl Keeper {
     }
 }
 
-/// Ready when the plugin is to end, or its owner is gone.
+/// Completes when the plugin has to end, or its owner is gone.
 async fn told(ending: &mut watch::Receiver<bool>) {
     let _ = ending.wait_for(|it| *it).await;
 }
 
-/// How long to wait after so many failures in a row.
+/// The backoff after so many failures in a row.
 fn pause(failures: u32) -> Duration {
     FIRST_PAUSE.saturating_mul(1 << (failures.saturating_sub(1)).min(16)).min(LONGEST_PAUSE)
 }
 
-/// Questions that wait to be sent.
+/// The bound on questions waiting to be sent.
 const QUEUE: usize = 1_024;
-/// A message may have so many bytes, in either direction.
+/// The longest message, in either direction.
 const LONGEST: usize = trunkline_wire::frame::DEFAULT_LIMIT;
-/// From so many bytes on that the plugin has not read, no more questions are taken from the queue.
+/// High-water mark: with more unsent bytes, no question is taken from the queue.
 const MOST_UNSENT: usize = 1 << 20;
-/// After so many answers that did not come in a row a plugin counts as hung.
+/// After so many missing answers in a row a plugin counts as hung.
 const TOO_MANY_UNANSWERED: u32 = 5;
 /// The first pause; each is twice the one before.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 /// The longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// Who has run so long starts over with the first pause.
+/// A plugin that ran this long resets the backoff.
 const STEADY: Duration = Duration::from_secs(30);
 
 #[cfg(test)]

@@ -1,8 +1,6 @@
-//! Arguments and URLs → the parts of them that are likely secrets. Most parts are not, and logs without
-//! them would say little.
+//! Finds likely secrets in arguments and URLs. Most parts are none, and without them logs would say little.
 
-/// What may be a secret in the arguments of a program: the value of a name that says so, and whatever looks
-/// made up by a machine.
+/// Likely secrets in a program's arguments: the value of a telling name, and whatever looks machine-made.
 pub(super) fn in_args(args: &[String]) -> impl Iterator<Item = &str> {
     args.iter().enumerate().filter_map(|(at, arg)| {
         let (name, value) = match arg.split_once('=') {
@@ -15,8 +13,7 @@ pub(super) fn in_args(args: &[String]) -> impl Iterator<Item = &str> {
     })
 }
 
-/// What may be a secret in a URL: what comes before the host, the values of its query, and segments that
-/// look made up by a machine.
+/// Likely secrets in a URL: the user info, the values of its query, and segments that look machine-made.
 pub(super) fn in_url(url: &str) -> impl Iterator<Item = &str> {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
@@ -28,7 +25,7 @@ pub(super) fn in_url(url: &str) -> impl Iterator<Item = &str> {
     user.chain(values).chain(path.split('/').filter(|it| is_made_up(it)))
 }
 
-/// Whether a variable says where things are, which is in every other line of a log.
+/// Whether a variable holds a path, which occurs in every other log line.
 pub(super) fn is_place(variable: &str) -> bool {
     PLACES.contains(&variable) || variable.starts_with("LC_") || variable.starts_with("XDG_")
 }
@@ -39,7 +36,7 @@ fn is_telling(name: &str) -> bool {
     name.starts_with('-') && TELLING.iter().any(|it| name.contains(it))
 }
 
-/// Whether nobody would have chosen this: long, of letters and digits, without words between.
+/// Whether a text looks machine-made: long, of letters and digits, without words in it.
 fn is_made_up(text: &str) -> bool {
     let is_part = |it: char| it.is_ascii_alphanumeric() || "-_.~+".contains(it);
     text.len() >= MADE_UP

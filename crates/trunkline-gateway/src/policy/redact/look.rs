@@ -1,26 +1,25 @@
-//! Text → where in it things stand that look like secrets.
+//! Finds parts of a text that look like secrets.
 //!
-//! Four looks, each one pass: a word after `Bearer` or `Basic`; the value of something called
-//! `password`, `token` and the like; a user in a URL; and words that begin like the tokens of
-//! well-known services, or that nobody would have chosen by hand.
+//! Four passes: a word after `Bearer` or `Basic`; the value of something called `password`, `token` and the
+//! like; a user in a URL; and words that begin like the tokens of well-known services, or that look random.
 
 use std::ops::Range;
 
-/// Adds what is found.
+/// Adds the ranges that are found.
 pub(super) fn find(text: &str, found: &mut Vec<Range<usize>>) {
     words(text, found);
     values(text, found);
     users(text, found);
 }
 
-/// Words by themselves, and words after the name of a scheme.
+/// Single words, and words after the name of a scheme.
 fn words(text: &str, found: &mut Vec<Range<usize>>) {
     let bytes = text.as_bytes();
     let (mut at, mut before) = (0, "");
     while at < bytes.len() {
         let length = bytes[at..].iter().take_while(|it| is_token(**it)).count();
         if length == 0 {
-            // A scheme and its credentials stand in one line, with nothing else between them.
+            // A scheme and its credentials are on one line, with nothing else between them.
             if !matches!(bytes[at], b' ' | b'\t' | b'"' | b'\'') {
                 before = "";
             }
@@ -49,27 +48,25 @@ fn values(text: &str, found: &mut Vec<Range<usize>>) {
         if promise == Promise::Nothing {
             continue;
         }
-        // `:=`, `=>` and `==` are signs of two characters.
+        // `:=`, `=>` and `==` are two-character operators.
         let spaces = bytes[at..].iter().take_while(|it| matches!(it, b' ' | b'\t' | b'=' | b'>'));
         let start = at + spaces.count();
-        // JSON inside of a JSON string has its quotes behind backslashes.
+        // JSON inside a JSON string has escaped quotes.
         let start = start + usize::from(bytes[start..].starts_with(b"\\\""));
         let quote = bytes.get(start).copied().filter(|it| matches!(it, b'"' | b'\'' | b'`'));
         let start = start + usize::from(quote.is_some());
         let rest = &bytes[start..];
         let length = match (quote, promise) {
             (Some(quote), _) => rest.iter().position(|it| *it == quote),
-            (None, Promise::UpstreamCallContext) => {
-                rest.iter().position(|it| matches!(it, b'\n' | b'\r'))
-            }
+            (None, Promise::Line) => rest.iter().position(|it| matches!(it, b'\n' | b'\r')),
             (None, _) => rest.iter().position(|it| {
                 it.is_ascii_whitespace() || matches!(it, b'&' | b',' | b';' | b'"' | b'\'' | b')')
             }),
         };
         let length = length.unwrap_or(rest.len());
         let value = &rest[..length];
-        // `token: expired` says something; `token: x7y…` is one. Words are short, which also bounds
-        // what is read again for the next sign.
+        // `token: expired` is prose; `token: x7y…` is a secret. Words are short, which also bounds what is read
+        // again for the next operator.
         let is_prose = promise == Promise::Maybe
             && quote.is_none()
             && bytes[sign] == b':'
@@ -82,7 +79,7 @@ fn values(text: &str, found: &mut Vec<Range<usize>>) {
     }
 }
 
-/// What stands between `://` and `@`.
+/// The text between `://` and `@`.
 fn users(text: &str, found: &mut Vec<Range<usize>>) {
     let mut at = 0;
     while let Some(offset) = text[at..].find("://") {
@@ -101,19 +98,19 @@ fn users(text: &str, found: &mut Vec<Range<usize>>) {
 #[derive(Clone, Copy, PartialEq)]
 enum Promise {
     Nothing,
-    /// It is a secret, or text about one.
+    /// It is a secret, or prose about one.
     Maybe,
     /// It is a secret.
     Secret,
-    /// All of the line is one.
-    UpstreamCallContext,
+    /// The rest of the line is one.
+    Line,
 }
 
 fn promise(name: &str) -> Promise {
     let name = name.to_ascii_lowercase();
     let has = |words: &[&str]| words.iter().any(|it| name.contains(it));
     if has(&["authorization", "cookie"]) {
-        Promise::UpstreamCallContext
+        Promise::Line
     } else if has(&["password", "passwd", "passphrase", "pwd", "secret"]) {
         Promise::Secret
     } else if has(&[
@@ -139,7 +136,7 @@ fn promise(name: &str) -> Promise {
     }
 }
 
-/// The name at the end of `text`, in quotes or not.
+/// The name at the end of `text`, quoted or not.
 fn name_before(text: &str) -> &str {
     let text = text.trim_end_matches([' ', '\t', '"', '\'', '`', '\\']);
     let name = text
@@ -150,7 +147,7 @@ fn name_before(text: &str) -> &str {
     &text[text.len() - name.count()..]
 }
 
-/// Whether a word begins like the tokens of a service, and goes on long enough.
+/// Whether a word begins like the tokens of a service, and is long enough.
 fn is_known(word: &str) -> bool {
     let rest = |prefix: &&str| word.strip_prefix(*prefix).is_some_and(|it| it.len() >= LONG_ENOUGH);
     let aws = |prefix: &&str| {
@@ -161,8 +158,8 @@ fn is_known(word: &str) -> bool {
     PREFIXES.iter().any(rest) || ["AKIA", "ASIA"].iter().any(aws) || is_jwt()
 }
 
-/// Whether a word is long and changes its kind of character as often as chance does. Paths, names
-/// and prose do so far less; what identifies (UUIDs) is no secret.
+/// Whether a word is long and changes its character class as often as chance does. Paths, names and prose do so
+/// far less; identifiers (UUIDs) are no secrets.
 fn is_random(word: &str) -> bool {
     let word = word.trim_matches(['.', '-', '_', '/', '=']);
     if word.len() < LONG_WORD || is_uuid(word) || !word.bytes().any(|it| it.is_ascii_digit()) {
@@ -175,7 +172,7 @@ fn is_random(word: &str) -> bool {
         _ => None,
     };
     let bytes = word.as_bytes();
-    // What stands between the words of a path or of a name is no change.
+    // Separators in a path or a name are no change.
     let differs =
         |pair: &&[u8]| kind(pair[0]).zip(kind(pair[1])).is_some_and(|(one, other)| one != other);
     bytes.windows(2).filter(differs).count() * 4 >= bytes.len()
@@ -223,9 +220,9 @@ const PREFIXES: [&str; 27] = [
     "lin_api_",
     "SG.",
 ];
-/// So much must follow a prefix.
+/// The length that must follow a prefix.
 const LONG_ENOUGH: usize = 8;
-/// From this length on a word can be too random to be a word: 128 bits as hex.
+/// From this length on a word can be too random to be prose: 128 bits as hex.
 const LONG_WORD: usize = 32;
 /// How far back a name is read, and how long a word of prose can be.
 const LONGEST_NAME: usize = 64;

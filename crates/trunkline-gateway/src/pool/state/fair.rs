@@ -1,9 +1,9 @@
-//! How much of a pool each principal has → whose turn is next, and who makes way for whom.
+//! Fairness between principals: who is next in the queue, and who makes way for whom.
 //!
-//! Places go to whoever has fewest, then to whoever was not served for longest, so that a principal with one call waits for one place to become
-//! free, however many calls another has. Nothing is kept back: whoever is alone may have everything.
-//! What only waits for a person, and a key's instance, makes way for a principal that has less by two
-//! or more: then both have not changed their roles afterwards, and nothing goes back and forth.
+//! A free place goes to the waiting principal with the fewest leases, then to the one served longest ago. So a
+//! principal with one call waits for one free place, however many calls another has. Nothing is reserved: a
+//! principal that is alone may use the whole pool. Parked calls and a key's instance make way for a principal
+//! that has at least two fewer; the margin of two keeps the two from taking the place from each other in turn.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
@@ -15,7 +15,7 @@ use crate::pool::Want;
 use super::slot::{Action, Phase, Slot, Waiter};
 use super::{State, Why};
 
-/// What each principal has and waits for. Whoever has nothing is not in it.
+/// The leases and waiters of each principal. Principals without either have no entry.
 #[derive(Default)]
 pub(crate) struct Shares(HashMap<Arc<str>, Share>);
 
@@ -23,7 +23,7 @@ pub(crate) struct Shares(HashMap<Arc<str>, Share>);
 struct Share {
     leases: usize,
     waiters: usize,
-    /// When it was given one last, counted in leases; 0 for never, or long ago.
+    /// When it was last served, counted in leases; 0 for never, or long ago.
     served: u64,
 }
 
@@ -41,7 +41,7 @@ impl Shares {
         (share.leases, share.served) = (share.leases + 1, turn);
     }
 
-    /// The least is next.
+    /// The lowest rank is next.
     fn rank(&self, who: &str) -> (usize, u64) {
         self.0.get(who).map_or((0, 0), |it| (it.leases, it.served))
     }
@@ -58,7 +58,7 @@ impl Shares {
         self.less(who, |it| it.waiters = it.waiters.saturating_sub(1));
     }
 
-    /// Whoever has most waiting.
+    /// The principal with the most waiters.
     fn most_waiting(&self) -> Option<(&Arc<str>, usize)> {
         let all = self.0.iter().map(|(who, it)| (who, it.waiters));
         all.max_by(|one, other| (one.1, one.0).cmp(&(other.1, other.0)))
@@ -81,22 +81,22 @@ impl Shares {
     }
 }
 
-/// A lease whose call waits for a person.
+/// A lease whose call waits for the user.
 pub(crate) struct Parked {
     pub(crate) slot: u64,
     pub(crate) by: Arc<str>,
-    /// Whether it was told to make way, and is about to.
+    /// Whether it was told to make way.
     pub(crate) is_leaving: bool,
 }
 
 impl<H: Clone, W> State<H, W> {
-    /// A number that nothing else has.
+    /// A unique number.
     pub(crate) fn next_ticket(&mut self) -> u64 {
         self.tickets += 1;
         self.tickets
     }
 
-    /// The call of a lease waits for a person from now on.
+    /// The call of a lease now waits for the user.
     pub(crate) fn park(&mut self, ticket: u64, slot: u64, by: &Arc<str>) {
         self.parked.insert(ticket, Parked { slot, by: Arc::clone(by), is_leaving: false });
         if self.slots.get(&slot).is_some_and(|it| makes_room(&it.phase)) {
@@ -105,12 +105,12 @@ impl<H: Clone, W> State<H, W> {
         self.make_way_for_all();
     }
 
-    /// It goes on, or is over.
+    /// The call resumes or ends.
     pub(crate) fn unpark(&mut self, ticket: u64) {
         self.parked.remove(&ticket);
     }
 
-    /// Whose turn it is of those who wait and fit.
+    /// The next waiter that fits.
     pub(super) fn next_of(&self, fits: impl Fn(&Waiter<W>) -> bool) -> Option<usize> {
         if !self.shares.several_wait() {
             return self.waiters.iter().position(fits);
@@ -120,7 +120,7 @@ impl<H: Clone, W> State<H, W> {
         fitting.min_by_key(|(_, it)| rank(it)).map(|(at, _)| at)
     }
 
-    /// All who wait, in the order in which places would go to them.
+    /// All waiters, in the order in which they get places.
     pub(super) fn take_in_turn(&mut self) -> Vec<Waiter<W>> {
         let mut waiters: Vec<_> = std::mem::take(&mut self.waiters).into();
         if self.shares.several_wait() {
@@ -137,8 +137,7 @@ impl<H: Clone, W> State<H, W> {
         waiters
     }
 
-    /// Where the queue is full: the last to come of whoever has most in it, if that is more than
-    /// this principal has.
+    /// When the queue is full: the newest waiter of the principal with the most, if it has more than this one.
     pub(super) fn crowding_out(&self, who: &str) -> Option<usize> {
         let (most, waiters) = self.shares.most_waiting()?;
         if waiters <= self.shares.waiters(who) + 1 {
@@ -147,7 +146,7 @@ impl<H: Clone, W> State<H, W> {
         self.waiters.iter().rposition(|it| it.want.by == *most)
     }
 
-    /// Everybody who waits for nothing that is under way has others make way.
+    /// Lets parked calls make way for every waiter that counts on no start.
     pub(super) fn make_way_for_all(&mut self) {
         if self.parked.is_empty() || self.waiters.is_empty() {
             return;
@@ -161,8 +160,8 @@ impl<H: Clone, W> State<H, W> {
         wants.iter().for_each(|want| self.make_way(want));
     }
 
-    /// Calls that only wait for a person make way for a principal that has fewer leases, if nothing that
-    /// is at work will.
+    /// Lets parked calls make way for a principal with fewer leases, if no running call will free a place for
+    /// it.
     pub(super) fn make_way(&mut self, want: &Want) {
         if self.parked.is_empty() || self.is_stateful() {
             return;
@@ -183,14 +182,14 @@ impl<H: Clone, W> State<H, W> {
                 !it.is_leaving && fitting.contains_key(&it.slot) && leases(it) >= least
             };
             let parked = self.parked.iter().filter(|(_, it)| may(it));
-            // The one that waits longest was most likely forgotten.
+            // The call parked longest is the most likely to be abandoned.
             let first = parked.max_by_key(|(ticket, it)| (leases(it), std::cmp::Reverse(**ticket)));
             let Some(ticket) = first.map(|(ticket, _)| *ticket) else { return };
             self.leave_one(ticket);
         }
     }
 
-    /// All that is parked in an instance that makes room for another principal.
+    /// Tells all parked calls of an instance to make way, because it stops for another principal.
     pub(super) fn leave_parked(&mut self, slot: u64) {
         let here = self.parked.iter().filter(|(_, it)| it.slot == slot && !it.is_leaving);
         let here: Vec<u64> = here.map(|(ticket, _)| *ticket).collect();
@@ -204,13 +203,13 @@ impl<H: Clone, W> State<H, W> {
         }
     }
 
-    /// Whether a question is open in it.
+    /// Whether an instance has parked calls.
     pub(super) fn has_parked(&self, slot: u64) -> bool {
         self.parked.values().any(|it| it.slot == slot)
     }
 
-    /// Where every instance is some key's: one of the principal that has most, if it has two more than
-    /// whoever wants one. The one that was not used for longest, if possible not in use.
+    /// When every instance is bound to a key: one of the principal with the most, if it has at least two more
+    /// than the one that wants. Preferably not in use, then the least recently used.
     pub(super) fn most_bound(&self, want: &Want) -> Option<u64> {
         let bound = |who: &Arc<str>| {
             let has = |it: &&Slot<H>| it.is_live() && it.bound.is_some() && it.by == *who;
@@ -229,8 +228,8 @@ impl<H: Clone, W> State<H, W> {
             .map(|(_, id, _)| *id)
     }
 
-    /// Whether an idle instance may go so that this want has one: nobody's, its own, or of somebody who
-    /// can better do without. Whoever has none comes before whoever has one that is idle.
+    /// Whether an idle instance may stop so that this want gets one: it is shared, its own, or of a principal
+    /// that has at least two more. A principal without an instance comes before one with an idle instance.
     pub(super) fn may_displace(&self, slot: &Slot<H>, want: &Want) -> bool {
         if slot.owner.is_none() || slot.owner == want.owner {
             return true;
@@ -239,7 +238,7 @@ impl<H: Clone, W> State<H, W> {
         own == 0 || self.owned_by(&slot.owner) >= own + 2
     }
 
-    /// Somebody wants all instances of one principal gone, once they have finished their calls.
+    /// Drains and stops all instances of one principal.
     pub(crate) fn stop_owned(&mut self, owner: &str, now: Duration) {
         let is_theirs = |slot: &Slot<H>| slot.owner.as_deref() == Some(owner);
         let ids = self.slots.iter().filter(|(_, slot)| is_theirs(slot)).map(|(id, _)| *id);
@@ -249,14 +248,14 @@ impl<H: Clone, W> State<H, W> {
         self.settle(now);
     }
 
-    /// How many instances one owner has or is about to have.
+    /// How many instances an owner has or will have.
     pub(super) fn owned_by(&self, owner: &Option<Arc<str>>) -> usize {
         self.slots.values().filter(|it| it.is_live() && it.owner == *owner).count()
             + self.planned.iter().filter(|it| it.owner == *owner).count()
     }
 }
 
-/// Whether an instance goes so that another principal can have one.
+/// Whether an instance drains to make room for another principal.
 fn makes_room<H>(phase: &Phase<H>) -> bool {
     matches!(phase, Phase::Draining { why: Why::Owner, .. })
 }

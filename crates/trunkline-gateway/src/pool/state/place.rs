@@ -1,4 +1,4 @@
-//! A want → the instance that serves it, the start it waits for, or a refusal.
+//! Placement: decides for a want which instance serves it, which start it waits for, or that it is refused.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,17 +11,17 @@ use crate::pool::{Cause, Event, Profile, Want, Why};
 use super::slot::{Action, Phase, Planned, Slot};
 use super::{State, trouble};
 
-/// Where a want finds its place.
+/// Where a want is placed.
 pub(super) enum Place {
-    /// This one has room.
+    /// This instance has room.
     Ready(u64),
-    /// It waits; for this start, if it is for one.
+    /// It waits; for this start, if it counts on one.
     Wait(Option<u64>),
     Refuse(Failure),
 }
 
 impl<H: Clone, W> State<H, W> {
-    /// Finds a place, ordering starts and stops where that takes some.
+    /// Finds a place, and orders starts and stops for it if needed.
     pub(super) fn place(&mut self, want: &Want, now: Duration) -> Place {
         if self.is_stateful() {
             return self.place_bound(want, now);
@@ -69,7 +69,7 @@ impl<H: Clone, W> State<H, W> {
         Place::Wait(None)
     }
 
-    /// The same on a stateful server: a key has an instance of its own.
+    /// The same for a stateful server, where each key has its own instance.
     fn place_bound(&mut self, want: &Want, now: Duration) -> Place {
         let key = want.key.as_deref().unwrap_or_default();
         if let Some(&id) = self.bindings.get(key) {
@@ -107,7 +107,7 @@ impl<H: Clone, W> State<H, W> {
             return Place::Refuse(self.trouble.refusal(&self.plan.name, now));
         }
         if self.live() < self.max_instances() {
-            // The one start that shows whether the server runs again is under way.
+            // One trial start is in progress; it shows whether the server runs again.
             return Place::Wait(None);
         }
         Place::Refuse(trouble::sticky_busy(&self.plan.name, self.max_instances()))
@@ -126,7 +126,7 @@ impl<H: Clone, W> State<H, W> {
         }
     }
 
-    /// Binds an instance that nobody has used yet.
+    /// Binds an unused instance.
     fn bind(&mut self, want: &Want, fits: impl Fn(Profile) -> bool) -> Option<Place> {
         let key = want.key.as_deref().unwrap_or_default();
         let free = |slot: &Slot<H>| slot.bound.is_none() && fits(slot.profile);
@@ -147,26 +147,26 @@ impl<H: Clone, W> State<H, W> {
         Some(Place::Wait(None))
     }
 
-    /// A lease on any ready instance that has room.
+    /// A lease on any ready instance with room.
     pub(crate) fn running(&mut self) -> Option<(u64, H)> {
         let bound = self.roomy(|slot| slot.bound.is_none()).or_else(|| self.roomy(|_| true))?;
         Some((bound, self.take(bound, None)))
     }
 
-    /// The same of one that was opened for callers who can do at least as much as this; if `owner` says
-    /// whose will do, of nobody else's.
+    /// The same among instances opened with at least this profile; if `owner` is given, only shared ones and
+    /// that owner's.
     pub(crate) fn running_as(&mut self, profile: Profile, owner: Option<&str>) -> Option<(u64, H)> {
         let fits = |slot: &Slot<H>| slot.is_as(profile, owner);
         let found = self.roomy(|slot| fits(slot) && slot.bound.is_none()).or(self.roomy(fits))?;
         Some((found, self.take(found, None)))
     }
 
-    /// Whether an instance is one of those.
+    /// Whether an instance qualifies for [`Self::running_as`].
     pub(crate) fn is_as(&self, id: u64, profile: Profile, owner: Option<&str>) -> bool {
         self.slots.get(&id).is_some_and(|it| it.is_as(profile, owner))
     }
 
-    /// An instance turned out to serve whoever wants this, though it was opened for something else.
+    /// The instance turned out to serve this want, though it was opened with another profile.
     pub(crate) fn turned_out(&mut self, id: u64, want: &Want) {
         if let Some(slot) = self.slots.get_mut(&id) {
             slot.profile = want.profile;
@@ -176,19 +176,18 @@ impl<H: Clone, W> State<H, W> {
         }
     }
 
-    /// Whose an instance is; `None` if anybody's.
+    /// The owner of an instance; `None` if it is shared.
     pub(crate) fn owner(&self, id: u64) -> Option<Arc<str>> {
         self.slots.get(&id)?.owner.clone()
     }
 
-    /// One that is ready, whatever else is in flight in it.
+    /// The handle of a ready instance, regardless of its load.
     pub(crate) fn ready(&mut self, id: u64) -> Option<H> {
         self.slots.get(&id).filter(|it| it.is_ready())?;
         Some(self.take(id, None))
     }
 
-    /// Finds a place for everybody who waits, and for what must be warm. After anything but a lease
-    /// or a release.
+    /// Places all waiters and starts warm instances. Called after every input except a lease or a release.
     pub(super) fn settle(&mut self, now: Duration) {
         let planned = std::mem::take(&mut self.planned);
         if !self.closing {
@@ -204,7 +203,7 @@ impl<H: Clone, W> State<H, W> {
                 }
             }
             self.waiters.make_contiguous().sort_unstable_by_key(|it| it.ticket);
-            // Whoever has found a place elsewhere keeps none for themselves.
+            // A principal placed elsewhere gives up the instance reserved for it.
             let (waiters, mut is_freed) = (&self.waiters, false);
             for slot in self.slots.values_mut().filter(|it| it.is_reserved()) {
                 if slot.owner.as_ref().is_some_and(|it| !waits_as(waiters, it)) {
@@ -212,7 +211,7 @@ impl<H: Clone, W> State<H, W> {
                 }
             }
             if is_freed && !self.waiters.is_empty() {
-                // Each time there is one less that is kept for somebody.
+                // This recursion ends: each time one reservation fewer is left.
                 return self.settle(now);
             }
             self.warm(now);
@@ -221,8 +220,8 @@ impl<H: Clone, W> State<H, W> {
         self.rearm();
     }
 
-    /// Nobody is placed yet. What was ordered for a principal stays for it as long as it waits: others
-    /// who came before it have had their turn.
+    /// Resets the expectations of all starts. A start ordered for a principal stays its own as long as it
+    /// waits: waiters before it have had their turn.
     fn expect_anew(&mut self, planned: Vec<Planned>, now: Duration) {
         let waiters = &self.waiters;
         let is_waited_for = |owner: &Arc<str>| waits_as(waiters, owner);
@@ -234,7 +233,7 @@ impl<H: Clone, W> State<H, W> {
             slot.is_common = false;
         }
         let planned = planned.into_iter();
-        // What another plan ordered may not fit this one.
+        // A start ordered under another plan may not fit this one.
         let fits = |it: &Planned| self.opened_with(it.profile) == it.profile;
         let kept = planned.filter(|it| fits(it) && it.owner.as_ref().is_some_and(is_waited_for));
         let kept: Vec<_> = kept.collect();
@@ -245,7 +244,7 @@ impl<H: Clone, W> State<H, W> {
         }
     }
 
-    /// Gives the room that has come about to whoever waits longest and fits.
+    /// Gives a freed place to the next waiter that fits.
     pub(super) fn hand_over(&mut self, id: u64, now: Duration) -> bool {
         let Some(slot) = self.slots.get(&id) else { return false };
         if slot.in_flight >= self.max_concurrent() {
@@ -269,7 +268,7 @@ impl<H: Clone, W> State<H, W> {
         true
     }
 
-    /// Starts what must be ready without anybody calling.
+    /// Starts instances that must be ready before any call (`minReady`, `always-on`).
     fn warm(&mut self, now: Duration) {
         if self.trouble.refill.is_some_and(|at| now < at) {
             return;
@@ -286,7 +285,7 @@ impl<H: Clone, W> State<H, W> {
         }
     }
 
-    /// How many instances are missing.
+    /// How many warm instances are missing.
     pub(super) fn short(&self) -> usize {
         if self.closing {
             return 0;
@@ -303,7 +302,7 @@ impl<H: Clone, W> State<H, W> {
         missing.min(self.max_instances().saturating_sub(live))
     }
 
-    /// Whether one of those that are ready and idle could be missed.
+    /// Whether a ready, idle instance is more than what must stay warm.
     pub(super) fn has_surplus(&self) -> bool {
         let (warm, least) = self.targets();
         let ready = self.slots.values().filter(|it| it.is_ready());
@@ -311,7 +310,7 @@ impl<H: Clone, W> State<H, W> {
         free > warm && ready.count() > least
     }
 
-    /// The same, once those are there that are being started.
+    /// The same, counting instances that are starting.
     pub(super) fn will_have_surplus(&self) -> bool {
         let (warm, least) = self.targets();
         let there = self.slots.values().filter(|it| it.is_ready() || it.is_starting());
@@ -319,14 +318,14 @@ impl<H: Clone, W> State<H, W> {
         free > warm && there.count() > least
     }
 
-    /// How many must be free for new callers, and how many there must be at all.
+    /// How many instances must be free for new callers, and how many must exist in all.
     fn targets(&self) -> (usize, usize) {
         let always = self.plan.activation == Activation::AlwaysOn;
         let warm = if always || self.clients > 0 { self.plan.min_ready } else { 0 };
         (warm, usize::from(always))
     }
 
-    /// Orders a start for somebody; its id, if its process does not have to wait for another to go.
+    /// Orders a start. Returns its id if the process need not wait for another to stop.
     fn order(
         &mut self,
         profile: Profile,
@@ -366,7 +365,7 @@ impl<H: Clone, W> State<H, W> {
         Some(id)
     }
 
-    /// A start under way, or to come, that still has places: `Some(None)` for one to come.
+    /// Joins a start that still has places: `Some(None)` if the start is only planned.
     fn join(&mut self, want: &Want, fits: impl Fn(Profile) -> bool) -> Option<Option<u64>> {
         let (max, is_one) = (self.room_for(want), self.is_one_for_all());
         for (id, slot) in &mut self.slots {
@@ -398,7 +397,7 @@ impl<H: Clone, W> State<H, W> {
         Some(None)
     }
 
-    /// One with room for this: somebody's own before what is nobody's yet.
+    /// An instance with room for this want: the principal's own before an unowned one.
     fn roomy_for(&self, want: &Want, fits: impl Fn(Profile) -> bool) -> Option<u64> {
         let max = self.room_for(want);
         let fits =
@@ -411,14 +410,14 @@ impl<H: Clone, W> State<H, W> {
         self.roomy(fits)
     }
 
-    /// Whether one principal may have one more, as far as its own go.
+    /// Whether the principal may have one more instance of its own.
     fn may_have_more(&self, want: &Want) -> bool {
         self.owned_by(&want.owner) < self.plan.max_each.max(1)
     }
 
-    /// Where every place is taken by others and none of them is idle: an instance of whoever has most,
-    /// to be replaced as soon as its calls are done, so that nobody is kept out by others. Work that
-    /// outlives its calls is let alone.
+    /// When other principals own every instance and none is idle: an instance of the principal with the most,
+    /// which is replaced once its calls are done. So no principal starves. Instances with work that outlives
+    /// calls are spared.
     fn most_owned(&self, want: &Want) -> Option<u64> {
         if want.owner.is_none() || self.live() < self.max_instances() {
             return None;
@@ -438,13 +437,13 @@ impl<H: Clone, W> State<H, W> {
             .iter()
             .filter(|(_, it)| it.is_ready() && it.at_work == 0)
             .filter(|(_, it)| !it.is_reserved() && !self.serves(it, want))
-            // A question to whoever has but this one is waited for.
+            // The last instance of a principal is spared while a question is open in it.
             .filter(|(id, it)| owned(it) > 1 || !self.has_parked(**id))
             .min_by_key(|(_, it)| (std::cmp::Reverse(owned(it)), it.in_flight, it.given))
             .map(|(id, _)| *id)
     }
 
-    /// The least loaded that has room; of several, the one whose turn it is.
+    /// The least loaded instance with room; among equals, the least recently lent.
     pub(super) fn roomy(&self, fits: impl Fn(&Slot<H>) -> bool) -> Option<u64> {
         let max = self.max_concurrent();
         self.slots
@@ -473,23 +472,23 @@ impl<H: Clone, W> State<H, W> {
     }
 
     fn may_start(&self, now: Duration) -> bool {
-        // After a failure one start shows whether it works again.
+        // After a failure, one trial start shows whether the server runs again.
         let proven = self.trouble.attempt == 0
             || self.planned.is_empty() && !self.slots.values().any(Slot::is_starting);
         !self.closing && !self.trouble.holds(now) && proven
     }
 
-    /// Instances that serve or are going to.
+    /// Instances that serve or will serve.
     pub(super) fn live(&self) -> usize {
         self.slots.values().filter(|slot| slot.is_live()).count() + self.planned.len()
     }
 
-    /// Whether it may be lent to this.
+    /// Whether an instance may be lent to this want.
     pub(super) fn serves(&self, slot: &Slot<H>, want: &Want) -> bool {
         self.is_one_for_all() || slot.serves(want)
     }
 
-    /// Whether there is one for all, which is nobody's, whatever those want who came before that was said.
+    /// Whether the strategy is singleton: one shared instance, whatever owner earlier wants named.
     fn is_one_for_all(&self) -> bool {
         self.plan.strategy == Strategy::Singleton
     }
@@ -506,7 +505,7 @@ impl<H: Clone, W> State<H, W> {
         if self.plan.strategy == Strategy::Singleton { 1 } else { self.plan.max_instances.max(1) }
     }
 
-    /// How many calls may be in flight in an instance for this one to be another.
+    /// How many calls may be in flight in an instance that also takes this one.
     fn room_for(&self, want: &Want) -> usize {
         if want.is_alone { 1 } else { self.max_concurrent() }
     }
@@ -516,14 +515,14 @@ impl<H: Clone, W> State<H, W> {
     }
 }
 
-/// Whether somebody waits for an instance that will be this principal's.
+/// Whether a waiter will own its instance as this principal.
 pub(super) fn waits_as<W>(waiters: &VecDeque<super::Waiter<W>>, owner: &Arc<str>) -> bool {
     waiters.iter().any(|it| it.want.owner.as_ref() == Some(owner) && it.want.owns())
 }
 
-/// How long whoever has to make room for another principal may take: longer than any call.
+/// The drain time of an instance that makes room for another principal: longer than any call.
 const YIELD: Duration = Duration::from_secs(24 * 3600);
 
-/// The backend watches over `timeouts.start` itself and knows better what was wrong; this much
-/// later nobody believes it any more.
+/// The backend enforces `timeouts.start` itself and reports better why. This is how much later the pool gives
+/// up on it.
 const START_GRACE: Duration = Duration::from_secs(2);

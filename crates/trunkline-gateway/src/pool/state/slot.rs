@@ -1,4 +1,4 @@
-//! What the state is made of: instances, those who wait for one, and what is to be done.
+//! The data of the scheduler: instances, waiters and actions.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,47 +6,47 @@ use std::time::Duration;
 use crate::failure::Failure;
 use crate::pool::{Cause, Event, Profile, Want, Why};
 
-/// One instance, from the moment its start is ordered until its process is gone.
+/// One instance, from the order to start it until its process is gone.
 pub(crate) struct Slot<H> {
     pub(crate) profile: Profile,
     pub(crate) phase: Phase<H>,
-    /// Leases on it.
+    /// The leases on it.
     pub(crate) in_flight: usize,
-    /// How many keep it from being idle without using it.
+    /// How many holds keep it from being idle.
     pub(crate) held: usize,
-    /// How many of those that hold it have work going on in it.
+    /// How many of the holds have work in it.
     pub(crate) at_work: usize,
-    /// Whose it is, on a stateful server.
+    /// The affinity key that it is bound to, on a stateful server.
     // Invariant: `Some(key)` exactly while `bindings[key]` is this slot.
     pub(crate) bound: Option<Arc<str>>,
-    /// Whose it is where instances are not shared: whoever used it first; while it is being started,
-    /// whoever waits for it.
-    // Invariant: once somebody has used it as their own, this does not change.
+    /// The owner where instances are not shared: the first principal that used it; while it starts, the one
+    /// that waits for it.
+    // Invariant: once its owner has used it, this does not change.
     pub(crate) owner: Option<Arc<str>>,
-    /// Whether it was opened with the owner's own login, and so is nobody else's ever.
+    /// Whether it was opened with the owner's login, so that no other principal can ever use it.
     pub(crate) is_fixed: bool,
-    /// Of a fixed one: nobody waits for it any more, so it may make way.
+    /// Of a fixed one: its owner no longer waits for it, so it may make way.
     pub(crate) is_left: bool,
-    /// Who used it last, or it was ordered for.
+    /// The principal that used it last, or that it was started for.
     pub(crate) by: Arc<str>,
-    /// Whether somebody has used it as anybody's.
+    /// Whether a caller has used it as a shared instance.
     pub(crate) is_common: bool,
     pub(crate) cause: Cause,
     /// When its start was ordered.
     pub(crate) since: Duration,
-    /// Which attempt it was part of.
+    /// The round of starts it belongs to.
     pub(crate) round: u64,
-    /// When it was given out last, counted in leases: the least is next in turn.
+    /// When it was lent last, counted in leases: the lowest is next.
     pub(crate) given: u64,
-    /// How often.
+    /// How often it was lent.
     pub(crate) uses: u64,
-    /// The last client has left: it goes as soon as it is idle.
+    /// The last client has disconnected: it stops as soon as it is idle.
     pub(crate) parting: bool,
 }
 
 pub(crate) enum Phase<H> {
     Starting {
-        /// When it has taken too long.
+        /// When the start times out.
         deadline: Duration,
         /// How many waiters count on it.
         expected: usize,
@@ -54,14 +54,14 @@ pub(crate) enum Phase<H> {
     Ready {
         handle: H,
         since: Duration,
-        /// When somebody used it last.
+        /// When it was last used.
         last: Duration,
         /// When it is probed next; `None` for never.
         probe: Option<Duration>,
-        /// Whether it is being probed: the next one is set when this one is over.
+        /// Whether a probe is in flight: its end schedules the next one.
         probing: bool,
     },
-    /// Calls go on, but nobody new gets it.
+    /// Calls continue, but it takes no new ones.
     Draining {
         handle: H,
         why: Why,
@@ -74,7 +74,7 @@ pub(crate) enum Phase<H> {
 }
 
 impl<H> Slot<H> {
-    /// One whose start is about to be ordered.
+    /// A slot whose start is about to be ordered.
     pub(crate) fn new(profile: Profile, cause: Cause, round: u64, now: Duration) -> Self {
         Self {
             profile,
@@ -97,7 +97,7 @@ impl<H> Slot<H> {
         }
     }
 
-    /// Whether it may be lent to this: nobody else's work is in it, or whose it is makes no difference.
+    /// Whether it may be lent to this want: no other principal has used it, or ownership does not matter.
     pub(crate) fn serves(&self, want: &Want) -> bool {
         match (&self.owner, &want.owner) {
             (own, owner) if self.is_fixed => own == owner,
@@ -107,13 +107,13 @@ impl<H> Slot<H> {
         }
     }
 
-    /// It is lent, and is somebody's from now on.
+    /// Records that it is lent, which may set its owner.
     pub(crate) fn lent(&mut self, want: &Want) {
         if self.by != want.by {
             self.by = Arc::clone(&want.by);
         }
         match &want.owner {
-            // A look at the lists leaves nothing behind.
+            // Listing leaves no state behind.
             _ if self.is_fixed || !want.owns() => {}
             Some(owner) if self.owner.is_none() => self.owner = Some(Arc::clone(owner)),
             Some(_) => {}
@@ -121,12 +121,12 @@ impl<H> Slot<H> {
         }
     }
 
-    /// Whether it is kept for a principal that waits for it, and has not used it yet.
+    /// Whether it is reserved: its owner waits for it and has not used it.
     pub(crate) fn is_reserved(&self) -> bool {
         self.is_ready() && self.uses == 0 && self.owner.is_some() && !self.is_left
     }
 
-    /// Nobody has used it, and whoever it was kept for does not wait any more. Says whether it was kept.
+    /// Releases an unused instance whose owner no longer waits. Returns whether it was reserved.
     pub(crate) fn leave_to_others(&mut self) -> bool {
         match self.is_fixed {
             true => !std::mem::replace(&mut self.is_left, true),
@@ -134,8 +134,8 @@ impl<H> Slot<H> {
         }
     }
 
-    /// Whether it was opened for callers who can do at least as much as this; if `owner` says whose will do,
-    /// it is nobody else's.
+    /// Whether it was opened with at least this profile; if `owner` is given, whether it is shared or that
+    /// owner's.
     pub(crate) fn is_as(&self, profile: Profile, owner: Option<&str>) -> bool {
         let is_ours = |own: &Arc<str>| owner.is_none_or(|owner| **own == *owner);
         profile.is_within(self.profile) && self.owner.as_ref().is_none_or(is_ours)
@@ -149,17 +149,17 @@ impl<H> Slot<H> {
         matches!(self.phase, Phase::Starting { .. })
     }
 
-    /// Whether it serves, or is going to.
+    /// Whether it serves or will serve.
     pub(crate) fn is_live(&self) -> bool {
         self.is_ready() || self.is_starting()
     }
 
-    /// Whether something would be cut off if it went now.
+    /// Whether stopping it now would cut off work.
     pub(crate) fn is_busy(&self) -> bool {
         self.in_flight > 0 || self.at_work > 0
     }
 
-    /// Ready, with nobody using it and nobody to keep it for.
+    /// Ready, unused and not reserved.
     pub(crate) fn is_idle(&self) -> bool {
         self.is_ready() && self.in_flight == 0 && self.held == 0 && self.bound.is_none()
     }
@@ -179,19 +179,19 @@ impl<H> Slot<H> {
     }
 }
 
-/// A start that has to wait until a process that is going is gone.
+/// A start that waits until a stopping process is gone.
 pub(crate) struct Planned {
     pub(crate) profile: Profile,
     pub(crate) key: Option<Arc<str>>,
-    /// Whose it will be.
+    /// The principal that will own it.
     pub(crate) owner: Option<Arc<str>>,
-    /// Whose share it comes out of.
+    /// The principal whose share it counts against.
     pub(crate) by: Arc<str>,
     pub(crate) cause: Cause,
     pub(crate) expected: usize,
 }
 
-/// Somebody who waits. `W` is how they are told.
+/// A waiting caller. `W` is the channel to it.
 pub(crate) struct Waiter<W> {
     pub(crate) ticket: u64,
     pub(crate) to: W,
@@ -202,27 +202,27 @@ pub(crate) struct Waiter<W> {
     pub(crate) on: Option<u64>,
 }
 
-/// What a want is answered with at once.
+/// The immediate answer to a want.
 pub(crate) enum Asked<H> {
     Given(u64, H),
     Refused(Failure),
-    /// The answer comes as an action; `leave` with this ticket if nobody waits for it any more.
+    /// The answer follows as an action; call `leave` with this ticket if the caller stops waiting.
     Waits(u64),
 }
 
-/// What is to be done.
+/// What the runner has to do.
 pub(crate) enum Action<H, W> {
     Start {
         id: u64,
         profile: Profile,
-        /// Whose it will be.
+        /// The principal that will own it.
         owner: Option<Arc<str>>,
     },
-    /// A start is not wanted any more, or takes too long.
+    /// A start is no longer wanted, or timed out.
     Abort {
         id: u64,
     },
-    /// Tell `ended` when this one ends by itself.
+    /// Call `ended` when this instance ends by itself.
     Watch {
         id: u64,
         handle: H,
@@ -242,7 +242,7 @@ pub(crate) enum Action<H, W> {
         handle: H,
         by: Arc<str>,
     },
-    /// A call that waits for a person makes way.
+    /// A parked call has to make way.
     MakeWay {
         ticket: u64,
     },
@@ -251,6 +251,6 @@ pub(crate) enum Action<H, W> {
         failure: Failure,
     },
     Tell(Event),
-    /// The pool was closed and its last process is gone.
+    /// The pool is closed and its last process is gone.
     Gone,
 }

@@ -1,4 +1,4 @@
-//! The time → who has waited too long, what is idle, what is to be probed.
+//! Time: which waiters time out, which instances are idle, and which are due for a probe.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use super::slot::{Action, Phase, Slot};
 use super::{State, trouble};
 
 impl<H: Clone, W> State<H, W> {
-    /// When `tick` is to be called next.
+    /// When to call `tick` next.
     pub(crate) fn alarm(&self) -> Option<Duration> {
         self.alarm
     }
 
-    /// Time has passed. May come too early or too often.
+    /// Time has passed. Early and repeated calls are harmless.
     pub(crate) fn tick(&mut self, now: Duration) {
         let mut changed = self.lose_patience(now);
         for id in self.ids() {
@@ -38,7 +38,7 @@ impl<H: Clone, W> State<H, W> {
         }
     }
 
-    /// Sees to it that `tick` is called no later than this.
+    /// Ensures that `tick` is called no later than this.
     pub(super) fn arm(&mut self, at: Duration) {
         if self.alarm.is_none_or(|alarm| at < alarm) {
             self.alarm = Some(at);
@@ -46,7 +46,7 @@ impl<H: Clone, W> State<H, W> {
         }
     }
 
-    /// Finds out anew when `tick` is to be called.
+    /// Recomputes when to call `tick`.
     pub(super) fn rearm(&mut self) {
         let before = self.alarm.take();
         self.alarm = self.next();
@@ -56,7 +56,7 @@ impl<H: Clone, W> State<H, W> {
         };
     }
 
-    /// Whether instances go when nobody uses them.
+    /// Whether idle instances stop (scale to zero).
     pub(super) fn goes_when_idle(&self) -> bool {
         matches!(self.plan.strategy, Strategy::Stateless | Strategy::Stateful)
     }
@@ -104,8 +104,8 @@ impl<H: Clone, W> State<H, W> {
             }
             Phase::Ready { handle, probe, probing, .. } => {
                 let is_due = probe.take_if(|at| *at <= now).is_some();
-                // Many servers do one thing at a time: a call that is under way has deadlines of its
-                // own, and silence meanwhile says nothing.
+                // Many servers handle one request at a time. A call in flight has deadlines of its own, and
+                // silence during it says nothing.
                 if is_due && slot.in_flight > 0 {
                     *probe = Some(now.saturating_add(self.plan.probe.every));
                 } else if is_due {

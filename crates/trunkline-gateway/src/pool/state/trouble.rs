@@ -1,37 +1,37 @@
-//! Failed starts → when the next may be tried; and how callers are told no.
+//! Failed starts: when the next start may be tried (exponential backoff), and the refusals meanwhile.
 
 use std::time::Duration;
 
 use crate::catalog::plan::Retry;
 use crate::failure::{Failure, Reason, Stage};
 
-/// What is known of starts that failed.
+/// What is known of failed starts.
 #[derive(Default)]
 pub(crate) struct Trouble {
-    /// How many have failed in a row.
+    /// How many failed in a row.
     pub(crate) attempt: u32,
-    /// Nothing is started before.
+    /// The backoff: no start before this time.
     pub(crate) until: Option<Duration>,
-    /// Nothing is started until somebody says so.
+    /// No start until an operator says `retry`.
     pub(crate) suspended: bool,
-    /// What the last one failed with.
+    /// The last failure.
     pub(crate) last: Option<Failure>,
-    /// Counts the attempts, for ever.
+    /// Counts rounds of starts; never reset.
     pub(crate) round: u64,
-    /// Instances that came up and soon went by themselves, in a row.
+    /// Instances that started and soon ended by themselves, in a row.
     falls: u32,
-    /// Before this no instance is started that nobody waits for.
+    /// Until then, no instance is started without a waiter.
     pub(crate) refill: Option<Duration>,
 }
 
 impl Trouble {
-    /// Whether a start must not even be tried now.
+    /// Whether no start may be tried now.
     pub(crate) fn holds(&self, now: Duration) -> bool {
         self.suspended || self.until.is_some_and(|until| now < until)
     }
 
-    /// A start that was ordered in this round has failed. `alone` if no other instance is there: only then
-    /// the server is believed not to run at all, and suspended in the end.
+    /// A start of this round has failed. `alone` if no other instance is ready: only then the server counts as
+    /// broken and is suspended in the end.
     pub(crate) fn failed(
         &mut self,
         failure: Failure,
@@ -40,7 +40,7 @@ impl Trouble {
         retry: &Retry,
         now: Duration,
     ) {
-        // Several starts at a time that fail together are one attempt.
+        // Starts of one round that fail together count as one attempt.
         let same = round != self.round;
         let fatal = matches!(failure.reason, Reason::NotFound | Reason::NotExecutable);
         self.last = Some(failure);
@@ -56,28 +56,28 @@ impl Trouble {
         }
     }
 
-    /// A start has succeeded, or it is known otherwise that the server runs.
+    /// A start succeeded, or the server is known to run for another reason.
     pub(crate) fn is_over(&mut self) {
         self.attempt = 0;
         self.until = None;
         self.suspended = false;
     }
 
-    /// Everything may be tried again at once.
+    /// Clears backoff and suspension.
     pub(crate) fn forgive(&mut self) {
         self.is_over();
         self.falls = 0;
         self.refill = None;
     }
 
-    /// An instance went by itself after `lived`. The first time it is replaced at once; one that
-    /// falls again and again is replaced ever more slowly, unless somebody calls.
+    /// An instance ended by itself after `lived`. The first one is replaced at once; repeated crashes are
+    /// replaced with growing delay, unless a call comes.
     pub(crate) fn fell(&mut self, lived: Duration, retry: &Retry, now: Duration) {
         self.falls = if lived < STEADY { self.falls.saturating_add(1) } else { 1 };
         self.refill = (self.falls > 1).then(|| now + doubled(retry, self.falls - 2));
     }
 
-    /// What a caller is told while nothing is started.
+    /// The refusal while no start is tried.
     pub(crate) fn refusal(&self, server: &str, now: Duration) -> Failure {
         let mut failure = self
             .last
@@ -117,33 +117,23 @@ pub(crate) fn busy(server: &str, starting: bool, patience: Duration) -> Failure 
     } else {
         format!("Every instance of `{server}` was busy for {seconds} s.")
     };
-    let mut failure = Failure::new(Reason::Busy, Stage::Acquire, message)
-        .of(server)
-        .advice("Try again, or raise `maxInstances` or `maxConcurrent`.");
-    failure.retry_after = Some(SOON);
-    failure
+    soon(Reason::Busy, server, message, TRY_AGAIN)
 }
 
 pub(crate) fn sticky_busy(server: &str, max: usize) -> Failure {
-    let mut failure = Failure::new(
-        Reason::StickyBusy,
-        Stage::Acquire,
-        format!("All {max} instances of `{server}` belong to other sessions."),
-    )
-    .of(server)
-    .advice("End a session, raise `maxInstances` or lower `sessionTTLSeconds`.");
-    failure.retry_after = Some(SOON);
-    failure
+    let message = format!("All {max} instances of `{server}` belong to other sessions.");
+    let advice = "End a session, raise `maxInstances` or lower `sessionTTLSeconds`.";
+    soon(Reason::StickyBusy, server, message, advice)
 }
 
 pub(crate) fn overloaded(server: &str, waiters: usize) -> Failure {
-    let mut failure = Failure::new(
-        Reason::Overloaded,
-        Stage::Acquire,
-        format!("{waiters} callers wait for `{server}` already."),
-    )
-    .of(server)
-    .advice("Try again, or raise `maxInstances` or `maxConcurrent`.");
+    let message = format!("{waiters} callers wait for `{server}` already.");
+    soon(Reason::Overloaded, server, message, TRY_AGAIN)
+}
+
+/// A refusal of a call that may come again soon.
+fn soon(reason: Reason, server: &str, message: String, advice: &str) -> Failure {
+    let mut failure = Failure::new(reason, Stage::Acquire, message).of(server).advice(advice);
     failure.retry_after = Some(SOON);
     failure
 }
@@ -171,8 +161,10 @@ fn doubled(retry: &Retry, times: u32) -> Duration {
     retry.base.saturating_mul(factor).min(retry.max)
 }
 
-/// Whoever lived so long did not fall because of how it was started.
+/// An instance that lived this long did not end because of its start.
 const STEADY: Duration = Duration::from_secs(30);
 
-/// When those who found everything taken may come again.
+/// When callers that found every place taken may retry.
 const SOON: Duration = Duration::from_secs(1);
+
+const TRY_AGAIN: &str = "Try again, or raise `maxInstances` or `maxConcurrent`.";

@@ -12,7 +12,7 @@ use super::sim::{failed, plan};
 use crate::failure::{Failure, Reason, Stage};
 use crate::pool::{Backend, Cause, Pool, Profile, Want, Work};
 
-/// How the next thing goes.
+/// How the next step goes.
 #[derive(Clone, Copy, Default, PartialEq)]
 pub(super) enum How {
     #[default]
@@ -27,13 +27,13 @@ pub(super) enum How {
 
 #[derive(Default)]
 pub(super) struct Fake {
-    /// How the next starts go; well, when there is nothing here.
+    /// How the next starts go; they succeed when this is empty.
     pub(super) starts: Mutex<VecDeque<How>>,
     pub(super) probes: Mutex<How>,
     pub(super) stops: Mutex<How>,
-    /// Starts ever.
+    /// The number of starts so far.
     pub(super) started: AtomicUsize,
-    /// Processes there are.
+    /// The number of live processes.
     pub(super) alive: Arc<AtomicUsize>,
 }
 
@@ -66,12 +66,7 @@ impl Fake {
 impl Backend for Fake {
     type Instance = Instance;
 
-    fn start(
-        &self,
-        _id: u64,
-        _profile: Profile,
-        _owner: Option<Arc<str>>,
-    ) -> Work<Result<Instance, Failure>> {
+    fn start(&self, _: u64, _: Profile, _: Option<Arc<str>>) -> Work<Result<Instance, Failure>> {
         self.started.fetch_add(1, Ordering::SeqCst);
         let how = self.starts.lock().unwrap().pop_front().unwrap_or_default();
         assert!(how != How::PanicsAtOnce, "no future for you");

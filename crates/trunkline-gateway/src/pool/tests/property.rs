@@ -1,4 +1,4 @@
-//! Random inputs in random order → what always holds.
+//! Random inputs in random order, and the invariants that hold after each.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,28 +22,28 @@ fn whatever_happens_limits_hold_and_everybody_is_answered_once() {
     }
 }
 
-/// Everything outside the state, with an account of what it was promised.
+/// Everything outside the state, with a record of what the state promised.
 struct World {
     seed: u64,
     dice: Dice,
     state: State<u64, u64>,
     now: Duration,
-    /// Starts under way, and what they are opened with.
+    /// Starts in progress, with their profiles.
     starting: BTreeMap<u64, Profile>,
     /// Instances that are up and were not told to stop.
     up: BTreeMap<u64, Profile>,
     stopping: BTreeSet<u64>,
     probing: BTreeSet<u64>,
-    /// Who waits: ticket by name, and what they want.
+    /// The waiters: ticket by name, and what they want.
     waiting: BTreeMap<u64, (u64, Want)>,
     leases: Vec<Leased>,
-    /// Who was told to make way.
+    /// The parked calls that were told to make way.
     told: BTreeSet<u64>,
-    /// Whose an instance was, on a stateful server.
+    /// The key that an instance was bound to, on a stateful server.
     owners: BTreeMap<u64, String>,
-    /// Every principal that an instance was ever lent to; none where anybody may have it.
+    /// Every principal that an instance was lent to; `None` for shared use.
     users: BTreeMap<u64, BTreeSet<Option<Arc<str>>>>,
-    /// With whose login an instance was opened, where each principal has its own.
+    /// The login that an instance was opened with (`auth.perUser`).
     logins: BTreeMap<u64, Option<Arc<str>>>,
     names: u64,
     clients: usize,
@@ -52,7 +52,7 @@ struct World {
     waits: u64,
 }
 
-/// A lease: on what, whose (`None` if it is not a use), and its number if its call waits for a person.
+/// A lease: the instance, the principal (`None` if it is not a use), and the ticket of a parked call.
 struct Leased {
     id: u64,
     by: Option<Arc<str>>,
@@ -157,7 +157,7 @@ impl World {
             86 => {
                 let plan = random_plan(&mut self.dice);
                 if plan.strategy != self.state.plan.strategy {
-                    // What runs is on its way out; new ones start afresh.
+                    // Running instances drain; new ones start afresh.
                     self.owners.clear();
                 }
                 self.state.reconfigure(plan, now);
@@ -191,7 +191,7 @@ impl World {
         let patience = Duration::from_secs(self.dice.below(40));
         let cause = if self.dice.below(10) == 0 { Cause::List } else { Cause::Call };
         let is_alone = self.dice.below(4) == 0;
-        // A key, like an owner, is one principal's.
+        // A key, like an owner, belongs to one principal.
         let by = format!("o{}", number % 3).into();
         let want = Want { key, owner, by, profile, is_alone, cause, patience };
         self.names += 1;
@@ -231,7 +231,7 @@ impl World {
         }
     }
 
-    /// Takes down what the state wants done, and objects.
+    /// Executes the state's actions and checks each.
     fn look(&mut self) {
         let seed = self.seed;
         for action in std::mem::take(&mut self.state.actions) {
@@ -303,10 +303,10 @@ impl World {
                 Strategy::Singleton => assert_eq!(*profile, Profile::ALL, "{seed}"),
                 _ => assert!(profile.is_within(want.profile), "{seed}: i{id} asks too much"),
             }
-            // A key has an instance of its own, and is one principal's.
+            // A key has an instance of its own and belongs to one principal.
             if want.cause != Cause::List && plan.strategy != Strategy::Stateful {
                 let users = self.users.entry(id).or_default();
-                // What is one for all is nobody's.
+                // A singleton has no owner.
                 let is_one = plan.strategy == Strategy::Singleton;
                 let owner = want.owner.clone().filter(|_| !is_one);
                 let has_owner = owner.is_some();
@@ -380,7 +380,7 @@ impl World {
         assert!(first.is_none() || state.alarm().is_some_and(|at| Some(at) <= first), "{seed}");
     }
 
-    /// Closes the pool; nothing is left of anything.
+    /// Closes the pool: nothing may be left.
     fn finish(mut self) {
         self.state.close(Duration::from_secs(5), self.now);
         self.look();
@@ -406,7 +406,7 @@ impl World {
 fn random_plan(dice: &mut Dice) -> Arc<ServerPlan> {
     let mut one_of = |words: &[&str]| words[dice.below(words.len() as u64) as usize].to_owned();
     if one_of(&["", "", "", "per_user"]) == "per_user" {
-        // What the catalog lets it have.
+        // The combinations that the catalog allows.
         let words = [
             one_of(&["per_user stateless", "per_user persistent"]),
             one_of(&["max_concurrent=1", "max_concurrent=2"]),
@@ -443,7 +443,7 @@ fn pick<'a>(dice: &mut Dice, from: impl IntoIterator<Item = &'a u64>) -> Option<
     (!all.is_empty()).then(|| all[dice.below(all.len() as u64) as usize])
 }
 
-/// Xorshift: the same seed, the same story.
+/// Xorshift: the same seed gives the same sequence.
 struct Dice(u64);
 
 impl Dice {

@@ -1,4 +1,4 @@
-//! The pool with tasks and a clock that jumps.
+//! The pool with tasks and a paused clock.
 
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -66,14 +66,14 @@ async fn whoever_stops_waiting_leaves_nothing_behind() {
     let pool = backend.pool("max_concurrent=1 max_instances=1");
     let first = pool.lease(call()).await.expect("it starts");
 
-    // Gone before an answer came.
+    // Dropped before the answer was sent.
     let mut second = Box::pin(pool.lease(call()));
     assert!(poll(second.as_mut()).is_pending());
     assert_eq!(pool.status().waiters, 1);
     drop(second);
     assert_eq!(pool.status().waiters, 0);
 
-    // Gone when the answer was there already, but not taken.
+    // Dropped after the answer was sent, but not received.
     let mut third = Box::pin(pool.lease(call()));
     assert!(poll(third.as_mut()).is_pending());
     drop(first);
@@ -151,7 +151,7 @@ async fn panics_elsewhere_end_the_instance() {
         drop(pool.lease(call()).await.expect("it starts"));
         *backend.probes.lock().unwrap() = how;
         *backend.stops.lock().unwrap() = how;
-        // Thirty seconds until it is probed, five for the answer, thirty for the stop.
+        // Thirty seconds until the probe, five for its answer, thirty for the stop.
         sleep(Duration::from_secs(66)).await; // the sleep is the subject: the clock is moved
         let status = pool.status();
         assert_eq!((status.state, status.instances.len(), backend.alive()), ("idle", 0, 0));
@@ -232,7 +232,7 @@ async fn many_threads_share_few_places() {
         tasks.spawn(async move {
             for turn in 0..200 {
                 if (n + turn) % 7 == 0 {
-                    // Asks, and may go away before the answer.
+                    // Asks, and may leave before the answer.
                     drop(poll(pin!(pool.lease(call()))));
                     continue;
                 }

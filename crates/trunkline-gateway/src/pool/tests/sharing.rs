@@ -1,4 +1,4 @@
-//! Who gets which instance, where any instance serves anybody.
+//! Placement where any instance serves any caller.
 
 use super::check;
 

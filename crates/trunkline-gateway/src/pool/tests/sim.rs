@@ -1,4 +1,4 @@
-//! A line of a transcript → an input of the state; what the state wants done → the rest of the line.
+//! Turns a line of a transcript into an input of the state, and the state's actions into the rest of the line.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,11 +15,11 @@ use crate::failure::{Failure, Reason, Stage};
 use crate::pool::state::{Action, Asked, State};
 use crate::pool::{Cause, Event, Profile, Want};
 
-/// Runs a transcript. Each line is an input, `->`, and everything that is then done.
+/// Runs a transcript. Each line is an input, `->`, and every action that follows.
 ///
-/// `call a profile=1 patience=5s` wants an instance for `a`; `a: i1` is its lease on the first one,
-/// `a: busy` a refusal; `by=alice` says whose share it comes out of. `park a` has its call wait for a
-/// person. `wait 5s` lets the time pass. Settings are those of [`plan`].
+/// `call a profile=1 patience=5s` wants an instance for `a`; `a: i1` is its lease on the first one, `a: busy` a
+/// refusal; `by=alice` names the principal whose share it counts against. `park a` makes its call wait for the
+/// user. `wait 5s` lets time pass. Settings are those of [`plan`].
 #[track_caller]
 pub(super) fn check(settings: &str, transcript: &str) {
     let mut sim = Sim::new(plan(settings));
@@ -31,7 +31,7 @@ pub(super) fn check(settings: &str, transcript: &str) {
         sim.input(input);
         let mut did = std::mem::take(&mut sim.did);
         if input.is_empty() {
-            // The first line may say what is done without any input.
+            // The first line may be the actions before any input.
             did = sim.first.take().unwrap_or_default();
         }
         said += &format!("{input} -> {}\n", did.join(", "));
@@ -40,7 +40,7 @@ pub(super) fn check(settings: &str, transcript: &str) {
     assert!(said == wanted, "wanted:\n{wanted}\nbut:\n{said}");
 }
 
-/// A plan out of words: `stateful max_instances=2 idle=60s`.
+/// Parses a plan: `stateful max_instances=2 idle=60s`.
 pub(super) fn plan(settings: &str) -> Arc<ServerPlan> {
     let mut plan = ServerPlan {
         name: "time".to_owned(),
@@ -119,16 +119,16 @@ pub(super) fn plan(settings: &str) -> Arc<ServerPlan> {
     Arc::new(plan)
 }
 
-/// The state with a clock of its own.
+/// The state with a simulated clock.
 pub(super) struct Sim {
     pub(super) state: State<u64, String>,
     pub(super) now: Duration,
-    /// What was done since the last look.
+    /// The actions since the last check.
     did: Vec<String>,
-    /// What was done before the first input.
+    /// The actions before the first input.
     first: Option<Vec<String>>,
     leases: HashMap<String, (u64, Option<Arc<str>>)>,
-    /// Names of those whose calls wait for a person, by number.
+    /// The names of parked calls by ticket.
     parked: HashMap<u64, String>,
     tickets: HashMap<String, u64>,
 }
@@ -259,7 +259,7 @@ impl Sim {
         }
     }
 
-    /// Goes from alarm to alarm.
+    /// Jumps from alarm to alarm.
     fn wait(&mut self, long: Duration) {
         let end = self.now + long;
         while let Some(at) = self.state.alarm().filter(|at| *at <= end) {

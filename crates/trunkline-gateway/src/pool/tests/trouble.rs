@@ -1,4 +1,4 @@
-//! Servers that do not start, fall, or hang.
+//! Servers that do not start, crash or hang.
 
 use super::check;
 

@@ -1,4 +1,4 @@
-//! A task without a server: its questions, its end, and how both generations see it.
+//! A task without a server: its questions, its end, and how both generations represent it.
 
 use super::super::registry::{Asker, Registry};
 use super::*;
@@ -24,7 +24,7 @@ fn json(text: &str) -> Json {
     Json::parse(text).unwrap()
 }
 
-/// Asks, and lets the question be on its way.
+/// Asks, and lets the question be delivered.
 fn ask(entry: &Arc<Entry>) -> tokio::task::JoinHandle<Outcome> {
     let asker = Asker::Entry(Arc::downgrade(entry));
     tokio::spawn(asker.asked(trunkline_wire::method::Method::RootsList, Object::default()))
@@ -115,7 +115,7 @@ async fn tasks_are_bounded_by_caller_and_in_all() {
     let first = first.unwrap();
     assert_eq!(registry.of(first.caller(), 0).len(), 64);
     assert_eq!(registry.of(first.caller(), 60).len(), 4);
-    // What is over does not count, and goes first when there is no room.
+    // Finished tasks do not count, and are evicted first.
     first.settle(End::Cancelled);
     registry.add(&task("alice")).unwrap();
     for at in 0..958 {
@@ -130,7 +130,7 @@ async fn tasks_are_bounded_by_caller_and_in_all() {
 #[tokio::test]
 async fn modern_callers_without_a_name_have_one_share_of_tasks() {
     let registry = Registry::new(Arc::default());
-    // Over 2026-07-28 each request is a conversation of its own.
+    // In 2026-07-28 each request is a conversation of its own.
     let nobody = |conversation| {
         let mut caller = Caller::named("");
         (caller.name, caller.has_session, caller.conversation) = (None, false, conversation);

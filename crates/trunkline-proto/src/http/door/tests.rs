@@ -16,7 +16,7 @@ fn door() -> Door {
     door
 }
 
-/// The status and the sentence; 200 for who is let in.
+/// The status and the message; 200 for a request that is let in.
 fn checked(target: &'static str, fields: &[(&'static str, &str)]) -> (u16, String) {
     match door().check(&Uri::from_static(target), &headers(fields)) {
         Ok(()) => (200, String::new()),
@@ -44,7 +44,7 @@ fn hosts_are_let_in_by_name() {
         ("/mcp", "mcp.example.evil", (403, STRANGER)),
         ("/mcp", "localhost:evil", (403, STRANGER)),
         ("/mcp", "", (403, STRANGER)),
-        // Both the target and the header must be ours.
+        // Both the target and the header must be allowed.
         ("http://mcp.example/mcp", "localhost", (200, "")),
         ("http://mcp.example/mcp", "evil.example", (403, STRANGER)),
         ("http://evil.example/mcp", "localhost", (403, STRANGER)),
@@ -84,7 +84,7 @@ fn origins_are_our_own_or_named() {
         let (status, message) = checked("/mcp", &[("host", host), ("origin", origin)]);
         let why = message.split(" Write ").next().unwrap_or_default();
         assert_eq!((status, why), expected, "{host} {origin}");
-        // What could be an origin can be let in.
+        // Text that could be an origin can be allowed.
         let can_be = status == 403 && origin.starts_with("http") && origin.len() > 8;
         let hint = format!("`allow_origin(\"{origin}\")`");
         assert_eq!(message.contains(&hint), can_be, "{message}");

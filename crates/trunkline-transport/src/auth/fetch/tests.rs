@@ -280,7 +280,7 @@ async fn redirects_are_followed_for_get_alone_and_not_for_ever() {
 
     let fake = Fake::new(names(), hops(&moved(302, "/4")));
     let error = fake.fetch(public()).fetch(ask()).await.unwrap_err();
-    let expected = "`http://id.example/0` redirects more than 3 times. Ask whoever runs it.";
+    let expected = "`http://id.example/0` redirects more than 3 times. Ask its operator.";
     assert_eq!(error, FetchError::Failed(expected.to_owned()));
     assert_eq!(fake.called().len(), 4);
 

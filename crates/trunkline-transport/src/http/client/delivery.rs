@@ -1,5 +1,5 @@
-//! One message → its POST, and everything that comes back on it: an answer, or a stream of events, which
-//! is resumed with `Last-Event-ID` when it breaks off (2025-11-25 §Transports, Resumability).
+//! One message → its POST and the answer: JSON, or an event stream that is resumed with `Last-Event-ID`
+//! when it breaks (2025-11-25 §Transports, Resumability).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +27,7 @@ use super::target::Address;
 /// What the task that delivers a message reports.
 #[derive(Debug)]
 pub(super) struct DeliveryEvent {
-    /// Whose.
+    /// Of which message.
     pub(super) post: u64,
     pub(super) kind: EventKind,
 }
@@ -37,28 +37,28 @@ pub(super) struct DeliveryEvent {
 pub(super) enum EventKind {
     /// The head of the answer to `initialize` named this session.
     Session(Option<Session>),
-    /// A message came, and more will.
+    /// A message arrived, and more will.
     Message(Incoming),
-    /// The stream of HTTP+SSE says where to post.
+    /// The HTTP+SSE stream named its endpoint.
     Endpoint(Result<Address, String>),
     /// It is over.
     End(End),
 }
 
-/// How an exchange ended.
+/// How a delivery ended.
 #[derive(Debug)]
 pub(super) enum End {
     /// With the answer.
     Answer(Incoming),
-    /// With the answer, and a status that says that the session is gone.
+    /// With the answer, and a status that says the session is gone.
     AnswerAndGone(Incoming),
-    /// `initialize` was answered with an error and a status that says so too.
+    /// `initialize` got an error and an error status.
     Refused { incoming: Incoming, status: u16, request: Box<PostRequest> },
-    /// With a nod, or the end of what was only listened to.
+    /// With 202, or with the end of a stream that owed no answer.
     Accepted,
-    /// The server says that it does not know the session.
+    /// The server does not know the session.
     SessionGone(Box<PostRequest>),
-    /// With something that no server of the new era says.
+    /// With a response that no server of the stateless era sends.
     Unrecognised(HttpError, Box<PostRequest>),
     /// Without an answer.
     Failed(CallError),
@@ -69,17 +69,17 @@ pub(super) enum End {
 pub(super) struct Post {
     pub(super) pool: Arc<Pool>,
     pub(super) reports: mpsc::Sender<DeliveryEvent>,
-    /// Which message waits for a person who logs in, and which no longer does. Nobody can wait for
-    /// room here, and no word may be lost, for a deadline hangs on it; there are two for each login.
+    /// Which message starts or stops waiting for a person to log in. Unbounded, because the sender
+    /// cannot wait and a deadline depends on every report; there are two per login.
     pub(super) people: mpsc::UnboundedSender<(u64, bool)>,
-    /// The longest message read.
+    /// The longest message that is read.
     pub(super) message_bytes: usize,
-    /// How long a message may take that nobody waits for.
+    /// The deadline of messages that get no answer.
     pub(super) patience: Duration,
 }
 
 impl Post {
-    /// Carries one message and reports how it went.
+    /// Delivers one message and reports the end.
     pub(super) async fn carry(self: Arc<Self>, route: Arc<Route>, request: PostRequest, key: u64) {
         if let Some(when) = request.not_before {
             sleep_until(when).await;
@@ -92,7 +92,8 @@ impl Post {
                 }
             }
             Some(_) => self.attempt(&route, request, key).await,
-            // A request's time is kept by the conversation; a notification's by nobody else.
+            // The conversation keeps the deadline of a request; nothing else keeps that of a
+            // notification.
             None => match timeout(self.patience, self.attempt(&route, request, key)).await {
                 Ok(end) => end,
                 Err(_) => End::Failed(CallError::TimedOut),
@@ -102,7 +103,7 @@ impl Post {
     }
 
     async fn attempt(&self, route: &Route, request: PostRequest, key: u64) -> End {
-        // Nobody listens any more once the connection is closed.
+        // The receiver is gone once the connection is closed.
         let people = |does| {
             let _ = self.people.send((key, does));
         };
@@ -111,7 +112,7 @@ impl Post {
             address: &route.address,
             body: request.body.clone(),
             headers: &request.headers,
-            // What nobody waits for is no reason to have somebody log in.
+            // A message that gets no answer is no reason for a login.
             people: request.id.is_some().then_some(&people as &People<'_>),
         };
         let exchange = match self.pool.exchange(route, asking).await {
@@ -142,14 +143,14 @@ impl Post {
             _ => self.message_bytes.min(ERROR_BYTES),
         };
         let headers = exchange.response.headers();
-        // The common answer needs no head that outlives the body.
+        // The common case needs no copy of the head.
         let kept = match headers.get("content-type").map(HeaderValue::as_bytes) {
             Some(b"application/json") if status == 200 => None,
             _ => Some(headers.clone()),
         };
         let text = match exchange.text(&self.pool, limit).await {
             Ok(Some(text)) => text,
-            // What a refusal says at such length nobody reads; its status says enough.
+            // Too long an error to read; the status says enough.
             Ok(None) if status >= 300 => Bytes::new(),
             Ok(None) => match sent.id.filter(|_| !sent.answers_elsewhere) {
                 Some(id) => return End::Answer(too_long(id)),
@@ -182,7 +183,7 @@ impl Post {
         }
     }
 
-    /// Follows a stream until the answer to `id` is there, over as many connections as it takes.
+    /// Follows a stream until the answer to `id` arrives, over as many connections as needed.
     async fn follow(&self, route: &Route, first: Exchange, id: i64, key: u64) -> End {
         let mut stream = Stream::default();
         let mut exchange = Some(first);
@@ -204,7 +205,7 @@ impl Post {
             sleep(stream.pause(failures)).await;
             match self.resume(route, last).await {
                 Ok(resumed) => {
-                    // A stream that brings nothing is taken up less and less often.
+                    // Exponential backoff for a stream that brings nothing.
                     failures = (failures + 1).min(PATIENCE - 1);
                     exchange = Some(resumed);
                 }
@@ -219,7 +220,7 @@ impl Post {
         }
     }
 
-    /// Reads a stream to its end. `Some` once the answer is there.
+    /// Reads a stream to its end. `Some` once the answer has arrived.
     async fn events(
         &self,
         mut exchange: Exchange,
@@ -229,7 +230,7 @@ impl Post {
     ) -> Option<End> {
         let mut decoder = Decoder::new(self.message_bytes);
         let mut answer = None;
-        // A stream that breaks is a stream that ends.
+        // A broken stream counts as ended.
         while let Ok(Some(chunk)) = exchange.chunk().await {
             decoder.push(&chunk);
             while let Some(received) = decoder.next() {
@@ -259,7 +260,7 @@ impl Post {
         None
     }
 
-    /// Usually the end of a stream comes right after the answer; then its connection is kept.
+    /// The stream usually ends right after the answer; then its connection is reused.
     fn keep(&self, mut exchange: Exchange) {
         let pool = Arc::clone(&self.pool);
         tokio::spawn(async move {
@@ -269,7 +270,7 @@ impl Post {
         });
     }
 
-    /// Takes a stream up after the event `last`.
+    /// Resumes a stream after the event `last`.
     async fn resume(&self, route: &Route, last: &str) -> Result<Exchange, Refused> {
         let Ok(value) = HeaderValue::from_str(last) else {
             let why = "the id of its last event cannot stand in a header.";
@@ -286,7 +287,7 @@ impl Post {
     ) -> Result<Exchange, Refused> {
         let address = if route.way == Way::Post { &route.address } else { route.home() };
         let (method, body) = (http::Method::GET, Bytes::new());
-        // Nobody waits for a stream, so nobody is asked to log in for it.
+        // A stream owes no answer, so it is no reason for a login.
         let asking = Asking { method, address, body, headers, people: None };
         let exchange = match timeout(self.patience, self.pool.exchange(route, asking)).await {
             Ok(Ok(exchange)) => exchange,
@@ -306,7 +307,7 @@ impl Post {
         }
     }
 
-    /// Listens to what the server says of its own accord, for as long as the session lasts.
+    /// Listens to the server's own messages for as long as the session lasts.
     pub(super) async fn listen(self: Arc<Self>, route: Arc<Route>, key: u64) {
         let mut stream = Stream::default();
         let mut failures = 0;
@@ -322,18 +323,18 @@ impl Post {
                     failures = if was_of_use { 0 } else { failures + 1 };
                 }
                 Err(Refused::Now(_)) => failures += 1,
-                // The server has nothing to say of its own accord, or no longer knows us; then the
-                // next message will tell.
+                // The server offers no stream, or does not know the session; the next message will
+                // tell.
                 Err(Refused::Forever(_)) => break,
             }
-            // However long it is away, it may come back, and then has something to say.
+            // The server may return after any outage, so retries never stop.
             failures = failures.min(PATIENCE);
             sleep(stream.pause(failures)).await;
         }
         self.report(key, EventKind::End(End::Accepted)).await;
     }
 
-    /// Opens the stream of HTTP+SSE and reads it to its end.
+    /// Opens the HTTP+SSE stream and reads it to its end.
     pub(super) async fn listen_sse(self: Arc<Self>, route: Arc<Route>, key: u64) {
         let why = match self.get(&route, &[]).await {
             Ok(exchange) => {
@@ -353,7 +354,7 @@ impl Post {
             while let Some(received) = decoder.next() {
                 let kind = match received {
                     Received::Event(event) if event.event == Some("endpoint") => {
-                        // The first one counts: a stream cannot move elsewhere.
+                        // Only the first `endpoint` event counts.
                         if std::mem::replace(&mut has_endpoint, true) {
                             continue;
                         }
@@ -371,7 +372,7 @@ impl Post {
         }
     }
 
-    /// Tells the server that the session is over.
+    /// Ends the session with DELETE.
     pub(super) async fn end_session(self: Arc<Self>, route: Arc<Route>, key: u64) {
         let asking = Asking {
             method: http::Method::DELETE,
@@ -380,25 +381,25 @@ impl Post {
             headers: &[],
             people: None,
         };
-        // A server that does not want to know is fine.
+        // A server may refuse (405); that is fine.
         let _ = self.pool.exchange(&route, asking).await;
         self.report(key, EventKind::End(End::Accepted)).await;
     }
 
     async fn report(&self, post: u64, kind: EventKind) {
-        // Nobody listens any more once the connection is closed.
+        // The receiver is gone once the connection is closed.
         let _ = self.reports.send(DeliveryEvent { post, kind }).await;
     }
 }
 
-/// Why a stream was not opened.
+/// Why a stream could not be opened.
 enum Refused {
-    /// It may work later.
+    /// A retry may succeed.
     Now(String),
     Forever(String),
 }
 
-/// Where a stream is, and when to come back to it.
+/// The position in a stream, and the delay before a retry.
 #[derive(Debug, Default)]
 struct Stream {
     last_id: Option<String>,
@@ -415,7 +416,7 @@ impl Stream {
         }
     }
 
-    /// Never earlier than the server said, and later after each failure.
+    /// At least what the server asked for, with exponential backoff.
     fn pause(&self, failures: u32) -> Duration {
         let base = self.retry.unwrap_or(RETRY);
         let backoff = match failures {
@@ -426,7 +427,7 @@ impl Stream {
     }
 }
 
-/// The session that the answer to `initialize` names: visible ASCII, as the specification has it.
+/// The session id in the answer to `initialize`, which must be visible ASCII (2025-11-25 §Transports).
 fn session(exchange: &Exchange) -> Option<Session> {
     let id = exchange.response.headers().get(SESSION)?;
     let is_visible = id.as_bytes().iter().all(|byte| matches!(byte, 0x21..=0x7e));
@@ -435,7 +436,7 @@ fn session(exchange: &Exchange) -> Option<Session> {
     Some(Session { id, origin: Arc::clone(&exchange.from.origin) })
 }
 
-/// Where to post, which must be on the server that named it.
+/// The endpoint for messages, which must have the origin of the stream.
 fn endpoint(from: &Address, data: &[u8]) -> Result<Address, String> {
     let to = from.resolve(&String::from_utf8_lossy(data))?;
     match *to.origin == *from.origin {
@@ -445,19 +446,19 @@ fn endpoint(from: &Address, data: &[u8]) -> Result<Address, String> {
 }
 
 const LAST_EVENT: HeaderName = HeaderName::from_static(LAST_EVENT_ID);
-/// The longest body of an error that is read.
+/// The longest error body that is read.
 const ERROR_BYTES: usize = 64 << 10;
-/// How long to wait before a stream is taken up again, unless the server says.
+/// The delay before a retry unless the server sets one.
 const RETRY: Duration = Duration::from_secs(1);
-/// The shortest such time, whatever the server says.
+/// The shortest delay, whatever the server sets.
 const LEAST: Duration = Duration::from_millis(100);
-/// How long to wait for a word on whether the session is there.
+/// The deadline of the `ping` that checks for the session.
 const PING: Duration = Duration::from_secs(10);
-/// How often in a row a stream is taken up in vain.
+/// Failed retries in a row before we give up.
 const PATIENCE: u32 = 6;
-/// A stream that lasted so long was worth opening.
+/// A stream that lasted this long resets the backoff.
 const OF_USE: Duration = Duration::from_secs(5);
-/// How long a stream may go on after the answer.
+/// How long a stream may stay open after the answer.
 const AFTER_ANSWER: Duration = Duration::from_millis(50);
 
 #[cfg(test)]

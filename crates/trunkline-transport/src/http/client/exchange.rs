@@ -1,4 +1,4 @@
-//! One request and the head of its response, redirects within the server followed.
+//! One request → the head of its response, following redirects within the server.
 
 use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, LOCATION, WWW_AUTHENTICATE};
@@ -16,26 +16,26 @@ use super::pool::{Lease, Once, Pool};
 use super::route::Route;
 use super::target::{Address, Origin};
 
-/// A response whose body is still to be read, and who sent it.
+/// A response whose body is unread, and the origin that sent it.
 pub(super) struct Exchange {
     pub(super) response: Response<Incoming>,
     pub(super) lease: Lease,
     pub(super) from: Address,
 }
 
-/// What is asked of the server.
+/// A request to the server.
 pub(super) struct Asking<'a> {
     pub(super) method: Method,
     pub(super) address: &'a Address,
     pub(super) body: Bytes,
-    /// Beside those of the route.
+    /// Headers beyond those of the route.
     pub(super) headers: &'a [(HeaderName, HeaderValue)],
-    /// Who is told that a person is waited for; `None` if nobody may be asked to log in.
+    /// Reports that a person has to log in; `None` if no login may start.
     pub(super) people: Option<&'a People<'a>>,
 }
 
 impl Pool {
-    /// Sends a request along a route.
+    /// Sends a request on a route.
     pub(super) async fn exchange(
         &self,
         route: &Route,
@@ -53,7 +53,7 @@ impl Pool {
         Err(CallError::Http(HttpError::new(308, why)))
     }
 
-    /// Sends a request with what lets it in, as often as its credentials find something better.
+    /// Sends a request with credentials, and again as long as they offer better ones.
     async fn admitted(
         &self,
         route: &Route,
@@ -82,7 +82,7 @@ impl Pool {
             }
             let status = response.status().as_u16();
             let challenges: Vec<_> = response.headers().get_all(WWW_AUTHENTICATE).iter().collect();
-            // A 403 without a challenge is no question of credentials.
+            // A 403 without a challenge is not about credentials.
             if status != 401 && (status != 403 || challenges.is_empty()) {
                 return Ok((response, lease));
             }
@@ -103,7 +103,7 @@ impl Pool {
 }
 
 impl Exchange {
-    /// What the head says.
+    /// The parts of the head that matter.
     pub(super) fn head(&self) -> Head<'_> {
         let text = |name| header(self.response.headers(), name);
         Head {
@@ -114,7 +114,7 @@ impl Exchange {
         }
     }
 
-    /// The next piece of the body; `None` at its end.
+    /// The next chunk of the body; `None` at its end.
     pub(super) async fn chunk(&mut self) -> Result<Option<Bytes>, CallError> {
         let body = self.response.body_mut();
         loop {
@@ -130,7 +130,7 @@ impl Exchange {
         }
     }
 
-    /// The whole body; `None` if it is longer than `limit`. The connection goes back to the pool.
+    /// The whole body; `None` if it is longer than `limit`. The connection returns to the pool.
     pub(super) async fn text(
         mut self,
         pool: &Pool,
@@ -170,7 +170,7 @@ fn request(route: &Route, asking: &Asking<'_>, address: &Address) -> Request<Onc
     request
 }
 
-/// Where the response sends us, if it does.
+/// The target of the redirect, if the response is one.
 fn redirect(
     method: &Method,
     response: &Response<Incoming>,
@@ -187,7 +187,7 @@ fn redirect(
     destination(method, status, location, from).map(Some)
 }
 
-/// Where `location` leads, if anybody should go there.
+/// The target of `location`, if we may follow it.
 fn destination(
     method: &Method,
     status: u16,
@@ -196,7 +196,7 @@ fn destination(
 ) -> Result<Address, CallError> {
     let refuse = |why: String| CallError::Http(HttpError::new(status, why));
     let to = from.resolve(location).map_err(refuse)?;
-    // The others turn a POST into a GET, which loses the message.
+    // The other statuses turn a POST into a GET and lose the message (RFC 9110 §15.4).
     if !matches!(status, 307 | 308) && method == Method::POST {
         let why = format!("it has moved to `{}`; use that address if you trust it.", to.origin);
         return Err(refuse(why));
@@ -204,7 +204,7 @@ fn destination(
     if from.origin.is_tls && !to.origin.is_tls {
         return Err(refuse("it redirects from `https` to `http`.".to_owned()));
     }
-    // What a message says is for the server that it was written to, and for no other.
+    // A message may contain secrets, so it never goes to another origin.
     if *to.origin != *from.origin && !is_upgrade(&from.origin, &to.origin) {
         let to = &to.origin;
         let why =
@@ -214,8 +214,8 @@ fn destination(
     Ok(to)
 }
 
-/// Whether this is the same server, by TLS: at the ports that go without saying, for whoever has
-/// another port of the same machine may be somebody else.
+/// Whether this is the same server over TLS, at the default ports. Another port of the host may belong
+/// to another service.
 fn is_upgrade(from: &Origin, to: &Origin) -> bool {
     from.host == to.host && (from.is_tls, from.port, to.is_tls, to.port) == (false, 80, true, 443)
 }
@@ -229,9 +229,9 @@ fn header(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
     headers.get(name)?.to_str().ok()
 }
 
-/// Redirects that are followed.
+/// How many redirects are followed.
 const HOPS: usize = 3;
-/// How often one request may be refused before nobody looks for something better.
+/// How often one request may be refused before we stop offering credentials.
 const TRIES: u32 = 8;
 const NONCE: HeaderName = HeaderName::from_static("dpop-nonce");
 

@@ -1,4 +1,4 @@
-//! Sessions as they begin, are lost and end; HTTP+SSE when nothing newer is there.
+//! The life of a session: handshake, loss, renewal, end; and the fallback to HTTP+SSE.
 
 use std::sync::Arc;
 
@@ -15,8 +15,8 @@ use crate::clock::now;
 use crate::handler::Handler;
 
 impl<H: Handler> HttpDriver<H> {
-    /// `initialized` goes out, in the session that the answer to `initialize` named; everything
-    /// else follows when it is through.
+    /// Sends `notifications/initialized` in the session that `initialize` opened. Queued messages
+    /// follow once it is delivered.
     pub(super) fn confirm(&mut self, request: PostRequest) {
         if let Some(facts) = self.core.conversation.opened() {
             self.route = Arc::new(self.route.speaking(facts.revision));
@@ -40,7 +40,7 @@ impl<H: Handler> HttpDriver<H> {
         }
     }
 
-    /// The handshake is done, in the first session or a later one.
+    /// The handshake is done, for the first or a later session.
     pub(super) fn on_open(&mut self, facts: Arc<Opened>) {
         let era = facts.revision.era();
         if era == Era::Stateless {
@@ -52,7 +52,7 @@ impl<H: Handler> HttpDriver<H> {
             (Era::Stateful, Way::Post) => Some(Known::Stateful),
             (Era::Stateful, Way::Stream) => Some(Known::Sse),
         };
-        // Whoever does not ask for the new era has learnt nothing about who speaks it.
+        // A client that does not probe for the stateless era learns nothing about it.
         let has_asked = !self.config.revisions.of_era(Era::Stateless).is_empty()
             && (self.config.prefers, era) != (Era::Stateful, Era::Stateful);
         if let Some(verdicts) = &self.target.verdicts
@@ -66,7 +66,7 @@ impl<H: Handler> HttpDriver<H> {
 
     pub(super) fn on_failed(&mut self, error: OpenError) {
         let is_outage = matches!(error, OpenError::Unreachable(_) | OpenError::TimedOut);
-        // What was remembered may be out of date: then everything is found out anew.
+        // The verdict may be out of date: start over without it.
         if self.known.take().is_some() && !is_outage {
             if let Some(verdicts) = &self.target.verdicts {
                 verdicts.set(Key::of(&self.target), None, now());
@@ -83,12 +83,12 @@ impl<H: Handler> HttpDriver<H> {
         self.finish();
     }
 
-    /// The server says that it does not know the session of `request`. It goes out once more in a new
-    /// session, once it is certain that the old one is gone.
+    /// The server does not know the session of `request`. Once that is confirmed, the client retries
+    /// the request in a new session.
     pub(super) fn on_session_gone(&mut self, route: &Arc<Route>, request: PostRequest) {
-        // The answer may have come another way.
+        // The answer may have come on another stream.
         let is_waited_for = request.id.is_some_and(|it| self.core.conversation.is_waited_for(it));
-        // A session that was given up was asked for before.
+        // A session that we replaced is known to be gone.
         let is_gone = (!Arc::ptr_eq(route, &self.route)).then_some(true);
         match on_session_gone(request.is_second_try, is_gone) {
             OnSessionGone::GiveUp(why) => {
@@ -100,10 +100,10 @@ impl<H: Handler> HttpDriver<H> {
             OnSessionGone::SendAgain => {}
             OnSessionGone::AskForSession => {
                 self.ask_for_session();
-                // Answers and notifications belonged to the session.
+                // Responses and notifications die with the session.
                 match (&mut self.asking, request.id) {
                     (Some(asking), Some(_)) if is_waited_for => asking.doubtful.push(request),
-                    // Nobody can be asked while a handshake is under way.
+                    // No `ping` can be sent during a handshake.
                     (None, Some(id)) => {
                         let why = "the server answered with HTTP status 404.".to_owned();
                         self.core.conversation.undelivered(id, CallError::Lost(why), now());
@@ -114,7 +114,7 @@ impl<H: Handler> HttpDriver<H> {
         }
     }
 
-    /// Asks whether the session is there, unless that is being asked.
+    /// Sends a `ping` to check for the session, unless one is in flight.
     pub(super) fn ask_for_session(&mut self) {
         if self.asking.is_none() && matches!(self.handshake, Handshake::Done) {
             let ping = PostRequest::ping(self.core.conversation.spare_id());
@@ -123,7 +123,7 @@ impl<H: Handler> HttpDriver<H> {
         }
     }
 
-    /// It was asked whether the session is there.
+    /// The `ping` that checks for the session has ended.
     pub(super) fn on_asked(&mut self, route: &Arc<Route>, end: &End) {
         let Some(Asking { doubtful, .. }) = self.asking.take() else { return };
         let is_gone = matches!(end, End::SessionGone(_));
@@ -160,7 +160,7 @@ impl<H: Handler> HttpDriver<H> {
             && self.core.conversation.opened().is_none()
     }
 
-    /// Opens the stream of HTTP+SSE, and keeps `initialize` until it says where to post.
+    /// Opens the HTTP+SSE stream and holds `initialize` until the server names its endpoint.
     pub(super) fn try_stream(&mut self, request: PostRequest, before: Option<Before>) {
         self.handshake = Handshake::TryingStream { request: Box::new(request), before };
         let key = self.next_key();
@@ -169,7 +169,7 @@ impl<H: Handler> HttpDriver<H> {
         self.stream = Some(self.carried(key, task));
     }
 
-    /// Something happened on the stream on which the server speaks.
+    /// Handles an event of the general stream.
     pub(super) fn on_stream(&mut self, kind: EventKind) {
         match kind {
             EventKind::Message(incoming) => self.receive(incoming, None),
@@ -188,7 +188,7 @@ impl<H: Handler> HttpDriver<H> {
                     (Handshake::TryingStream { .. }, End::Failed(why)) => {
                         self.on_stream_refused(why);
                     }
-                    // With its stream, an HTTP+SSE session is over.
+                    // An HTTP+SSE session ends with its stream.
                     _ if self.route.way == Way::Stream => self.finish(),
                     _ => {}
                 }
@@ -196,7 +196,7 @@ impl<H: Handler> HttpDriver<H> {
         }
     }
 
-    /// No HTTP+SSE either: what `initialize` was answered before counts.
+    /// HTTP+SSE failed too: report how `initialize` failed over POST.
     fn on_stream_refused(&mut self, why: CallError) {
         let handshake = std::mem::replace(&mut self.handshake, Handshake::Asking);
         let Handshake::TryingStream { request, before } = handshake else { return };
@@ -210,14 +210,13 @@ impl<H: Handler> HttpDriver<H> {
         }
     }
 
-    /// Ends in good order: the session is given back, and what is on its way without anybody
-    /// waiting for it still arrives.
+    /// Closes gracefully: ends the session, and lets messages without an answer arrive.
     pub(super) fn close(&mut self) {
         for id in self.asking.take().into_iter().flat_map(|it| it.doubtful).filter_map(|it| it.id) {
             let why = "the server answered with HTTP status 404.".to_owned();
             self.core.conversation.undelivered(id, CallError::Lost(why), now());
         }
-        // What waits for a session was not acted upon, and will not be.
+        // The server has not acted on these requests.
         for id in std::mem::take(&mut self.held).into_iter().filter_map(|it| it.id) {
             let why = "the connection is closed.".to_owned();
             self.core.conversation.undelivered(id, CallError::Unreachable(why), now());
@@ -237,7 +236,7 @@ impl<H: Handler> HttpDriver<H> {
         }
     }
 
-    /// Nothing more can come.
+    /// Ends the conversation: nothing more can arrive.
     fn finish(&mut self) {
         self.out.clear();
         self.core.refuse_requests();

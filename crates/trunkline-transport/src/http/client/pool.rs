@@ -1,6 +1,6 @@
-//! A request → a response, over a connection that is kept for the next one.
+//! A request → a response, over pooled keep-alive connections.
 //!
-//! A request is sent twice only if nothing of it was written the first time.
+//! A request is sent again only if nothing of it was written.
 
 use std::convert::Infallible;
 use std::io;
@@ -25,7 +25,7 @@ use super::target::{HttpTarget, Origin};
 use super::tls::Tls;
 use crate::limits::Limits;
 
-/// Connections that nobody uses at the moment, and how to make others.
+/// Idle connections, and how to open others.
 #[derive(Debug)]
 pub(super) struct Pool {
     idle: Mutex<Vec<Idle>>,
@@ -34,7 +34,7 @@ pub(super) struct Pool {
     tls: Tls,
 }
 
-/// A connection on which a response is being read. Dropping it closes the connection.
+/// A connection whose response is being read. Dropping it closes the connection.
 pub(super) struct Lease {
     origin: Arc<Origin>,
     sender: SendRequest<Once>,
@@ -48,7 +48,7 @@ struct Idle {
 }
 
 impl Pool {
-    /// An empty one. A root certificate that is none is told in words.
+    /// An empty pool. Fails with a sentence if a root certificate is invalid.
     #[cfg_attr(not(feature = "tls"), allow(unused_variables))]
     pub(super) fn new(target: &HttpTarget, limits: &Limits) -> Result<Self, String> {
         Ok(Self {
@@ -74,7 +74,7 @@ impl Pool {
                     return Ok((response, Lease { origin: Arc::clone(origin), sender }));
                 }
                 Err(mut error) => match error.take_message() {
-                    // The server had closed it before anything was written.
+                    // The server had closed the connection before anything was written.
                     Some(unsent) => request = unsent,
                     None => return Err(lost(error.error())),
                 },
@@ -90,7 +90,7 @@ impl Pool {
         }
     }
 
-    /// Takes a connection back whose response was read to its end.
+    /// Returns a connection whose response was read to its end.
     pub(super) fn put(&self, lease: Lease) {
         let Lease { origin, sender } = lease;
         let most = self.limits.idle_connections;
@@ -104,14 +104,14 @@ impl Pool {
         idle.push(Idle { origin, sender, since: Instant::now() });
     }
 
-    /// The connection that was used last: those that are not needed grow old and go.
+    /// The connection used last (LIFO), so that surplus ones age and close.
     fn take(&self, origin: &Arc<Origin>) -> Option<SendRequest<Once>> {
         let kept = self.limits.idle_connection;
         let mut idle = self.lock();
         let is_it = |it: &Idle| Arc::ptr_eq(&it.origin, origin) || *it.origin == **origin;
         let at = idle.iter().rposition(is_it)?;
         let taken = idle.remove(at);
-        // They are in the order in which they were put back.
+        // In the order in which they were returned.
         if let Some(first) = idle.first()
             && first.since.elapsed() > kept
         {
@@ -133,7 +133,7 @@ impl Pool {
             Ok(stream) => stream.map_err(broken)?,
             Err(_) => return Err(unreachable("nobody answers".to_owned())),
         };
-        // Requests are written whole, so waiting for more only costs time.
+        // Requests are written whole, so Nagle's algorithm would only delay them.
         stream.set_nodelay(true).map_err(broken)?;
         let sender = match origin.is_tls {
             false => speak(stream).await,
@@ -167,12 +167,12 @@ impl Pool {
     }
 }
 
-/// Begins to speak HTTP.
+/// Starts HTTP on a stream.
 async fn speak(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
 ) -> Result<SendRequest<Once>, hyper::Error> {
     let (sender, connection) = Builder::new().handshake(TokioIo::new(stream)).await?;
-    // It ends when its sender is dropped or the server hangs up, and its errors reach the sender.
+    // The task ends when its sender is dropped or the server closes; its errors reach the sender.
     tokio::spawn(async move { drop(connection.await) });
     Ok(sender)
 }
@@ -181,7 +181,7 @@ fn lost(error: &hyper::Error) -> CallError {
     CallError::Lost(format!("{error}."))
 }
 
-/// A body that is there already.
+/// A body that is complete.
 #[derive(Debug)]
 pub(crate) struct Once(Option<Bytes>);
 

@@ -15,16 +15,16 @@ use super::route::{Route, VERSION};
 /// A message as it is posted.
 #[derive(Debug)]
 pub(super) struct PostRequest {
-    /// Of a request.
+    /// The id of a request.
     pub(super) id: Option<i64>,
-    /// Empty for the answer to a question.
+    /// Empty for a response.
     pub(super) method: MethodName,
     pub(super) body: Bytes,
-    /// What 2026-07-28 repeats of the body.
+    /// The headers in which 2026-07-28 repeats parts of the body.
     pub(super) headers: Vec<(HeaderName, HeaderValue)>,
-    /// Not to be sent before.
+    /// The earliest time to send it.
     pub(super) not_before: Option<Instant>,
-    /// Whether it was refused once already because its session was gone.
+    /// Whether this is the retry after a lost session.
     pub(super) is_second_try: bool,
     /// Whether it is [`Self::ping`].
     pub(super) is_ping: bool,
@@ -35,7 +35,7 @@ impl PostRequest {
         matches!(self.method.known(), Some(Method::Initialize | Method::ServerDiscover))
     }
 
-    /// A request of the transport's own that asks whether the session is there.
+    /// A `ping` of the transport itself that checks for the session.
     pub(super) fn ping(id: i64) -> Self {
         let body = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#);
         Self {
@@ -50,7 +50,7 @@ impl PostRequest {
     }
 }
 
-/// Writes a message down. What 2026-07-28 repeats in headers is taken from its parameters.
+/// Serialises a message, and derives the headers of 2026-07-28 from its parameters.
 pub(super) fn write(message: &Message, route: &Route, registry: &ParamRegistry) -> PostRequest {
     let mut body = Vec::with_capacity(512);
     message.write(&mut body);
@@ -81,7 +81,7 @@ pub(super) fn write(message: &Message, route: &Route, registry: &ParamRegistry) 
     }
 }
 
-/// The request that a message gives up on, if it does.
+/// The id of the request that a message cancels, if it does.
 pub(super) fn cancels(message: &Message) -> Option<i64> {
     match message {
         Message::Notification { method, params } if *method == Method::Cancelled => {
@@ -108,7 +108,7 @@ fn repeat(
     headers.extend(value.ok().map(|value| (NAME_HEADER, value)));
     if *method == Method::ToolsCall && !registry.is_empty() {
         for (name, value) in registry.headers(&name, params.get("arguments")) {
-            // Both are what the annotations and the encoding allow, so neither is refused.
+            // Annotations and encoding produce valid headers, so neither fails.
             if let (Ok(name), Ok(value)) =
                 (HeaderName::try_from(name), HeaderValue::try_from(value))
             {
@@ -118,7 +118,7 @@ fn repeat(
     }
 }
 
-/// The revision that the probe asks for.
+/// The revision that the probe names.
 fn version(params: &Params) -> Option<HeaderValue> {
     let meta = Object::parse(params.get("_meta")?.get()).ok()?;
     HeaderValue::from_str(&text(meta.get(meta::PROTOCOL_VERSION)?)?).ok()

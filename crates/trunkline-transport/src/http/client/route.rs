@@ -1,4 +1,4 @@
-//! Where messages go at the moment, and the headers they carry there.
+//! Where messages currently go, and the headers they carry.
 
 use std::sync::Arc;
 
@@ -10,22 +10,22 @@ use trunkline_wire::revision::{Era, Revision};
 
 use super::target::{Address, Origin};
 
-/// One way to the server. It never changes: a new session is a new route.
+/// A route to the server. Immutable: a new session is a new route.
 #[derive(Debug)]
 pub(super) struct Route {
     /// Where messages are posted.
     pub(super) address: Address,
-    /// How answers come back.
+    /// How answers arrive.
     pub(super) way: Way,
-    /// What is spoken, once that is known.
+    /// The negotiated revision, once known.
     pub(super) revision: Option<Revision>,
     pub(super) session: Option<Session>,
     home: Arc<Home>,
-    /// What a POST to `address` carries.
+    /// The headers of a POST to `address`.
     headers: HeaderMap,
 }
 
-/// How answers come back.
+/// How answers arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
     /// With the POST, as Streamable HTTP has it.
@@ -34,14 +34,14 @@ pub(super) enum Way {
     Stream,
 }
 
-/// A session's name, and who gave it.
+/// A session id, and the origin that issued it.
 #[derive(Clone, Debug)]
 pub(super) struct Session {
     pub(super) id: HeaderValue,
     pub(super) origin: Arc<Origin>,
 }
 
-/// The URL that was given, and what lets requests in there.
+/// The configured URL, and the credentials for it.
 struct Home {
     address: Address,
     given: HeaderMap,
@@ -55,7 +55,7 @@ impl std::fmt::Debug for Home {
 }
 
 impl Route {
-    /// The way before anything is known.
+    /// The route before the handshake.
     pub(super) fn new(
         address: Address,
         given: HeaderMap,
@@ -65,34 +65,34 @@ impl Route {
         Self::build(home, address, Way::Post, None, None)
     }
 
-    /// The URL that was given.
+    /// The configured URL.
     pub(super) fn home(&self) -> &Address {
         &self.home.address
     }
 
-    /// What lets requests in at `to`, which nobody but the URL's own origin sees.
+    /// The credentials for `to`: only for the configured origin.
     pub(super) fn credentials(&self, to: &Origin) -> Option<&Arc<dyn Credentials>> {
         self.home.credentials.as_ref().filter(|_| *to == *self.home.address.origin)
     }
 
-    /// The same way without a session.
+    /// The same route without a session.
     pub(super) fn anew(&self) -> Self {
         Self::build(Arc::clone(&self.home), self.address.clone(), self.way, None, None)
     }
 
-    /// The same way in a session.
+    /// The same route in a session.
     pub(super) fn with_session(&self, session: Option<Session>) -> Self {
         let (home, address) = (Arc::clone(&self.home), self.address.clone());
         Self::build(home, address, self.way, self.revision, session)
     }
 
-    /// The same way, once it is known what is spoken.
+    /// The same route with the negotiated revision.
     pub(super) fn speaking(&self, revision: Revision) -> Self {
         let (home, address) = (Arc::clone(&self.home), self.address.clone());
         Self::build(home, address, self.way, Some(revision), self.session.clone())
     }
 
-    /// The endpoint that an HTTP+SSE stream named.
+    /// The route to the endpoint that an HTTP+SSE stream named.
     pub(super) fn through(&self, endpoint: Address) -> Self {
         Self::build(Arc::clone(&self.home), endpoint, Way::Stream, None, None)
     }
@@ -101,8 +101,8 @@ impl Route {
         self.revision.map(Revision::era)
     }
 
-    /// What a POST to `to` carries. Other origins than the URL's see nothing that was given, and
-    /// no session but their own.
+    /// The headers of a POST to `to`. Another origin than the configured one sees none of the
+    /// configured headers, and only the session it issued itself.
     pub(super) fn post_headers(&self, to: &Arc<Origin>) -> HeaderMap {
         match Arc::ptr_eq(to, &self.address.origin) {
             true => self.headers.clone(),
@@ -110,7 +110,7 @@ impl Route {
         }
     }
 
-    /// What a GET or DELETE to `to` carries.
+    /// The headers of a GET or DELETE to `to`.
     pub(super) fn bare_headers(&self, to: &Arc<Origin>) -> HeaderMap {
         let mut headers = self.post_headers(to);
         headers.remove(CONTENT_TYPE);

@@ -1,4 +1,4 @@
-//! A URL and the headers given with it → where to connect, and who may see what.
+//! A URL with headers → an address to connect to, and the scope of the secrets.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,20 +11,20 @@ use trunkline_auth::url::shown;
 
 use super::verdicts::Verdicts;
 
-/// A server to reach over HTTP.
+/// A server reachable over HTTP.
 #[derive(Clone)]
 pub struct HttpTarget {
     pub(super) url: String,
     pub(super) headers: Vec<(String, String)>,
     pub(super) verdicts: Option<Verdicts>,
     pub(super) credentials: Option<Arc<dyn Credentials>>,
-    /// PEM files.
+    /// Root certificates as PEM.
     #[cfg(feature = "tls")]
     pub(super) roots: Vec<Vec<u8>>,
 }
 
 impl std::fmt::Debug for HttpTarget {
-    /// Without the values of headers, which may be secrets.
+    /// Omits the values of headers, which may be secrets.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let headers: Vec<_> = self.headers.iter().map(|(name, _)| name).collect();
         f.debug_struct("HttpTarget")
@@ -35,7 +35,7 @@ impl std::fmt::Debug for HttpTarget {
 }
 
 impl HttpTarget {
-    /// Its URL as it can be shown: without a user, a password or a query.
+    /// The URL for display: without user, password or query.
     pub fn shown(&self) -> String {
         shown(&self.url)
     }
@@ -59,21 +59,22 @@ impl HttpTarget {
         self
     }
 
-    /// What lets requests in. It never sees another origin than the URL's.
+    /// Authenticates the requests. Never used for another origin than the URL's.
     #[must_use]
     pub fn credentials(mut self, credentials: Arc<dyn Credentials>) -> Self {
         self.credentials = Some(credentials);
         self
     }
 
-    /// Where to remember which servers are old ones; with `None` every handshake begins anew.
+    /// Where to remember which servers speak only older revisions; with `None` every handshake starts
+    /// with the probe.
     #[must_use]
     pub fn verdicts(mut self, verdicts: Option<Verdicts>) -> Self {
         self.verdicts = verdicts;
         self
     }
 
-    /// Trusts certificates that these issued, beside those that browsers trust: one or more in PEM.
+    /// Also trusts certificates issued by these roots, one or more in PEM.
     #[cfg(feature = "tls")]
     #[must_use]
     pub fn root_certificate(mut self, pem: impl Into<Vec<u8>>) -> Self {
@@ -101,7 +102,7 @@ impl HttpTarget {
     }
 }
 
-/// Headers that nobody else may set: they frame the message or speak for the protocol.
+/// Headers reserved for the protocol or for HTTP framing.
 const OURS: [&str; 14] = [
     "accept",
     "accept-encoding",
@@ -119,7 +120,7 @@ const OURS: [&str; 14] = [
     "upgrade",
 ];
 
-/// Who answers: scheme, host and port.
+/// A scheme, host and port.
 #[derive(Debug)]
 pub(crate) struct Origin {
     pub(crate) is_tls: bool,

@@ -1,5 +1,5 @@
-//! A connection and the name of who should answer → the same connection, encrypted, once the
-//! certificate was checked. Nothing turns the check off.
+//! A connection and a host name → a TLS connection with a verified certificate. Nothing turns
+//! verification off.
 
 use std::fmt;
 use std::io;
@@ -13,23 +13,23 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-/// Whom we trust, and what is remembered of those we spoke to.
+/// Trusted roots, and the TLS session cache.
 pub(crate) struct Tls {
-    /// Beside those that browsers trust.
+    /// Roots beyond those that browsers trust.
     extra: RootCertStore,
-    /// Made when it is first needed.
+    /// Built on first use.
     connector: OnceLock<TlsConnector>,
 }
 
 impl Tls {
-    /// Trusts those that browsers trust, and the certificates in these PEM files.
+    /// Trusts the roots that browsers trust, and those in these PEM files.
     pub(crate) fn new(files: &[Vec<u8>]) -> Result<Self, String> {
         let mut extra = RootCertStore::empty();
         for file in files {
             let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(file).collect();
             let read =
                 read.map_err(|why| format!("a root certificate that was given is no PEM: {why}."))?;
-            // A bundle may hold a few that nobody can use; one that holds nothing else is a mistake.
+            // A bundle may hold a few unusable certificates; one without any usable is a mistake.
             if extra.add_parsable_certificates(read).0 == 0 {
                 let why = "give a PEM file with at least one `BEGIN CERTIFICATE` that is in order.";
                 return Err(format!("a root file that was given holds no certificate; {why}"));
@@ -38,7 +38,7 @@ impl Tls {
         Ok(Self { extra, connector: OnceLock::new() })
     }
 
-    /// Shakes hands with who should be `host`. What goes wrong is told in words.
+    /// Performs the TLS handshake with `host`. Errors are whole sentences.
     pub(crate) async fn secure<S: AsyncRead + AsyncWrite + Unpin>(
         &self,
         host: &str,
@@ -68,7 +68,7 @@ fn connector(mut roots: RootCertStore) -> TlsConnector {
     Arc::new(config).into()
 }
 
-/// Why there is no TLS, and what to do about it.
+/// Why the handshake failed, and what to do.
 fn explain(error: &io::Error, host: &str) -> String {
     let inner = error.get_ref().and_then(|it| it.downcast_ref::<Error>());
     match inner {
@@ -102,13 +102,13 @@ fn distrust(why: &CertificateError, host: &str) -> String {
     use CertificateError as Why;
     match why {
         Why::Expired | Why::ExpiredContext { .. } => {
-            "its certificate has expired. Whoever runs the server must renew it; \
+            "its certificate has expired. The operator of the server must renew it; \
              if others get through, set the clock of this machine"
                 .to_owned()
         }
         Why::NotValidYet | Why::NotValidYetContext { .. } => {
             "its certificate is not valid yet. Set the clock of this machine; \
-             if it is right, whoever runs the server must wait or get another certificate"
+             if it is right, the operator of the server must wait or get another certificate"
                 .to_owned()
         }
         Why::NotValidForName => format!("its certificate is not for `{host}`. {USE_ITS_NAME}"),
@@ -127,14 +127,14 @@ fn distrust(why: &CertificateError, host: &str) -> String {
              root certificate by now, give that one; if not, somebody may be listening in"
                 .to_owned()
         }
-        // It has no variant of its own.
+        // rustls has no variant for this.
         Why::Other(other) if other.to_string() == "CaUsedAsEndEntity" => {
-            "its certificate is one that issues others (`CA:TRUE`), not one of a server. Whoever \
-             runs the server must get another one, with `CA:FALSE`"
+            "its certificate is one that issues others (`CA:TRUE`), not one of a server. The \
+             operator must get another one, with `CA:FALSE`"
                 .to_owned()
         }
         Why::Revoked => {
-            "its certificate was revoked. Whoever runs the server must get another".to_owned()
+            "its certificate was revoked. The operator of the server must get another".to_owned()
         }
         Why::InvalidPurpose | Why::InvalidPurposeContext { .. } => {
             format!("its certificate is not meant for servers. {GET_ANOTHER}")
@@ -143,7 +143,7 @@ fn distrust(why: &CertificateError, host: &str) -> String {
     }
 }
 
-/// The names that a certificate is for, as far as they can be shown.
+/// The names in a certificate, as far as they can be shown.
 fn names(presented: &[String]) -> String {
     let shown = presented.iter().take(SHOWN).filter_map(|it| {
         // They come as `DnsName("a.example")` and `IpAddress(127.0.0.1)`.
@@ -163,10 +163,10 @@ fn names(presented: &[String]) -> String {
 const PERHAPS_PLAIN: &str =
     "Check the port; if the server has no TLS, its address begins with `http://`";
 const TOO_OLD: &str = "it speaks no TLS that we do (1.2 and 1.3, with ciphers that are still safe). \
-                       Whoever runs the server must bring it up to date";
+                       The operator of the server must bring it up to date";
 const USE_ITS_NAME: &str = "Use a name that the certificate is for";
-const GET_ANOTHER: &str = "Whoever runs the server must get another one";
-/// Names of a certificate that are shown.
+const GET_ANOTHER: &str = "The operator of the server must get another one";
+/// How many names of a certificate are shown.
 const SHOWN: usize = 5;
 
 #[cfg(test)]

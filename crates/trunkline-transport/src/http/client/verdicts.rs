@@ -1,7 +1,7 @@
-//! Which servers were found to be old ones → where the next handshake with them may begin.
+//! Which servers speak only older revisions → where the next handshake starts.
 //!
-//! A server of the new era needs no entry: its handshake begins with the probe anyway. Entries are
-//! short-lived, because a server that has learnt the new era does not complain to old clients.
+//! A stateless server needs no entry: its handshake starts with the probe anyway. Entries have a short
+//! TTL, because a server that was upgraded still accepts older clients without complaint.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
@@ -9,25 +9,25 @@ use std::time::{Duration, Instant};
 
 use super::target::HttpTarget;
 
-/// What is remembered. Cheap to clone; clones share it.
+/// The cache. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct Verdicts(Arc<Mutex<Vec<Entry>>>);
 
-/// How an old server is reached.
+/// How to reach an older server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Known {
-    /// With `initialize`.
+    /// With `initialize` over Streamable HTTP.
     Stateful,
     /// With `initialize` over HTTP+SSE.
     Sse,
 }
 
-/// A server as one client sees it: other credentials may lead to another server.
+/// A server as one client sees it: other credentials may reach another server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Key {
-    /// As it can be shown.
+    /// For display.
     url: String,
-    /// Of the whole URL and the headers.
+    /// A hash of the whole URL and the headers.
     credentials: u64,
 }
 
@@ -39,12 +39,12 @@ struct Entry {
 }
 
 impl Verdicts {
-    /// An empty one.
+    /// An empty cache.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The one that the whole process shares.
+    /// The cache that the whole process shares.
     pub fn shared() -> Self {
         static SHARED: LazyLock<Verdicts> = LazyLock::new(Verdicts::new);
         SHARED.clone()

@@ -1,4 +1,4 @@
-//! What somebody listens to ends with their token, and what they wait for does not.
+//! A subscription ends with the caller's token, and a call does not.
 
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex};
@@ -13,19 +13,19 @@ use trunkline_wire::json::Json;
 use trunkline_wire::model::{Implementation, Progress};
 
 use super::*;
+use crate::conversation_handle::ConversationHandle;
 use crate::handler::{Answer, Handler};
 use crate::http::{Endpoint, HttpBody, Settings};
 use crate::limits::Limits;
-use crate::voice::ConversationHandle;
 
-/// Says something, then waits to be let through.
+/// Reports progress, then waits for a permit.
 struct Patient(Arc<Semaphore>);
 
 impl Handler for Patient {
-    fn call(&self, call: Call, voice: &ConversationHandle) -> Answer {
-        let (voice, open) = (voice.clone(), Arc::clone(&self.0));
+    fn call(&self, call: Call, handle: &ConversationHandle) -> Answer {
+        let (handle, open) = (handle.clone(), Arc::clone(&self.0));
         Answer::later(async move {
-            voice.say(call.key, HandlerEvent::Progress(Progress::new(1.0))).await;
+            handle.say(call.key, HandlerEvent::Progress(Progress::new(1.0))).await;
             open.acquire().await.expect("nobody closes it").forget();
             Ok(Json::empty_object())
         })
@@ -35,7 +35,7 @@ impl Handler for Patient {
 struct House {
     endpoint: Arc<Endpoint<Patient>>,
     open: Arc<Semaphore>,
-    /// How much longer the token of every request is good.
+    /// The remaining life of every request's token.
     life: Option<Duration>,
 }
 
@@ -94,7 +94,7 @@ async fn piece(response: &mut Response<HttpBody>) -> Option<String> {
     Some(String::from_utf8(data.to_vec()).expect("it is text"))
 }
 
-/// Everything until the end, and how long that took.
+/// Everything until the end of the stream, and how long that took.
 async fn rest(response: &mut Response<HttpBody>) -> (String, Duration) {
     let (since, mut all) = (Instant::now(), String::new());
     while let Some(text) = piece(response).await {
@@ -104,7 +104,7 @@ async fn rest(response: &mut Response<HttpBody>) -> (String, Duration) {
     (all, since.elapsed())
 }
 
-/// As long as the token is good, but for the moments that the test took.
+/// The life of the token, give or take the time the test took.
 fn is_the_life(took: Duration) -> bool {
     let end = LIFE + LEEWAY;
     took <= end && took > end - Duration::from_secs(30)

@@ -1,4 +1,4 @@
-//! Handlers of a session, noted under its lock and run without it.
+//! Handlers of a session, recorded under its lock and run without it.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -10,24 +10,24 @@ use trunkline_wire::jsonrpc::Outcome;
 use crate::driver_core::RunHandlers;
 use crate::http::admitted::Admitted;
 
-/// Handlers that start once the session is unlocked, and tell the session themselves when they finish.
+/// Starts handlers after the unlock; they report to the session when they finish.
 #[derive(Default)]
 pub(super) struct Deferred {
-    /// Those at work; one that is polled where it was called has no handle yet.
+    /// Running handlers; one that is polled in place has no abort handle yet.
     working: Vec<Working>,
-    /// The request whose message is being taken in.
+    /// The request whose message is being handled.
     admitted: Option<Arc<Admitted>>,
     todo: Todo,
 }
 
-/// A handler at work, which counts as one until it is done.
+/// A running handler.
 struct Working {
     key: CallKey,
     stop: Option<AbortHandle>,
     admitted: Option<Arc<Admitted>>,
 }
 
-/// What is left to be done once the session is unlocked.
+/// The work left for after the unlock.
 #[derive(Default)]
 pub(super) struct Todo {
     pub(super) calls: Vec<Call>,
@@ -46,33 +46,33 @@ impl Deferred {
         self.working.is_empty()
     }
 
-    /// Has the calls that are noted from now on belong to a request, or to none.
+    /// Attributes the calls recorded from now on to a request, or to none.
     pub(super) fn admit(&mut self, admitted: Option<&Arc<Admitted>>) {
         self.admitted = admitted.cloned();
     }
 
-    /// What was noted. Whoever takes it does it.
+    /// Takes what was recorded. The caller must do it.
     pub(super) fn take_todo(&mut self) -> Todo {
         self.admitted = None;
         std::mem::take(&mut self.todo)
     }
 
-    /// A handler was not done at once and has a task now.
+    /// A handler was not done at once and now has a task.
     pub(super) fn started(&mut self, call: CallKey, stop: AbortHandle) {
         match self.working.iter_mut().find(|it| it.key == call) {
             Some(working) => working.stop = Some(stop),
-            // It was cancelled while it was polled for the first time, or is done already.
+            // It was cancelled during its first poll, or has finished.
             None => stop.abort(),
         }
     }
 
-    /// A handler is done. Returns the request that it belonged to.
+    /// A handler has finished. Returns the request that it belonged to.
     pub(super) fn finished(&mut self, call: CallKey) -> Option<Arc<Admitted>> {
         let at = self.working.iter().position(|it| it.key == call)?;
         self.working.swap_remove(at).admitted
     }
 
-    /// Has calls belong to a request that an earlier one belonged to.
+    /// Attributes calls to the request of an earlier one.
     pub(super) fn follow_on(&mut self, todo: &mut Todo, admitted: &Arc<Admitted>) {
         for call in &mut todo.calls {
             call.attached = admitted.attached.clone();
@@ -109,7 +109,7 @@ impl RunHandlers for Deferred {
     }
 
     fn poll_finished(&mut self, _: &mut Context<'_>) -> Poll<(CallKey, Outcome)> {
-        // The task of each handler tells the session.
+        // The task of each handler reports to the session.
         Poll::Pending
     }
 }

@@ -1,4 +1,4 @@
-//! What a session does when those who take part in it go away.
+//! What a session does when its participants disconnect.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -11,10 +11,10 @@ use trunkline_wire::json::Json;
 use trunkline_wire::model::{Implementation, Progress};
 
 use super::*;
+use crate::conversation_handle::Request;
 use crate::handler::Answer;
-use crate::voice::Request;
 
-/// Reports progress as often as it is told, then waits to be let through.
+/// Reports progress `steps` times, then waits for a permit.
 struct Gate {
     steps: u32,
     open: Arc<Semaphore>,
@@ -22,12 +22,12 @@ struct Gate {
 }
 
 impl Handler for Gate {
-    fn call(&self, call: Call, voice: &ConversationHandle) -> Answer {
-        let (voice, key, steps) = (voice.clone(), call.key, self.steps);
+    fn call(&self, call: Call, handle: &ConversationHandle) -> Answer {
+        let (handle, key, steps) = (handle.clone(), call.key, self.steps);
         let (open, done) = (Arc::clone(&self.open), Arc::clone(&self.done));
         Answer::later(async move {
             for step in 0..steps {
-                voice.say(key, HandlerEvent::Progress(Progress::new(f64::from(step)))).await;
+                handle.say(key, HandlerEvent::Progress(Progress::new(f64::from(step)))).await;
             }
             open.acquire().await.expect("nobody closes it").forget();
             done.add_permits(1);
@@ -127,7 +127,7 @@ async fn a_question_that_was_given_up_leaves_nothing() {
     let mut cx = Context::from_waker(Waker::noop());
     for _ in 0..3 {
         let request = Request::new("roots/list", Default::default());
-        let mut asking = Box::pin(setting.session.voice.ask(request));
+        let mut asking = Box::pin(setting.session.handle.ask(request));
         assert!(asking.as_mut().poll(&mut cx).is_pending(), "nobody has answered");
         assert_eq!(setting.session.lock().core.open_requests(), 1);
         drop(asking);

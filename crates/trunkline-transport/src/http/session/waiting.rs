@@ -1,4 +1,4 @@
-//! A request that waits until it is known how it is answered.
+//! A POST that waits until it is known how it is answered.
 
 use std::task::{Context, Poll};
 

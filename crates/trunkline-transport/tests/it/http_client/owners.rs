@@ -4,8 +4,8 @@ use std::sync::Mutex;
 
 use tokio::sync::mpsc;
 use trunkline_proto::{Attached, Call, PeerNotification};
+use trunkline_transport::conversation_handle::ConversationHandle;
 use trunkline_transport::handler::{Answer, Handler};
-use trunkline_transport::voice::ConversationHandle;
 use trunkline_wire::model::RootsCapability;
 
 use super::script::{data, end, events};

@@ -1,4 +1,4 @@
-//! What each type loses in which revision, type by type.
+//! What each type loses in each revision.
 
 use super::schema::{is_object_schema, simplify_form, wrap_schema, wrap_value};
 use super::{Fit, ResultBody, write_body};
@@ -35,7 +35,7 @@ impl Fit for ClientCapabilities {
             elicitation.url = false;
             elicitation.bare = true;
         }
-        // Without URLs, a client that knows only URLs cannot be asked at all.
+        // Without URLs, a client that supports only URLs cannot be asked at all.
         if self.elicitation.is_some_and(|it| !it.form && !it.url) {
             self.elicitation = None;
         }
@@ -115,7 +115,7 @@ impl Fit for CallToolResult {
     }
 }
 
-/// Wraps or drops a structured value; one that is dropped leaves a text behind.
+/// Wraps or drops a structured value; a dropped one leaves a text behind.
 fn fit_structured(value: &mut Option<Json>, content: &mut Vec<Content>, profile: &Profile) {
     match (profile.structured, &*value) {
         (Structured::None, Some(dropped)) => {
@@ -268,7 +268,7 @@ impl Fit for CreateMessageParams {
             }
             return;
         }
-        // One block a message: several blocks become several messages in the same voice.
+        // One block per message: several blocks become several messages of the same role.
         let messages = std::mem::take(&mut self.messages).into_iter();
         self.messages = messages
             .flat_map(|SamplingMessage { role, content, .. }| {
@@ -284,7 +284,7 @@ impl Fit for CreateMessageResult {
         if profile.icons {
             return fit_blocks(&mut self.content, profile);
         }
-        // One block: the texts together, or else the first of what there is.
+        // One block: the concatenated texts, or else the first block.
         let blocks = std::mem::replace(&mut self.content, Vec::new().into()).into_vec();
         let mut blocks: Vec<_> = blocks.into_iter().map(|block| simple(block, profile)).collect();
         let texts: Vec<_> = blocks.iter().filter_map(Content::as_text).collect();
@@ -304,7 +304,7 @@ fn fit_blocks(content: &mut OneOrMany<Content>, profile: &Profile) {
     }
 }
 
-/// A block as sampling had it before tools: text, a picture or, in time, sound.
+/// A block as sampling had it before tools: text, an image or, later, audio.
 fn simple(mut block: Content, profile: &Profile) -> Content {
     block = match block {
         Content::Audio(audio) if !profile.audio => {
@@ -391,7 +391,7 @@ macro_rules! same_everywhere {
     )* };
 }
 
-// Progress has no message in 2024-11-05, and clients of it show one that comes.
+// Progress has no message in 2024-11-05, but its clients show one if it is there.
 same_everywhere! {
     AcknowledgedParams, CancelledParams, CompleteResult, ElicitResult, ElicitationCompleteParams,
     EmptyResult, GetPromptParams, GetSkillParams, GetSkillResult, InputResponses, ListParams,
@@ -458,5 +458,5 @@ fn keep_all<T>(has: bool, members: &mut Vec<T>) {
     }
 }
 
-/// What sound is called where it can only travel as a resource.
+/// The URI of audio that can only travel as a resource.
 const AUDIO_URI: &str = "embedded:audio";

@@ -4,7 +4,7 @@ use crate::json::Json;
 use crate::jsonrpc::Object;
 use crate::model::PrimitiveSchema;
 
-/// Whether the schema says that its value is an object.
+/// Whether the schema requires an object.
 pub(super) fn is_object_schema(schema: &Json) -> bool {
     Object::parse(schema.get())
         .is_ok_and(|schema| schema.get("type").is_some_and(|kind| kind.get() == r#""object""#))
@@ -21,7 +21,7 @@ pub(super) fn wrap_value(value: &Json) -> Json {
 pub(super) fn wrap_schema(schema: &Json) -> Json {
     let mut inner = move_references(schema);
     let mut outer = Object::default();
-    // A dialect may be named only at the root.
+    // A dialect may only be named at the root.
     if let Ok(mut object) = Object::parse(inner.get())
         && let Some(dialect) = object.take("$schema")
     {
@@ -34,7 +34,7 @@ pub(super) fn wrap_schema(schema: &Json) -> Json {
     outer.to_json()
 }
 
-/// Rewrites `#/…` to where the schema will stand. A schema with an `$id` is its own root.
+/// Rewrites `#/…` for the new position of the schema. A schema with an `$id` is its own root.
 fn move_references(schema: &Json) -> Json {
     let has_id = || Object::parse(schema.get()).is_ok_and(|schema| schema.get("$id").is_some());
     if !schema.get().contains("Ref\"") && !schema.get().contains("ref\"") || has_id() {
@@ -46,9 +46,9 @@ fn move_references(schema: &Json) -> Json {
 fn move_in_schema(schema: &Json) -> Json {
     each_member(schema, |name, value| match name {
         "$ref" | "$dynamicRef" | "$recursiveRef" => move_reference(value),
-        // These hold data, in which a `$ref` is just a string.
+        // These contain data, in which `$ref` is just a string.
         "const" | "enum" | "default" | "examples" => value.clone(),
-        // These hold schemas under names of the author's choice.
+        // These contain schemas under arbitrary names.
         "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas" => {
             each_member(value, |_, value| move_in_schema(value))
         }
@@ -78,8 +78,9 @@ fn move_reference(reference: &Json) -> Json {
     }
 }
 
-/// A form as 2025-06-18 has it: choices as `enum` with `enumNames`. It knows defaults for yes or no only,
-/// and clients that show a form show those of other fields too. Fields that it cannot have stay as they are; see [`can_ask`](super::can_ask).
+/// A form as 2025-06-18 spells it: choices as `enum` with `enumNames`. It defines defaults for booleans
+/// only, but clients show those of other fields too. Unsupported fields stay as they are; see
+/// [`can_ask`](super::can_ask).
 pub(super) fn simplify_form(schema: &Json) -> Json {
     each_member(schema, |name, value| match name {
         "properties" => each_member(value, |_, field| simplify_field(field)),

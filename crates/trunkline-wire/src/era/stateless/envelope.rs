@@ -1,4 +1,4 @@
-//! What every request of 2026-07-28 says about itself.
+//! The envelope: what every request of 2026-07-28 says about itself in `_meta`.
 
 use crate::era::stateful::{Fit, take_token};
 use crate::json::Json;
@@ -9,17 +9,17 @@ use crate::model::meta::{
 use crate::model::{ClientCapabilities, Implementation, LogLevel};
 use crate::revision::Revision;
 
-/// A request's `_meta`, read.
+/// The parsed `_meta` of a request.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Envelope {
-    /// The revision, as text since it may be one we do not know.
+    /// The revision, as text because it may be unknown.
     pub protocol_version: String,
-    /// What the client can do.
+    /// The client's capabilities.
     pub capabilities: ClientCapabilities,
-    /// Who the client is, if it says so.
+    /// The client's name and version, if given.
     pub client_info: Option<Implementation>,
-    /// From which level on it wants log messages about this request; none if absent.
+    /// The least severe log message wanted about this request; none if absent.
     pub log_level: Option<LogLevel>,
     /// Asks for progress notifications.
     pub progress_token: Option<Id>,
@@ -28,7 +28,7 @@ pub struct Envelope {
 }
 
 impl Envelope {
-    /// A request of `revision`.
+    /// An envelope for `revision`.
     pub fn new(revision: Revision, capabilities: ClientCapabilities) -> Self {
         Self {
             protocol_version: revision.as_str().to_owned(),
@@ -40,12 +40,12 @@ impl Envelope {
         }
     }
 
-    /// The revision, if it is one we know.
+    /// The revision, if it is known.
     pub fn revision(&self) -> Option<Revision> {
         Revision::parse(&self.protocol_version)
     }
 
-    /// The revision that `params._meta` names, whether or not the rest is in order.
+    /// The revision that `params._meta` names, whether or not the rest is valid.
     pub fn peek(meta: Option<&Json>) -> Option<String> {
         Object::parse(meta?.get()).ok()?.get(PROTOCOL_VERSION)?.to().ok()
     }
@@ -89,7 +89,7 @@ impl Envelope {
     }
 }
 
-/// Derived readers take arrays for objects; these must be objects.
+/// Derived deserialisers accept arrays for structs; these must be objects.
 fn take_object<T: serde::de::DeserializeOwned>(
     meta: &mut Object,
     name: &'static str,

@@ -1,4 +1,4 @@
-//! What can stand on one line of YAML → JSON: keys, scalars, flow collections, block headers.
+//! One line of YAML → JSON: keys, scalars, flow collections, block headers.
 
 use std::iter::repeat_n;
 
@@ -9,11 +9,11 @@ type Read<T> = Result<T, &'static str>;
 /// A plain scalar, or a part of one.
 pub(super) struct Plain<'a> {
     pub(super) text: &'a str,
-    /// A comment ends a scalar for good.
+    /// A comment ends a scalar.
     pub(super) has_comment: bool,
 }
 
-/// Splits `key: rest`; `None` if the line is not the beginning of a field.
+/// Splits `key: rest`; `None` if the line does not begin a field.
 pub(super) fn split_key(line: &str) -> Read<Option<(String, &str)>> {
     let (key, after) = match line.chars().next() {
         Some('"' | '\'') => quoted(line)?,
@@ -34,13 +34,13 @@ pub(super) fn split_key(line: &str) -> Read<Option<(String, &str)>> {
     Ok(rest.map(|rest| (key, if rest.starts_with('#') { "" } else { rest })))
 }
 
-/// The beginning of a plain scalar.
+/// The first line of a plain scalar.
 pub(super) fn plain(text: &str) -> Read<Plain<'_>> {
     check_start(text)?;
     plain_more(text)
 }
 
-/// A plain scalar where it goes on.
+/// A continuation line of a plain scalar.
 pub(super) fn plain_more(text: &str) -> Read<Plain<'_>> {
     let end = comment(text);
     let text_only = text[..end.unwrap_or(text.len())].trim_end();
@@ -50,7 +50,7 @@ pub(super) fn plain_more(text: &str) -> Read<Plain<'_>> {
     }
 }
 
-/// What a plain scalar on one line means.
+/// The value of a plain scalar on one line.
 pub(super) fn resolve(text: &str) -> Read<Value> {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     let is_number = |it: char| it.is_ascii_digit() || matches!(it, '.' | 'e' | 'E' | '-' | '+');
@@ -81,7 +81,7 @@ fn number(text: &str) -> Option<Value> {
     text.parse::<f64>().ok().and_then(serde_json::Number::from_f64).map(Value::Number)
 }
 
-/// A value that says itself where it ends: quoted, or a flow collection.
+/// A self-delimiting value: quoted, or a flow collection.
 pub(super) fn closed(text: &str) -> Read<Value> {
     let (value, rest) = flow(text, 0)?;
     match rest.trim().is_empty() || comment(rest).is_some_and(|at| rest[..at].trim().is_empty()) {
@@ -141,7 +141,7 @@ fn flow_mapping(mut rest: &str, depth: usize) -> Read<(Value, &str)> {
     }
 }
 
-/// What follows an item: a comma, which is left behind, or the end.
+/// After an item: skips a comma, or finds the end.
 fn separated(rest: &str, end: char) -> Read<&str> {
     let rest = rest.trim_start();
     match rest.strip_prefix(',') {
@@ -166,7 +166,7 @@ fn flow_word(text: &str) -> Read<(&str, &str)> {
     }
 }
 
-/// A quoted text at the beginning of `text`, and what follows it.
+/// A quoted string at the start of `text`, and the rest.
 fn quoted(text: &str) -> Read<(String, &str)> {
     let is_double = text.starts_with('"');
     let mut out = String::new();
@@ -213,7 +213,7 @@ fn quoted(text: &str) -> Read<(String, &str)> {
 pub(super) struct BlockHeader {
     is_folded: bool,
     chomp: Option<char>,
-    /// How far in its lines are, if it says so.
+    /// The explicit indentation of its lines, if given.
     pub(super) indent: Option<usize>,
 }
 
@@ -233,7 +233,7 @@ impl BlockHeader {
         Ok(header)
     }
 
-    /// The text that the lines make.
+    /// The text of the block.
     pub(super) fn join(&self, lines: &[&str]) -> String {
         let end = lines.iter().rposition(|it| !it.is_empty()).map_or(0, |at| at + 1);
         let (body, blank) = lines.split_at(end);
@@ -251,7 +251,7 @@ impl BlockHeader {
     }
 }
 
-/// Lines that follow each other are one; blank ones part them; those further in stay as they are.
+/// Folds lines: adjacent ones are joined; blank ones separate; indented ones stay.
 fn fold(lines: &[&str]) -> String {
     let mut out = String::new();
     let (mut before, mut blank): (Option<&str>, usize) = (None, 0);
@@ -275,7 +275,7 @@ fn fold(lines: &[&str]) -> String {
     out
 }
 
-/// Refuses what means more than itself at the beginning of a scalar.
+/// Refuses indicator characters at the start of a scalar.
 fn check_start(text: &str) -> Read<()> {
     let mut chars = text.chars();
     match (chars.next(), chars.next()) {
@@ -287,7 +287,7 @@ fn check_start(text: &str) -> Read<()> {
     }
 }
 
-/// Where a comment begins.
+/// The start of a comment.
 fn comment(text: &str) -> Option<usize> {
     match text.starts_with('#') {
         true => Some(0),
@@ -295,7 +295,7 @@ fn comment(text: &str) -> Option<usize> {
     }
 }
 
-/// Where the colon of `key: value` is.
+/// The position of the colon in `key: value`.
 fn colon(text: &str) -> Option<usize> {
     text.find(": ").or_else(|| text.ends_with(':').then(|| text.len() - 1))
 }

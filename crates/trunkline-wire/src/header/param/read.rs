@@ -1,4 +1,4 @@
-//! An input schema → its annotations, or the first that is wrong.
+//! An input schema → its annotations, or the first invalid one.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,7 @@ use crate::json::Json;
 
 pub(super) fn read(input_schema: &Json) -> Result<Vec<Param>, InvalidAnnotation> {
     let mut reader = Reader::default();
-    // A text that is not even a schema has no annotations either.
+    // A text that is no schema has no annotations either.
     reader.schema(&input_schema.to().unwrap_or_default(), true)?;
     Ok(reader.found)
 }
@@ -18,7 +18,7 @@ pub(super) fn read(input_schema: &Json) -> Result<Vec<Param>, InvalidAnnotation>
 struct Reader {
     found: Vec<Param>,
     taken: HashSet<String>,
-    /// Where we are: for an argument that can be reached, the properties that lead to it.
+    /// The current position: for a reachable argument, the properties that lead to it.
     path: Vec<String>,
 }
 
@@ -43,7 +43,7 @@ impl Reader {
                         self.path.pop();
                     }
                 }
-                // Names that lead to schemas, but not to places that every argument has.
+                // Names that lead to schemas which do not apply to every argument.
                 (
                     "$defs" | "definitions" | "patternProperties" | "dependentSchemas",
                     Value::Object(named),
@@ -52,7 +52,7 @@ impl Reader {
                         self.unreachable(&format!("{keyword}.{name}"), schema)?;
                     }
                 }
-                // Examples of arguments, not descriptions of them.
+                // Example values, not schemas.
                 ("default" | "const" | "enum" | "examples", _) => {}
                 _ => self.unreachable(keyword, value)?,
             }
@@ -93,7 +93,7 @@ impl Reader {
     }
 }
 
-/// Whether a text is a `token` of RFC 9110.
+/// Whether a text is a `token` (RFC 9110 §5.6.2).
 fn is_token(text: &str) -> bool {
     let is_tchar = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     !text.is_empty() && text.bytes().all(is_tchar)

@@ -1,4 +1,4 @@
-//! The argument that a path leads to, and whether a header says the same.
+//! The argument at a path, and whether a header has the same value.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -18,7 +18,7 @@ pub(super) enum Scalar<'a> {
 }
 
 impl<'a> Scalar<'a> {
-    /// The value at the end of `path`; nothing if it, or anything on the way, is absent or `null`.
+    /// The value at the end of `path`; `None` if anything on the way is absent or `null`.
     pub(super) fn find(
         arguments: Option<&'a Json>,
         path: &[String],
@@ -45,20 +45,21 @@ impl<'a> Scalar<'a> {
         }))
     }
 
-    /// The value as a header says it, before it is encoded.
+    /// The value as header text, before encoding.
     pub(super) fn to_text(&self) -> Cow<'_, str> {
         match self {
             Self::Text(text) => text.into(),
             Self::Flag(true) => "true".into(),
             Self::Flag(false) => "false".into(),
-            // `1.0` and `1e3` are integers too; what is none goes as it is and is refused there.
+            // `1.0` and `1e3` are integers too; other numbers stay as they are, and the server refuses
+            // them.
             Self::Number(text) => Decimal::parse(text)
                 .and_then(|it| it.to_integer())
                 .map_or(Cow::Borrowed(*text), Cow::Owned),
         }
     }
 
-    /// Whether a header with this decoded value says the same.
+    /// Whether a header with this decoded value agrees.
     pub(super) fn is_said_by(&self, said: &str) -> Result<(), Fault> {
         let is_same = match self {
             Self::Text(text) => text == said,
@@ -77,8 +78,8 @@ impl<'a> Scalar<'a> {
     }
 }
 
-/// Takes one member out of an object and leaves the rest unread. A name that stands twice is an
-/// error: two readers could disagree about its value.
+/// Extracts one member of an object and skips the rest. A duplicate name is an error: two parsers could
+/// disagree about its value.
 struct Member<'n>(&'n str);
 
 impl<'de> DeserializeSeed<'de> for Member<'_> {
@@ -109,7 +110,7 @@ impl<'de> Visitor<'de> for Member<'_> {
     }
 }
 
-/// Whether a string is this one.
+/// Compares a string.
 struct Is<'n>(&'n str);
 
 impl<'de> DeserializeSeed<'de> for Is<'_> {
@@ -132,8 +133,8 @@ impl Visitor<'_> for Is<'_> {
     }
 }
 
-/// A number in JSON's spelling, exactly: its digits without zeros at either end, and the power of
-/// ten that they count. Equal numbers are equal here, however they were spelled.
+/// A JSON number, exactly: its digits without zeros at either end, and a power of ten. Equal numbers
+/// compare equal in any spelling.
 #[derive(Debug, PartialEq, Eq)]
 struct Decimal {
     is_negative: bool,
@@ -181,7 +182,7 @@ impl Decimal {
         Some(Self { is_negative, digits: digits.to_owned(), power: power.checked_add(shift)? })
     }
 
-    /// The number without point or power, if it is an integer of a length that people write.
+    /// The number without point or exponent, if it is an integer of reasonable length.
     fn to_integer(&self) -> Option<String> {
         let zeros = usize::try_from(self.power).ok().filter(|it| *it <= LONGEST)?;
         let sign = if self.is_negative { "-" } else { "" };
@@ -200,7 +201,7 @@ impl Decimal {
     }
 }
 
-/// The largest integer that every reader of JSON keeps exactly.
+/// The largest integer that every JSON parser keeps exactly.
 const SAFE: i64 = (1 << 53) - 1;
-/// The zeros that we write out: beyond this the number is far outside what is allowed.
+/// The most zeros written out: larger numbers are far outside the allowed range.
 const LONGEST: usize = 20;

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// A schema whose properties are these.
+/// A schema with these properties.
 fn schema(properties: Value) -> Json {
     Json::of(&json!({ "type": "object", "properties": properties }))
 }
@@ -23,14 +23,14 @@ fn annotated(kind: &str, name: &str) -> Value {
     json!({ "type": kind, "x-mcp-header": name })
 }
 
-/// The values of the headers of a call, by the last part of their names.
+/// The header values of a call, by the last part of their names.
 fn values(params: &ParamHeaders, arguments: Value) -> Vec<(String, String)> {
     let headers = params.headers_for(Some(&Json::of(&arguments)));
     let short = |name: &str| name.strip_prefix("mcp-param-").expect("a whole name").to_owned();
     headers.into_iter().map(|(name, value)| (short(&name), value)).collect()
 }
 
-/// What a server says to a call with these headers.
+/// The server's verdict on a call with these headers.
 fn check(arguments: &str, headers: &[(&str, &[u8])]) -> Result<(), Fault> {
     let params = read(json!({
         "region": annotated("string", "Region"),

@@ -1,4 +1,4 @@
-//! What a resource holds → a text, or bytes.
+//! The contents of a resource → a text, or bytes.
 
 use super::{ResourceContents, ResourceData};
 use crate::text::base64;
@@ -14,7 +14,7 @@ impl ResourceContents {
         }
     }
 
-    /// Its bytes, whichever it is; none if what should be base64 is not.
+    /// Its bytes in either case; `None` if the base64 is invalid.
     #[doc = example!(r#"let contents = ResourceContents::blob("file:///a", "aGk=");"#,
         r#"assert_eq!(contents.bytes(), Some(b"hi".to_vec()));"#)]
     pub fn bytes(&self) -> Option<Vec<u8>> {

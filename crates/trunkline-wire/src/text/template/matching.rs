@@ -1,4 +1,4 @@
-//! The text of an expression → values, without ever going back: a hostile URI costs its length.
+//! The text of an expression → values, without backtracking: a hostile URI costs linear time.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use super::super::{is_unreserved, percent_decode};
 use super::{Operator, Part, Value, Variable};
 
 impl Operator {
-    /// How much of `rest` belongs to this expression: that much, and what follows it.
+    /// How much of `rest` belongs to this expression: that text, and the rest.
     pub(super) fn extent<'a>(
         self,
         list: &[Variable],
@@ -34,7 +34,7 @@ impl Operator {
         };
         match end.filter(|end| *end >= least && rest.is_char_boundary(*end)) {
             Some(end) => Some(rest.split_at(end)),
-            // `x{/a}/y` and `x/y`: what looked like the start of `a` is the text after it.
+            // `x{/a}/y` and `x/y`: what looked like the start of `a` is the literal after it.
             None => (!self.lead().is_empty()).then_some(("", rest)),
         }
     }
@@ -45,7 +45,7 @@ impl Operator {
         ends.nth(list.len()).unwrap_or(rest.len())
     }
 
-    /// Whether a character may stand in this expression's text.
+    /// Whether a byte may occur in this expression's text.
     fn allows(self, byte: u8) -> bool {
         match self {
             Self::Reserved | Self::Fragment => byte > b' ',
@@ -57,7 +57,7 @@ impl Operator {
         }
     }
 
-    /// Reads the values out of the expression's text, and notes the variables that have none there.
+    /// Reads the values from the expression's text, and records the variables without one.
     pub(super) fn read<'a>(
         self,
         list: &'a [Variable],
@@ -98,7 +98,7 @@ impl Operator {
             let items = text.split(self.separator()).map(percent_decode);
             return put(found, last, items.collect::<Option<_>>()?);
         }
-        // A comma may be part of a lone value; a separator of segments may not.
+        // A comma may be part of a single value; a separator of segments may not.
         let splits = matches!(self, Self::Path) || (self == Self::Simple && !first.is_empty());
         if splits && text.contains(self.separator()) {
             return None;
@@ -123,7 +123,7 @@ impl Operator {
             match by_name.remove(&*variable.name) {
                 Some(items) if items.is_empty() => absent.push(&variable.name),
                 Some(items) => put(found, variable, items)?,
-                // `{?a*,a}`: which of the values are whose?
+                // `{?a*,a}`: the values cannot be attributed.
                 None if variable.explode => return None,
                 None => {}
             }
@@ -132,7 +132,7 @@ impl Operator {
     }
 }
 
-/// Notes what stands where a variable is named; `None` if it has another value already.
+/// Records the value of a variable; `None` if it already has another.
 fn put(
     found: &mut BTreeMap<String, Value>,
     variable: &Variable,
@@ -223,7 +223,7 @@ mod tests {
             ("x://{a}.txt", "x://.txt"),
             ("x://{a}?y", "x://1#y"),
             ("{a}é", "é"),
-            // A value is written wherever its variable is named.
+            // A value appears wherever its variable is named.
             ("x{.a,b}{/a}", "x.tar.gz:k=v"),
             ("x{.a,b}{/c,a}", "x.tar.gz/1"),
             ("x/{a}{?a,b}", "x/1"),

@@ -1,12 +1,12 @@
-//! What a command line names → the server that is meant.
+//! The arguments of a command line → the server that they name.
 
 use super::ClientBuilder;
 use crate::client::error::ConnectError;
 use crate::client::{Client, Command, Responder};
 
 impl<R: Responder> ClientBuilder<R> {
-    /// Connects to what a command line names: a command and its arguments, or (with the feature
-    /// `http`) a URL alone.
+    /// Connects to the server that a command line names: a command and its arguments, or (with the
+    /// feature `http`) a single URL.
     ///
     /// ```no_run
     /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {

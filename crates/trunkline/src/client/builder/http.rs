@@ -1,4 +1,4 @@
-//! A URL, and what is said to the server there → a client over HTTP.
+//! A URL and HTTP options → a client over HTTP.
 
 #[cfg(feature = "auth")]
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use super::{Client, ClientBuilder, ConnectError, Responder, Transport};
 #[cfg(feature = "auth")]
 use crate::auth;
 
-/// What only matters over HTTP.
+/// Options that only matter over HTTP.
 #[derive(Clone, Default)]
 #[cfg_attr(not(feature = "http"), allow(dead_code))]
 pub(super) struct Http {
@@ -29,43 +29,43 @@ pub(super) struct Http {
     #[cfg(feature = "tls")]
     roots: Vec<Vec<u8>>,
     #[cfg(feature = "auth")]
-    way: Option<Way>,
-    /// Whom credentials are for.
+    login_method: Option<LoginMethod>,
+    /// The issuer that credentials are for.
     #[cfg(feature = "auth")]
     issuer: Option<String>,
     #[cfg(feature = "auth")]
     reach: Option<Reach>,
 }
 
-/// How a client is let in.
+/// How a client authenticates.
 #[cfg(feature = "auth")]
 #[derive(Clone)]
-enum Way {
+enum LoginMethod {
     Given(Arc<dyn Credentials>),
     Person,
     Machine(ClientAuth),
 }
 
 impl std::fmt::Debug for Http {
-    /// Without the values of headers, which may be secrets.
+    /// Omits the values of headers, which may be secrets.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let headers: Vec<_> = self.headers.iter().map(|(name, _)| name).collect();
         let mut shown = f.debug_struct("Http");
         shown.field("headers", &headers);
         #[cfg(feature = "auth")]
-        shown.field("credentials", &self.way.is_some());
+        shown.field("credentials", &self.login_method.is_some());
         shown.finish_non_exhaustive()
     }
 }
 
 #[cfg(feature = "auth")]
 impl Http {
-    /// What lets this client into the server at `url`.
+    /// The credentials for the server at `url`.
     fn credentials(&self, name: &str, url: &str) -> Option<Arc<dyn Credentials>> {
-        let login = match self.way.as_ref()? {
-            Way::Given(credentials) => return Some(Arc::clone(credentials)),
-            Way::Person => auth::oauth(url).client_name(name),
-            Way::Machine(client) => auth::machine(url, client.clone()).client_name(name),
+        let login = match self.login_method.as_ref()? {
+            LoginMethod::Given(credentials) => return Some(Arc::clone(credentials)),
+            LoginMethod::Person => auth::oauth(url).client_name(name),
+            LoginMethod::Machine(client) => auth::machine(url, client.clone()).client_name(name),
         };
         let login = login.fetch(Arc::new(self.fetch(url)));
         Some(Arc::new(match &self.issuer {
@@ -77,7 +77,7 @@ impl Http {
     fn fetch(&self, url: &str) -> auth::HttpFetch {
         let guard = Guard::for_server(url).allow(self.reach.unwrap_or(Reach::Public));
         let fetch = auth::HttpFetch::new(guard);
-        // Whoever trusts a certificate of the server trusts it of its authorization server too.
+        // A certificate trusted for the server is trusted for its authorization server too.
         #[cfg(feature = "tls")]
         let fetch = self.roots.iter().fold(fetch, |it, pem| it.root_certificate(pem.clone()));
         fetch
@@ -86,16 +86,15 @@ impl Http {
 
 #[cfg(feature = "http")]
 impl<H: Responder> ClientBuilder<H> {
-    /// Sends a header with every HTTP request, such as `Authorization`. Other origins than the
-    /// URL's never see it, whatever redirects say.
+    /// Sends a header with every HTTP request, such as `Authorization`. It is never sent to another
+    /// origin, not even after a redirect.
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.http.headers.push((name.into(), value.into()));
         self
     }
 
-    /// Trusts servers whose certificate was issued by this one, such as a company's own; beside
-    /// those that browsers trust. One certificate or more in PEM. What is wrong with it, connecting
-    /// says.
+    /// Trusts this root certificate, such as a company's own, besides the public ones. One or more
+    /// certificates in PEM. Connecting reports an invalid one.
     ///
     /// ```
     /// # use trunkline::Client; tokio::runtime::Runtime::new().unwrap().block_on(async {
@@ -110,9 +109,8 @@ impl<H: Responder> ClientBuilder<H> {
         self
     }
 
-    /// What lets requests in, asked again whenever the server refuses one: an
-    /// [`OAuth`](crate::auth::OAuth), or something of yours. Other origins than the URL's never see
-    /// what it says.
+    /// Credentials for requests, asked again whenever the server refuses one: an
+    /// [`OAuth`](crate::auth::OAuth), or your own. They are never sent to another origin.
     ///
     /// ```
     /// # use std::sync::Arc; use trunkline::{Client, auth};
@@ -122,20 +120,20 @@ impl<H: Responder> ClientBuilder<H> {
     /// ```
     #[cfg(feature = "auth")]
     pub fn credentials(mut self, credentials: Arc<dyn Credentials>) -> Self {
-        self.http.way = Some(Way::Given(credentials));
+        self.http.login_method = Some(LoginMethod::Given(credentials));
         self
     }
 
-    /// Has the user log in when the server wants it: a browser opens, and the login is kept for the
-    /// next time. See [`auth::oauth`](crate::auth::oauth), whose parts can be replaced.
+    /// Logs the user in when the server requires it: a browser opens, and the login is stored for
+    /// the next time. See [`auth::oauth`](crate::auth::oauth), whose parts can be replaced.
     #[cfg(feature = "auth")]
     pub fn login(mut self) -> Self {
-        self.http.way = Some(Way::Person);
+        self.http.login_method = Some(LoginMethod::Person);
         self
     }
 
-    /// Logs in with credentials of this client's own: no person is there. They are sent to the
-    /// issuer that [`for_issuer`](Self::for_issuer) names, and to nobody without it. See
+    /// Logs in with this client's own credentials, without a person. They are sent only to the
+    /// issuer that [`for_issuer`](Self::for_issuer) names. See
     /// [`auth::machine`](crate::auth::machine) for a login with a key instead of a secret.
     ///
     /// ```
@@ -151,22 +149,22 @@ impl<H: Responder> ClientBuilder<H> {
         client_id: impl Into<String>,
         client_secret: impl Into<String>,
     ) -> Self {
-        self.http.way = Some(Way::Machine(ClientAuth::secret(client_id, client_secret)));
+        self.http.login_method =
+            Some(LoginMethod::Machine(ClientAuth::secret(client_id, client_secret)));
         self
     }
 
-    /// The issuer of the authorization server that [`client_credentials`](Self::client_credentials)
-    /// are for, or that a [`login`](Self::login) must be one of. A server that names another is
-    /// refused.
+    /// The issuer that [`client_credentials`](Self::client_credentials) are for, or that a
+    /// [`login`](Self::login) must use. A server that names another issuer is refused.
     #[cfg(feature = "auth")]
     pub fn for_issuer(mut self, issuer: impl Into<String>) -> Self {
         self.http.issuer = Some(issuer.into());
         self
     }
 
-    /// How far the requests of a login may go at least. A server says where its logins are, so they
-    /// go to the public internet alone unless the URL itself leads to a private network or to this
-    /// machine; a server whose public name leads to a private address needs this.
+    /// The least reach of a login's requests. The server names its authorization server, so these
+    /// requests go to public addresses only, unless the URL itself leads to a private network or to
+    /// this machine. A server whose public name resolves to a private address needs this.
     ///
     /// ```
     /// # use trunkline::Client;
@@ -181,15 +179,15 @@ impl<H: Responder> ClientBuilder<H> {
         self
     }
 
-    /// Finds out anew how to speak to the server, whatever this process remembers of it. Otherwise
-    /// a server that was found to be an old one is taken for an old one for a day.
+    /// Probes the server again, whatever this process remembers of it. By default a server that
+    /// turned out to be an old one is remembered as such for a day.
     pub fn ask_anew(mut self) -> Self {
         self.http.forgets = true;
         self
     }
 
-    /// Connects to a server at a URL: over Streamable HTTP in the newest way that it knows, or over
-    /// the HTTP+SSE of 2024-11-05.
+    /// Connects to a server at a URL: over Streamable HTTP in the newest revision that it supports,
+    /// or over the HTTP+SSE of 2024-11-05.
     ///
     /// ```
     /// # use trunkline::{Client, Server, server::bind};

@@ -1,12 +1,12 @@
-//! How a client is watched, and which trace its requests belong to.
+//! How a client is observed, and which trace its requests belong to.
 
 use super::ClientBuilder;
 use crate::TraceContext;
 use crate::observe::Meter;
 
-/// How the client is watched; see [`observe`](crate::observe).
+/// How the client is observed; see [`observe`](crate::observe).
 impl<H> ClientBuilder<H> {
-    /// Tells `meter` of every request that is over. Without one, no clock is read.
+    /// Reports every finished request to `meter`. Without one, the client reads no clock.
     ///
     /// ```
     /// use trunkline::{Client, observe::Metrics};
@@ -19,8 +19,9 @@ impl<H> ClientBuilder<H> {
         self
     }
 
-    /// Sends a trace with every request that has none of its own: `trace` is asked inside the span
-    /// of the request. With `tracing-opentelemetry` it returns the context of the current span.
+    /// Sends a trace context with every request that has none of its own: `trace` is called inside
+    /// the span of the request. With `tracing-opentelemetry` it returns the context of the current
+    /// span.
     ///
     /// ```
     /// use trunkline::{Client, TraceContext};

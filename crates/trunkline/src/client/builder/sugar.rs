@@ -1,4 +1,4 @@
-//! What is said to a builder in short: closures → its hooks, layers → its requests.
+//! Shorthands of the builder: closures for questions, and layers around requests.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::client::responder::Responder;
 use crate::client::roots::Roots;
 use crate::layer::BoxError;
 
-/// What closures can be added to: nothing yet, or other closures.
+/// A responder that closures can be added to: none yet, or other closures.
 ///
 /// ```
 /// use trunkline::Client;
@@ -54,14 +54,14 @@ impl IntoHooks for Hooks {
 }
 
 impl<H: Responder> ClientBuilder<H> {
-    /// Puts a tower layer around every request of this client: timeouts, retries, rate limits,
-    /// tracing. It sees one [`ClientRequest`] and one answer for each request, and errors that are
-    /// [`CallError`](crate::client::CallError)s, its own among them as
-    /// [`CallError::Layer`](crate::client::CallError::Layer). The layer that is added last is the
-    /// outermost. Subscriptions, which are no calls, go past it.
+    /// Puts a tower layer around every request of this client: time-outs, retries, rate limits,
+    /// tracing. It sees one [`ClientRequest`] and one answer for each request. Errors are
+    /// [`CallError`](crate::client::CallError)s; the layer's own error becomes
+    /// [`CallError::Layer`](crate::client::CallError::Layer). The layer added last is the
+    /// outermost. Subscriptions are not calls and bypass it.
     ///
     /// The service must be `Clone`; `tower::buffer` makes any service so. Clients of one builder
-    /// share what clones of its services share, such as the places of a `ConcurrencyLimit`.
+    /// share what clones of its services share, such as the permits of a `ConcurrencyLimit`.
     ///
     /// ```
     /// # use trunkline::{Client, Server, tool}; use std::time::Duration;
@@ -87,9 +87,9 @@ impl<H: Responder> ClientBuilder<H> {
     }
 }
 
-/// The closures of [`Hooks`], one by one. A server may ask only what there is a closure for.
+/// The closures of [`Hooks`], one by one. A server may ask only what has a closure.
 impl<H: IntoHooks> ClientBuilder<H> {
-    /// Lets the user be asked, by form and by URL.
+    /// Lets the server ask the user, by form and by URL.
     ///
     /// ```
     /// # use trunkline::{Client, Server};
@@ -111,8 +111,8 @@ impl<H: IntoHooks> ClientBuilder<H> {
         self.hooks(|hooks| hooks.on_ask(answer))
     }
 
-    /// Lets the user be asked to fill in forms; by form only, unless
-    /// [`on_ask_url`](Self::on_ask_url) is there too.
+    /// Lets the server ask the user to fill in forms; by form only, unless
+    /// [`on_ask_url`](Self::on_ask_url) is set too.
     pub fn on_ask_form<F>(
         self,
         answer: impl Fn(Question) -> F + Send + Sync + 'static,
@@ -123,8 +123,8 @@ impl<H: IntoHooks> ClientBuilder<H> {
         self.hooks(|hooks| hooks.on_ask_form(answer))
     }
 
-    /// Lets the user be asked to visit URLs; by URL only, unless
-    /// [`on_ask_form`](Self::on_ask_form) is there too.
+    /// Lets the server ask the user to visit URLs; by URL only, unless
+    /// [`on_ask_form`](Self::on_ask_form) is set too.
     pub fn on_ask_url<F>(
         self,
         answer: impl Fn(Question) -> F + Send + Sync + 'static,
@@ -135,7 +135,7 @@ impl<H: IntoHooks> ClientBuilder<H> {
         self.hooks(|hooks| hooks.on_ask_url(answer))
     }
 
-    /// Lets the model be asked, without tools.
+    /// Lets the server ask the model, without tools.
     pub fn on_sample<F>(
         self,
         answer: impl Fn(Sampling) -> F + Send + Sync + 'static,
@@ -146,7 +146,7 @@ impl<H: IntoHooks> ClientBuilder<H> {
         self.hooks(|hooks| hooks.on_sample(answer))
     }
 
-    /// Lets the model be asked, with tools.
+    /// Lets the server ask the model, with tools.
     ///
     /// ```
     /// let client = trunkline::Client::builder("example", "1.0.0")
@@ -166,12 +166,12 @@ impl<H: IntoHooks> ClientBuilder<H> {
         self.hooks(|hooks| hooks.on_sample_with_tools(answer))
     }
 
-    /// Tells these roots: some that do not change, or [`Roots`] that may.
+    /// Offers these roots: a fixed list, or [`Roots`] that may change.
     pub fn roots(self, roots: impl Into<Roots>) -> ClientBuilder<Hooks> {
         self.hooks(|hooks| hooks.roots(roots))
     }
 
-    /// Hears the server's log; [`log_level`](Self::log_level) says how much of it.
+    /// Receives the server's log; [`log_level`](Self::log_level) sets how much of it.
     ///
     /// ```
     /// # use trunkline::{Client, Context, Server, model::LogLevel, tool}; use std::sync::mpsc::channel;
@@ -195,7 +195,7 @@ impl<H: IntoHooks> ClientBuilder<H> {
         self.hooks(|hooks| hooks.on_log(heard))
     }
 
-    /// Hears of changes.
+    /// Receives notifications of changes.
     ///
     /// ```
     /// # use trunkline::{Change, Client, Revision, Server}; use std::sync::mpsc::channel;

@@ -1,4 +1,4 @@
-//! Names and targets → connections, side by side.
+//! Names and targets → connections, made concurrently.
 
 use std::fmt;
 use std::future::Future;
@@ -82,13 +82,13 @@ impl HostBuilder {
         Self { info, servers: Vec::new(), guard: Guard::default() }
     }
 
-    /// Adds a server under a name of the host's own: letters, digits, `-` and `_`.
+    /// Adds a server under a name of your choice: letters, digits, `-` and `_`.
     pub fn server(self, name: impl Into<String>, target: impl Into<Target>) -> Self {
         let client = ClientBuilder::new(self.info.clone());
         self.server_with(name, client, target)
     }
 
-    /// The same with a client builder: for headers, deadlines, revisions and layers of its own.
+    /// The same with a client builder of its own: for headers, deadlines, revisions and layers.
     pub fn server_with(
         mut self,
         name: impl Into<String>,
@@ -105,19 +105,19 @@ impl HostBuilder {
         self
     }
 
-    /// Decides whether tools may be called and servers may ask, before anything is sent or anybody
+    /// Decides whether a tool may be called or a server may ask, before anything is sent or anybody
     /// is asked. It must not block.
     ///
-    /// Without it everything is left to [`Self::on_consent`]. With neither of them a tool is called
-    /// because the program says so, and a server reaches the user, the model and the roots as far
-    /// as the program's own [`Self::hooks`] answer it; without hooks it can ask nothing.
+    /// Without it, [`Self::on_consent`] decides everything. With neither, the program's own calls
+    /// are allowed, and servers reach the user, the model and the roots as far as [`Self::hooks`]
+    /// answer them; without hooks a server can ask nothing.
     pub fn consent(mut self, rule: impl Fn(&Wish) -> Consent + Send + Sync + 'static) -> Self {
         self.guard.rule = Some(Arc::new(rule));
         self
     }
 
-    /// Asks the user whether they agree: about what [`Self::consent`] leaves to them, or about
-    /// everything if there is no such rule.
+    /// Asks the user for consent: for what [`Self::consent`] leaves to the user, or for everything
+    /// if there is no such rule.
     ///
     /// ```
     /// # use trunkline::{Server, client::{Consent, Host}, tool};
@@ -137,7 +137,7 @@ impl HostBuilder {
         self
     }
 
-    /// Hears the servers' logs, each with the name of its server.
+    /// Receives the servers' logs, each with the name of its server.
     ///
     /// ```
     /// # use trunkline::{Client, Context, Server, client::Host, model::LogLevel, tool}; use std::sync::mpsc::channel;
@@ -159,7 +159,7 @@ impl HostBuilder {
         self
     }
 
-    /// Hears of changes, each with the name of its server.
+    /// Receives changes, each with the name of its server.
     ///
     /// ```
     /// # use trunkline::{Client, Revision, Server, client::Host, tool}; use std::sync::mpsc::channel;
@@ -180,7 +180,7 @@ impl HostBuilder {
         self
     }
 
-    /// Connects to all servers, side by side. One that cannot be reached does not keep the others:
+    /// Connects to all servers concurrently. One that cannot be reached does not affect the others;
     /// [`Host::failures`] has it.
     pub async fn connect(self) -> Result<Host, HostError> {
         check(&self.servers)?;
@@ -211,7 +211,7 @@ fn open(builder: ClientBuilder<Guarded>, target: Target) -> Connecting {
     })
 }
 
-/// Names that a `.` divides without doubt.
+/// Checks that names are unique and have no `.`, which separates them from the rest.
 fn check(servers: &[(String, ClientBuilder, Target)]) -> Result<(), HostError> {
     for (at, (name, ..)) in servers.iter().enumerate() {
         let is_plain = |it: char| it.is_ascii_alphanumeric() || it == '-' || it == '_';
@@ -231,7 +231,7 @@ impl fmt::Debug for HostBuilder {
     }
 }
 
-/// Why a host cannot be: its servers' names make no sense.
+/// Why a host cannot be built: the names of its servers are invalid.
 ///
 /// ```
 /// use trunkline::{Server, client::{Host, HostError}};
@@ -244,7 +244,7 @@ impl fmt::Debug for HostBuilder {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HostError {
-    /// This is no name.
+    /// This is not a valid name.
     BadName(String),
     /// Two servers have this name.
     NameTwice(String),

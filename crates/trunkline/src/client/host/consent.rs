@@ -1,4 +1,4 @@
-//! What somebody wants done → whether it may be: by rule, or by asking the user.
+//! A call or question → whether it is allowed: by rule, or by asking the user.
 
 use std::fmt;
 use std::future::Future;
@@ -18,7 +18,7 @@ use crate::client::hooks::Hooks;
 use crate::client::question::{Question, Sampling};
 use crate::client::responder::Responder;
 
-/// What a rule says about a [`Wish`].
+/// The decision of a rule about a [`Wish`].
 ///
 /// ```
 /// use trunkline::client::{Consent, Wish};
@@ -33,16 +33,16 @@ use crate::client::responder::Responder;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Consent {
-    /// It may be done.
+    /// It is allowed.
     Allow,
-    /// It may not, for this reason.
+    /// It is denied, for this reason.
     Deny(String),
     /// The user decides: see [`HostBuilder::on_consent`](super::HostBuilder::on_consent).
     Ask,
 }
 
 impl Consent {
-    /// It may not be done, for this reason.
+    /// It is denied, for this reason.
     ///
     /// ```
     /// use trunkline::client::Consent;
@@ -54,7 +54,7 @@ impl Consent {
     }
 }
 
-/// Something that needs consent. As a text it is what a user can be asked: ``call `fs.read` ``.
+/// Something that needs consent. Its text completes a question to the user: ``call `fs.read` ``.
 ///
 /// ```
 /// # use trunkline::{Server, client::{Consent, Host}, tool};
@@ -69,15 +69,15 @@ impl Consent {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Wish {
-    /// A tool is to be called by this side.
+    /// This side wants to call a tool.
     Tool {
-        /// The server, as the host calls it.
+        /// The server's name in the host.
         server: String,
-        /// The tool, as the server calls it.
+        /// The tool's name at the server.
         tool: String,
         /// The arguments; `null` if there are none.
         arguments: Json,
-        /// How the tool says that it behaves, if its list has been fetched. Self-reported.
+        /// The tool's annotations, if its list has been fetched. Self-reported.
         annotations: Option<ToolAnnotations>,
     },
     /// A server wants to ask the model.
@@ -87,7 +87,7 @@ pub enum Wish {
 }
 
 impl Wish {
-    /// The server that is to be called, or that asks.
+    /// The server that is called, or that asks.
     ///
     /// ```
     /// # use trunkline::{Server, client::{Consent, Host}, tool};
@@ -124,7 +124,7 @@ type AskUser = Arc<dyn Fn(Wish) -> Pin<Box<dyn Future<Output = bool> + Send>> + 
 type HeardLog = Arc<dyn Fn(&str, LogMessage) + Send + Sync>;
 type HeardChange = Arc<dyn Fn(&str, &Change) + Send + Sync>;
 
-/// What a host answers with, for all of its servers.
+/// The consent rules and hooks of a host, for all of its servers.
 #[derive(Clone, Default)]
 pub(super) struct Guard {
     pub(super) hooks: Hooks,
@@ -135,12 +135,12 @@ pub(super) struct Guard {
 }
 
 impl Guard {
-    /// Whether anybody has a say in what is done.
+    /// Whether there is any consent rule.
     pub(super) fn is_there(&self) -> bool {
         self.rule.is_some() || self.ask.is_some()
     }
 
-    /// Whether it may be done, or else why not.
+    /// Whether it is allowed, or why not.
     pub(super) async fn admit(&self, wish: Wish) -> Result<(), String> {
         let consent = match &self.rule {
             Some(rule) => rule(&wish),
@@ -177,7 +177,7 @@ impl Responder for Guarded {
         let question = Question::new(params, Some(Arc::clone(&self.server)));
         match self.guard.admit(Wish::Elicitation(question.clone())).await {
             Ok(()) => self.guard.hooks.ask(question).await,
-            // The protocol has a word for this, and the server can go on.
+            // The protocol has an action for this, so the server can continue.
             Err(_) => Ok(ElicitResult::new(ElicitAction::Decline)),
         }
     }
@@ -189,7 +189,7 @@ impl Responder for Guarded {
         let request = Sampling::new(params, Some(Arc::clone(&self.server)));
         match self.guard.admit(Wish::Sampling(request.clone())).await {
             Ok(()) => self.guard.hooks.ask_model(request).await,
-            // The reason is the user's own business.
+            // The reason stays with the user.
             Err(_) => Err(ErrorObject::new(USER_REJECTED, "The model may not be asked.")),
         }
     }

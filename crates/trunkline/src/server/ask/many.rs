@@ -1,11 +1,11 @@
-//! Lists of choices in a revision whose forms have none: 2025-06-18. Each choice becomes a yes or
-//! no of its own, and the answers become the list again.
+//! Multiple-choice fields for 2025-06-18, whose forms have none: each choice becomes a yes-or-no
+//! field, and the answers become a list again.
 
 use serde_json::{Map, Value};
 use trunkline_wire::json::Json;
 use trunkline_wire::model::{BooleanSchema, EnumSchema, FormSchema, PrimitiveSchema};
 
-/// A form without lists, and what its fields stand for.
+/// A form without lists, and the lists that its fields stand for.
 pub(super) struct Spread {
     pub(super) form: FormSchema,
     lists: Vec<List>,
@@ -35,7 +35,7 @@ impl Spread {
         spread
     }
 
-    /// Adds a yes or no for each choice.
+    /// Adds a yes-or-no field for each choice.
     fn add(&mut self, name: &str, choice: &EnumSchema, is_taken: impl Fn(&str) -> bool) -> List {
         let title = choice.title.as_deref().unwrap_or(name);
         let mut fields = Vec::new();
@@ -55,7 +55,8 @@ impl Spread {
         List { name: name.to_owned(), fields }
     }
 
-    /// The answer to the form as it was meant. What is no object is left for others to refuse.
+    /// The answer in the shape of the original form. A value that is not an object passes
+    /// unchanged; others refuse it.
     pub(super) fn gather(&self, content: &Json) -> Json {
         let Ok(mut members) = content.to::<Map<String, Value>>() else {
             return content.clone();

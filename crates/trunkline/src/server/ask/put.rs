@@ -1,7 +1,7 @@
-//! A question → its answer, in the way the era of the client has.
+//! Sends a question in the way of the client's era and returns its answer.
 
 use serde::de::DeserializeOwned;
-use trunkline_transport::voice::Request;
+use trunkline_transport::conversation_handle::Request;
 use trunkline_wire::era::stateful::{self, Fit, Unfit};
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Object;
@@ -15,7 +15,7 @@ use crate::server::{Context, Inner};
 
 impl Context {
     /// Asks the user to fill in a form. In a revision whose forms have no lists, each choice of a
-    /// list is a yes or no of its own.
+    /// list is a yes-or-no field.
     pub(super) async fn form(
         &self,
         key: Key,
@@ -43,7 +43,7 @@ impl Context {
         })
     }
 
-    /// Asks the client in the way its era has, and reads the answer.
+    /// Asks the client in the way of its era, and parses the answer.
     pub(in crate::server) async fn question<T: DeserializeOwned>(
         &self,
         key: Key,
@@ -78,8 +78,8 @@ impl Context {
                 let known = lock(notebook).answer_or_ask(&key, request);
                 match known {
                     Some(answer) => answer,
-                    // The dispatcher sees the new question, drops this handler and answers with
-                    // it. The next round finds the answer above.
+                    // The dispatcher sees the new question, drops this handler and answers the call
+                    // with it. The next round finds the answer above.
                     None => {
                         // Only a task that the handler spawned outlives it; it should end as well.
                         self.cancelled().await;
@@ -99,14 +99,14 @@ impl Context {
     }
 }
 
-/// The parameters of a question that is a request of its own.
+/// The params of a question that is a request of its own.
 pub(in crate::server) fn question_params(
     server: &Inner,
     mut request: InputRequest,
     revision: Revision,
 ) -> Object {
     if let InputRequest::Elicit(ElicitParams::Url(url)) = &mut request {
-        // 2025-11-25 wants a name to refer to when the visit is over.
+        // 2025-11-25 needs an id that `notifications/elicitation/complete` can refer to.
         url.elicitation_id = Some(server.sealer.random_name());
     }
     request.fit(revision.profile());

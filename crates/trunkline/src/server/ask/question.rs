@@ -1,4 +1,4 @@
-//! The questions there are, each to be awaited.
+//! The kinds of questions, each to be awaited.
 
 use std::future::{Future, IntoFuture};
 use std::marker::PhantomData;
@@ -62,7 +62,7 @@ impl<T: Form> IntoFuture for Ask<T> {
     }
 }
 
-/// A form by hand for the user, to be awaited. Made by [`Context::ask_form`].
+/// A form with a schema made at run time, to be awaited. Made by [`Context::ask_form`].
 ///
 /// ```
 /// use trunkline::model::{EnumSchema, FormSchema};
@@ -183,7 +183,7 @@ impl IntoFuture for AskModel {
     }
 }
 
-/// A question for the client's roots, to be awaited. Made by [`Context::roots`].
+/// A request for the client's roots, to be awaited. Made by [`Context::roots`].
 ///
 /// ```
 /// use trunkline::{Context, ToolError};
@@ -222,9 +222,9 @@ impl IntoFuture for AskRoots {
 macro_rules! named {
     ($($Ask:ident $(<$T:ident>)?),*) => { $(
         impl $(<$T>)? $Ask $(<$T>)? {
-            /// Names the question. By default questions are named by the order in which they are
-            /// asked. A second one of the same name in one call is an [`AskError::Invalid`]. A
-            /// client that knows the name may answer before it is asked.
+            /// Names the question. The default name is the question's position in the handler. A
+            /// second question of the same name in one call is an [`AskError::Invalid`]. A client
+            /// that knows the name may answer before it is asked.
             pub fn key(mut self, key: impl Into<String>) -> Self {
                 self.key = Key { text: key.into(), is_chosen: true };
                 self
@@ -236,8 +236,9 @@ macro_rules! named {
 named! { Ask<T>, AskForm, AskUrl, AskModel, AskRoots }
 
 impl Context {
-    /// Asks the user to fill in a form that is only known at run time: the JSON of a
-    /// [`FormSchema`](trunkline_wire::model::FormSchema), or one written by hand. The answer fits it.
+    /// Asks the user to fill in a form whose schema is only known at run time: the JSON of a
+    /// [`FormSchema`](trunkline_wire::model::FormSchema), or one written by hand. The answer is
+    /// checked against it.
     ///
     /// ```
     /// use trunkline::{Context, ToolError, serde_json::json};

@@ -1,4 +1,4 @@
-//! What is wrong with what was registered, all of it at once.
+//! The faults of a server's registrations, all at once.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use crate::server::function::Signature;
 use crate::server::lists::{Entry, List};
 use crate::server::scopes::is_scope;
 
-/// Everything that is wrong with what was registered.
+/// Every fault of a server's registrations.
 /// ```
 /// let nameless = trunkline::tool("", async || "?");
 /// let why = trunkline::Server::builder("a", "1").tool(nameless).try_build().unwrap_err();
@@ -19,7 +19,7 @@ pub struct BuildError {
 }
 
 impl BuildError {
-    /// What is wrong, a sentence each.
+    /// The faults, a sentence each.
     /// ```
     /// let builder = trunkline::Server::builder("a", "1").tool(trunkline::tool("", async || "?"));
     /// assert_eq!(builder.try_build().unwrap_err().faults().len(), 1);
@@ -51,7 +51,7 @@ impl fmt::Display for BuildError {
 
 impl std::error::Error for BuildError {}
 
-/// A list of them; a name that stands twice is a fault.
+/// The entries as a list; a duplicate name is a fault.
 pub(super) fn list<T: Entry>(kind: &str, entries: Vec<T>, faults: &mut Vec<String>) -> List<T> {
     let mut list = List::default();
     for entry in entries {
@@ -63,7 +63,7 @@ pub(super) fn list<T: Entry>(kind: &str, entries: Vec<T>, faults: &mut Vec<Strin
     list
 }
 
-/// Notes the states that a handler wants and the server lacks, and the scopes that nobody can have.
+/// Adds the states that a handler wants and the server lacks, and scopes that no token can have.
 pub(in crate::server) fn check_signature(
     name: &str,
     signature: &Signature,

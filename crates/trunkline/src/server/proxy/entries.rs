@@ -12,7 +12,7 @@ use trunkline_wire::model::{
     Prompt, Reference, Resource, ResourceContents, ResourceTemplate, TaskSupport, Tool,
 };
 
-use super::{Completer, Remote, told_of};
+use super::{Completer, Remote, local_error};
 use crate::ToolError;
 use crate::client::CallError;
 use crate::server::compose::Offered;
@@ -23,7 +23,7 @@ use crate::server::{
 };
 
 impl Remote {
-    /// Fetches a list anew; where it differs from the local one, that one follows.
+    /// Fetches a list again and applies the differences to the local one.
     pub(super) async fn refresh(
         self: &Arc<Self>,
         server: &Inner,
@@ -48,7 +48,7 @@ impl Remote {
                     |one: &ResourceEntry, other: &ResourceEntry| one.resource == other.resource;
                 let changed = replace(server, entries, is_same);
                 let list = self.client.list_resource_templates().fresh().await;
-                // Not every server with resources knows of templates.
+                // Not every server with resources has templates.
                 let list = match list {
                     Err(CallError::Peer(error)) if error.code == code::METHOD_NOT_FOUND => {
                         Vec::new()
@@ -74,7 +74,7 @@ impl Remote {
             tracing::warn!(tool = it.name, "a remote tool cannot be offered");
             return None;
         };
-        // Whoever cannot have tasks waits for the result here.
+        // For a client without tasks, this server waits for the result.
         it.task_support = match it.task_support {
             TaskSupport::Forbidden => TaskSupport::Forbidden,
             _ if !self.client.has_tasks() => TaskSupport::Forbidden,
@@ -88,7 +88,7 @@ impl Remote {
                 remote.forward(&context, call).await
             }
         };
-        // As it is: the remote server checks by its schemas, and keeps what it promises.
+        // Unchanged: the remote server validates by its own schemas.
         let mut entry = tool(&*it.name, call);
         entry.tool = it;
         entry.params = Arc::new(params);
@@ -146,17 +146,17 @@ impl Remote {
         }
         let remote = Arc::clone(self);
         Some(Arc::new(move |mut params| {
-            // By its name there.
+            // Under its remote name.
             params.reference = reference.clone();
             let call = remote.client.complete(params);
-            Box::pin(async move { call.await.map_err(|error| told_of(error).into_rpc()) })
+            Box::pin(async move { call.await.map_err(|error| local_error(error).into_rpc()) })
         }))
     }
 }
 
 type Reading = Pin<Box<dyn Future<Output = Result<Vec<ResourceContents>, ToolError>> + Send>>;
 
-/// A call as it is, to be made elsewhere.
+/// A call that is forwarded as it is.
 struct Forwarded {
     context: Context,
     arguments: Option<Json>,
@@ -173,7 +173,7 @@ impl FromCall for Forwarded {
     }
 }
 
-/// Makes the local list of these entries. Returns whether that changed anything.
+/// Replaces the local list with these entries. Returns whether that changed anything.
 fn replace<T: Offered>(server: &Inner, entries: Vec<T>, is_same: impl Fn(&T, &T) -> bool) -> bool {
     let registry = T::registry(server);
     let before = registry.now();

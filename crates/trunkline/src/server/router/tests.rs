@@ -1,4 +1,4 @@
-//! Whoever may not read a resource does not hear of it either.
+//! A caller that may not read a resource is not told of its changes either.
 
 use trunkline_auth::Principal;
 use trunkline_proto::{Attached, Call};
@@ -39,7 +39,7 @@ fn a_resource_decides_alone_who_hears_of_it() {
         ("file:///pay", &["plan"], false),
         ("file:///pay", &["pay"], true),
         ("file:///open", &[], true),
-        // The template is what is read there.
+        // Reads of this URI go to the template.
         ("file:///hidden", &[], true),
         ("file:///other", &[], true),
         ("plan:///a", &[], false),

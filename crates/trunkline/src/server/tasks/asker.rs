@@ -1,10 +1,10 @@
-//! A question of a task → part of its state, or in 2025-11-25 a request of its own.
+//! A task's question → part of its state, or in 2025-11-25 a request of its own.
 
 use std::sync::{Arc, Mutex, Weak};
 
 use tokio::sync::oneshot;
 use trunkline_transport::clock::now;
-use trunkline_transport::voice::ConversationHandle;
+use trunkline_transport::conversation_handle::ConversationHandle;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Object};
 use trunkline_wire::model::{InputRequest, Progress};
@@ -17,12 +17,12 @@ use crate::server::ask::{AskError, Key, question_params};
 use crate::server::context::lock;
 use crate::server::rounds::Notebook;
 
-/// Asks on behalf of a task.
+/// Asks questions on behalf of a task.
 pub(in crate::server) struct TaskAsker {
     server: Weak<Inner>,
     task: String,
     wire: Option<(ConversationHandle, Revision)>,
-    /// What the call did before it became a task, and what the task has done since.
+    /// The answers and effects of the call, before and since it became a task.
     notebook: Arc<Mutex<Notebook>>,
 }
 
@@ -50,12 +50,12 @@ impl TaskAsker {
         &self.notebook
     }
 
-    /// The answer to a question, if it was given before the call became a task.
+    /// The answer to a question, if it arrived before the call became a task.
     pub(in crate::server) fn known(&self, key: &Key, request: &InputRequest) -> Option<Json> {
         lock(&self.notebook).known(key, request)
     }
 
-    /// Keeps what the task has done so far where it outlives the process.
+    /// Saves the journal of the task to the store.
     pub(in crate::server) async fn keep(&self) -> Result<(), ErrorObject> {
         match self.server.upgrade() {
             Some(server) => server.keep_task(&self.task).await,
@@ -63,7 +63,7 @@ impl TaskAsker {
         }
     }
 
-    /// Lets the requestor have the task now, whatever comes of it.
+    /// Answers the call with the task now.
     pub(in crate::server) fn show(&self) {
         let Some(server) = self.server.upgrade() else { return };
         let told = lock(&server.tasks.register).tell(&self.task, now());
@@ -72,8 +72,8 @@ impl TaskAsker {
         }
     }
 
-    /// Shows progress as part of the task's state: once the call is answered with the task, its
-    /// requestor has nothing else to look at.
+    /// Shows progress in the task's state. Once the call is answered with the task, its requestor
+    /// sees nothing else.
     pub(in crate::server) fn report(&self, progress: &Progress) {
         let Some(server) = self.server.upgrade() else { return };
         let said = lock(&server.tasks.register)
@@ -105,7 +105,7 @@ impl TaskAsker {
                 server.announce(&self.task);
                 let params = question_params(&server, request.clone(), *revision);
                 let answer = ask_for_task(voice, &self.task, &request, params).await;
-                self.settle(&server, key, answer.as_ref().ok());
+                self.remove_question(&server, key, answer.as_ref().ok());
                 server.keep_task(&self.task).await.map_err(AskError::Refused)?;
                 server.announce(&self.task);
                 answer
@@ -113,7 +113,7 @@ impl TaskAsker {
         }
     }
 
-    /// Makes a question part of the task's state, unless it has been answered already.
+    /// Adds a question to the task's state, unless it already has an answer.
     fn note(
         &self,
         server: &Inner,
@@ -125,10 +125,10 @@ impl TaskAsker {
             .map_err(|_| AskError::Closed)
     }
 
-    /// Takes a question out of the task's state again.
-    fn settle(&self, server: &Inner, key: &Key, answer: Option<&Json>) {
+    /// Removes a question from the task's state.
+    fn remove_question(&self, server: &Inner, key: &Key, answer: Option<&Json>) {
         let mut register = lock(&server.tasks.register);
-        // A task that is over meanwhile has no questions any more.
+        // A task that has ended meanwhile has no questions.
         let _ = match answer {
             Some(answer) => {
                 let mut answers = Object::default();
@@ -139,8 +139,8 @@ impl TaskAsker {
         };
     }
 
-    /// Asks, and makes the place for the answer. Whoever sees the question may answer at once, so the
-    /// place for the answer is made under the same lock that answers are delivered under.
+    /// Asks, and registers the receiver of the answer. A client may answer as soon as it sees the
+    /// question, so both happen under the lock that answers are delivered under.
     fn wait_for_answer(
         &self,
         server: &Inner,

@@ -1,5 +1,5 @@
-//! A call that may become a task → its result if that is there soon, else the task. Until then
-//! nobody knows of the task, and it goes with the call.
+//! A call that may become a task → its result if that is ready soon, else the task. Until then the
+//! task is a draft: no client knows it, and it is cancelled with the call.
 
 use std::sync::Arc;
 
@@ -16,13 +16,13 @@ use super::{Inner, Job, stamp, task_error};
 use crate::server::context::{Context, lock};
 
 impl Inner {
-    /// Whether calls wait for their results at all before they are tasks.
+    /// Whether calls wait for their results before they become tasks.
     pub(super) fn waits(&self) -> bool {
         !self.tasks.inline.is_zero()
     }
 
-    /// Begins the work, and answers with what it came to or with the task.
-    pub(super) fn answer_soon(
+    /// Starts the work, and answers with its result or with the task.
+    pub(super) fn answer_inline(
         self: &Arc<Self>,
         id: String,
         revision: Revision,
@@ -30,38 +30,38 @@ impl Inner {
         context: Context,
     ) -> Answer {
         lock(&self.tasks.register).draft(&id);
-        let unheard = Unheard(Some((Arc::clone(self), id.clone())));
-        self.work_on(&id, job, context.clone());
+        let draft = DraftTask(Some((Arc::clone(self), id.clone())));
+        self.spawn_work(&id, job, context.clone());
         let server = Arc::clone(self);
         Answer::later(async move {
-            let told = server.wait_a_little(&id).await;
-            unheard.keep();
+            let told = server.wait_inline(&id).await;
+            draft.keep();
             match told? {
-                Told::Task(task) => server.tell_task(task).await,
+                Told::Task(task) => server.publish_task(task).await,
                 Told::Done(outcome) => {
-                    context.be_heard().await;
+                    context.let_progress_arrive().await;
                     Ok(stateful::encode(outcome?, revision, &server.extras(None)))
                 }
             }
         })
     }
 
-    /// Waits for the end of a task, as long as it asks nothing and does not take too long.
-    async fn wait_a_little(self: &Arc<Self>, id: &str) -> Result<Told, ErrorObject> {
+    /// Waits until a task ends, asks something, or the time is up.
+    async fn wait_inline(self: &Arc<Self>, id: &str) -> Result<Told, ErrorObject> {
         let has_news = |record: &Record| {
             let asks = record.task().status == TaskStatus::InputRequired;
             (record.is_over() || asks || !record.is_draft()).then_some(())
         };
-        // However that ends: how the task stands is looked up afterwards.
+        // Whatever the outcome: the state of the task is read below.
         let _ = timeout(self.tasks.inline, self.tasks.wait(self, id, has_news)).await;
         lock(&self.tasks.register).tell(id, now()).map_err(task_error)
     }
 
-    /// Answers with a task that nobody has heard of before.
-    async fn tell_task(self: &Arc<Self>, task: Task) -> Outcome {
+    /// Answers with a draft task, which is announced by this.
+    async fn publish_task(self: &Arc<Self>, task: Task) -> Outcome {
         let (server, id) = (Arc::clone(self), task.task_id.clone());
         let kept = async move {
-            // Nobody hears of a task that would not be there after a fall.
+            // The caller learns of a task only once it would survive a crash.
             let kept = server.keep_task(&id).await;
             if kept.is_err() {
                 server.tasks.stop(&id);
@@ -71,15 +71,15 @@ impl Inner {
         };
         if self.tasks.keeper.is_some() {
             let gone = || Err(ErrorObject::internal("shutting_down", "The server ends."));
-            self.see_through(kept).await.unwrap_or_else(gone)?;
+            self.run_detached(kept).await.unwrap_or_else(gone)?;
         }
         Ok(stateless::encode_task_created(&task, &self.extras(None)))
     }
 
-    /// Notes what a task came to that nobody has heard of. Says whether it was one.
-    pub(super) fn done_at_once(&self, id: &str, outcome: &TaskOutcome) -> bool {
+    /// Records the outcome of a draft task. Returns whether it was a draft.
+    pub(super) fn finish_draft(&self, id: &str, outcome: &TaskOutcome) -> bool {
         {
-            // Under one lock: whoever tells of the task does so before or after this.
+            // Under one lock, so that a task is announced either before this or after it.
             let mut register = lock(&self.tasks.register);
             let now = now();
             if !register.get(id, now).is_ok_and(Record::is_draft)
@@ -93,22 +93,22 @@ impl Inner {
         true
     }
 
-    /// Whether nobody has heard of a task.
+    /// Whether no client knows this task yet.
     pub(super) fn is_draft(&self, id: &str) -> bool {
         lock(&self.tasks.register).get(id, now()).is_ok_and(Record::is_draft)
     }
 }
 
-/// A task that nobody has heard of: it ends with the call.
-struct Unheard(Option<(Arc<Inner>, String)>);
+/// A draft task, which ends with its call.
+struct DraftTask(Option<(Arc<Inner>, String)>);
 
-impl Unheard {
+impl DraftTask {
     fn keep(mut self) {
         self.0 = None;
     }
 }
 
-impl Drop for Unheard {
+impl Drop for DraftTask {
     fn drop(&mut self) {
         if let Some((server, id)) = self.0.take() {
             server.tasks.stop(&id);

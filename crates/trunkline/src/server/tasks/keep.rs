@@ -1,5 +1,5 @@
-//! Tasks that outlive their process: every change goes to a store before anybody hears of it, and
-//! whoever finds the task of a process that is gone takes it over.
+//! Tasks that outlive their process: every change is stored before a client hears of it, and other
+//! processes take over the tasks of a process that died.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +16,7 @@ use trunkline_proto::task::{Record, SavedTask, TaskOutcome};
 use trunkline_proto::{Attached, Call, CallKey, Peer};
 use trunkline_store::{Entry, Expect, Lease, Pending, Store, StoreError, Swap, Version};
 use trunkline_transport::clock::now;
-use trunkline_transport::voice::ConversationHandle;
+use trunkline_transport::conversation_handle::ConversationHandle;
 use trunkline_wire::era;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Object};
@@ -33,20 +33,20 @@ use crate::server::context::{Asker, Context, lock};
 use crate::server::job::{Job, Target};
 use crate::server::rounds::Notebook;
 
-/// Where tasks are kept, and in whose name this process works on them.
+/// The store of the tasks, and this process's name in it.
 pub(crate) struct Keeper {
     store: Arc<dyn Store>,
-    /// How long a process counts as alive after its last sign.
+    /// How long after its last heartbeat a process counts as alive.
     life: Duration,
     /// The name of this process among those that share the store.
     runner: String,
     lease: AsyncMutex<Option<Lease>>,
-    /// Held while a task is taken over, so that this process does not race with itself.
+    /// Held during a takeover, so that this process does not race with itself.
     taking: AsyncMutex<()>,
     is_watching: AtomicBool,
 }
 
-/// What is needed to go on with a task elsewhere, and which version of it is kept.
+/// What another process needs to continue a task, and the stored version of it.
 pub(super) struct Saved {
     plan: Plan,
     version: AsyncMutex<Option<Version>>,
@@ -71,12 +71,12 @@ struct Who {
     scopes: Vec<String>,
 }
 
-/// A task as it lies in the store.
+/// A task as it is stored.
 #[derive(Serialize, Deserialize)]
 struct Stored {
-    /// Who works on it.
+    /// The process that runs it.
     runner: String,
-    /// When it is forgotten, in milliseconds since 1970.
+    /// When it expires, in milliseconds since 1970.
     expires: u64,
     task: SavedTask,
     plan: Plan,
@@ -96,7 +96,7 @@ impl Saved {
         };
         let plan = Plan {
             tool,
-            // What will not be begun again need not be known.
+            // Only a task that can be resumed needs its arguments.
             arguments: job.arguments.clone().filter(|_| resumes),
             meta: call.meta.clone(),
             revision: call.revision.as_str().to_owned(),
@@ -109,7 +109,7 @@ impl Saved {
 }
 
 impl Plan {
-    /// The call again, without anybody who waits for it.
+    /// The original call, without a connection.
     fn call(&self) -> Option<Call> {
         let revision = Revision::parse(&self.revision)?;
         let attached = self.principal.as_ref().map_or_else(Attached::default, |it| {
@@ -146,7 +146,7 @@ impl Keeper {
         }
     }
 
-    /// Says that this process is alive, to whoever might take over its tasks.
+    /// Writes the heartbeat of this process.
     async fn sign(&self) -> Result<(), StoreError> {
         let mut lease = self.lease.lock().await;
         if let Some(held) = &*lease
@@ -162,8 +162,8 @@ impl Keeper {
         }
     }
 
-    /// Whether the process `runner` is gone. What decides in the end who takes over is the version
-    /// of the task, so its name is let go at once.
+    /// Whether the process `runner` is gone. The compare-and-set on the task's version decides who
+    /// takes over, so this releases the name at once.
     async fn is_gone(&self, runner: &str) -> Result<bool, StoreError> {
         if runner == self.runner {
             return Ok(false);
@@ -175,11 +175,11 @@ impl Keeper {
     }
 }
 
-/// Why a task is not kept.
+/// Why a task could not be stored.
 pub(super) enum NotKept {
-    /// Somebody took this process for gone and goes on with the task.
+    /// Another process took this one for dead and continues the task.
     Taken,
-    /// The store could not.
+    /// The store failed.
     Failed(ErrorObject),
 }
 
@@ -195,7 +195,7 @@ impl From<NotKept> for ErrorObject {
 }
 
 impl Inner {
-    /// Keeps a task as it stands now. Nothing to do without a store.
+    /// Stores the current state of a task. Does nothing without a store.
     pub(super) async fn keep_task(&self, id: &str) -> Result<(), ErrorObject> {
         match self.tasks.live(id) {
             Some(live) => Ok(self.keep_now(id, &live, None).await?),
@@ -203,11 +203,11 @@ impl Inner {
         }
     }
 
-    /// Keeps what a task came to before anybody hears of it, for as long as that takes. Says
-    /// whether it is ours to tell.
+    /// Stores the outcome of a task before a client hears of it, and retries until that succeeds.
+    /// Returns whether this process may announce it.
     pub(super) async fn keep_outcome(&self, id: &str, outcome: &TaskOutcome) -> bool {
-        // Without a store there is nothing to keep; with one, a task that is not worked on here any
-        // more is somebody else's to tell.
+        // Without a store there is nothing to keep. With one, a task that no longer runs here
+        // belongs to another process.
         let Some(live) = self.tasks.live(id) else { return self.tasks.keeper.is_none() };
         let mut pause = Duration::from_millis(100);
         loop {
@@ -220,8 +220,8 @@ impl Inner {
         }
     }
 
-    /// The same for a task that was worked on until now. If this is dropped half-way, the next one
-    /// finds out what became of it.
+    /// The same for a task that ran until now. If this future is dropped halfway, the next write
+    /// finds the conflict and resolves it.
     pub(super) async fn keep_now(
         &self,
         id: &str,
@@ -230,19 +230,19 @@ impl Inner {
     ) -> Result<(), NotKept> {
         let Some(keeper) = &self.tasks.keeper else { return Ok(()) };
         if self.is_draft(id) {
-            // Nobody can ask for it, so nobody will miss it.
+            // No client knows the task, so none will miss it.
             return Ok(());
         }
         let key = task_key(id);
-        // One after the other, and each writes what is known when its turn comes.
+        // Writes are serialized, and each one writes the state at its turn.
         let mut version = live.saved.version.lock().await;
         if version.is_none() {
-            // Whoever finds the task must see that somebody works on it.
+            // A reader of the stored task must see that its runner is alive.
             keeper.sign().await.map_err(|error| not_kept(&error))?;
         }
         loop {
             let Some((stored, ttl)) = self.stored(id, &keeper.runner, live, outcome) else {
-                // Its time is over.
+                // It has expired.
                 return Ok(());
             };
             let expect = version.map_or(Expect::Absent, Expect::Version);
@@ -252,7 +252,7 @@ impl Inner {
                     *version = Some(kept);
                     return Ok(());
                 }
-                // A write of ours that nobody waited for any more.
+                // An earlier write of ours whose future was dropped.
                 Swap::Conflict(Some(entry)) if runner_of(&entry) == Some(keeper.runner.clone()) => {
                     *version = Some(entry.version);
                 }
@@ -284,7 +284,7 @@ impl Inner {
             expires = record.expires_if_over(now);
         }
         let left = expires.saturating_duration_since(now).max(Duration::from_millis(1));
-        // What is over is not begun again: what it was begun with need not be known any more.
+        // A finished task is never resumed, so neither plan nor journal is needed.
         let (mut plan, mut journal) = (live.saved.plan.clone(), Journal::default());
         match task.task.status.is_terminal() {
             true => plan.arguments = None,
@@ -300,8 +300,8 @@ impl Inner {
         Some((Json::of(&stored), left))
     }
 
-    /// Does something to its end, whoever waits for it meanwhile.
-    pub(super) async fn see_through<T: Send + 'static>(
+    /// Runs a future to its end, even if its caller is cancelled.
+    pub(super) async fn run_detached<T: Send + 'static>(
         &self,
         work: impl Future<Output = T> + Send + 'static,
     ) -> Option<T> {
@@ -312,7 +312,7 @@ impl Inner {
         told.await.ok()
     }
 
-    /// Finds out how a task stands that nobody here works on.
+    /// Loads the state of a task that does not run here.
     pub(super) async fn look_up(self: &Arc<Self>, id: &str) {
         let Some(keeper) = &self.tasks.keeper else { return };
         if self.is_known(id) {
@@ -321,14 +321,14 @@ impl Inner {
         match in_time(keeper.store.get(&task_key(id))).await {
             Ok(Some(entry)) => {
                 let (server, id) = (Arc::clone(self), id.to_owned());
-                self.see_through(async move { server.take_in(&id, &entry, None).await }).await;
+                self.run_detached(async move { server.take_in(&id, &entry, None).await }).await;
             }
             Ok(None) => lock(&self.tasks.register).forget(id),
             Err(error) => tracing::error!(task = id, %error, "a task cannot be looked up"),
         }
     }
 
-    /// Whether all that can be known of a task is known here.
+    /// Whether this process already has the final state of a task.
     fn is_known(&self, id: &str) -> bool {
         let is_known = |it: &Record| it.is_over() || !it.is_elsewhere();
         lock(&self.tasks.register).get(id, now()).is_ok_and(is_known)
@@ -340,7 +340,7 @@ impl Inner {
             return tracing::error!(task = id, "a kept task cannot be read");
         };
         let _taking = keeper.taking.lock().await;
-        // Whoever had the word before may have taken it over already.
+        // Another caller of this process may have taken it over while we waited.
         if self.is_known(id) {
             return;
         }
@@ -364,20 +364,20 @@ impl Inner {
         }
     }
 
-    /// Goes on with a task that its process left. A tool that does not say that it can be begun
-    /// again is not: nobody knows how far it got.
+    /// Takes over a task that its process left. A tool that did not declare `ToolEntry::resume`
+    /// is not run again: how far it got is unknown.
     async fn take_over(self: &Arc<Self>, id: &str, stored: Stored, version: Version) {
         let tool = self.tools.find(&stored.plan.tool).filter(|it| it.resumes);
         let call = stored.plan.call();
         let notebook = Arc::new(Mutex::new(Notebook::of(stored.journal)));
         let arguments = stored.plan.arguments.clone();
         let saved = Saved { plan: stored.plan, version: AsyncMutex::new(Some(version)) };
-        self.take_on(id, Arc::clone(&notebook), saved);
+        self.register_task(id, Arc::clone(&notebook), saved);
         let (Some(tool), Some(call)) = (tool, call) else {
             let why = "The server ended while the task ran. What it has done is not known.";
             return self.task_done(id, Err(ErrorObject::internal("interrupted", why))).await;
         };
-        // Only one of those who found it gets past this.
+        // The compare-and-set lets only one of the processes continue.
         if self.keep_task(id).await.is_err() {
             lock(&self.tasks.register).lend(id);
             return self.tasks.forget(id);
@@ -386,19 +386,18 @@ impl Inner {
         let voice = ConversationHandle::unheard();
         let asker = match call.revision.profile().tasks {
             era::Tasks::Extension => TaskAsker::new(self, id, &notebook),
-            // Its questions went over the wire, and that conversation is over.
+            // Its questions went over a connection that is closed now.
             _ => TaskAsker::on_the_wire(self, id, &notebook, &voice, call.revision),
         };
         let context = Context::new(self, &call, &voice, Asker::Task(asker));
         let job = Job { server: Arc::clone(self), target: Target::Tool(tool), arguments };
-        self.work_on(id, job, context);
+        self.spawn_work(id, job, context);
     }
 
-    /// Says that this process is alive, and looks for tasks that were left by those that are not,
-    /// for as long as the server lives.
+    /// Writes heartbeats and looks for tasks of dead processes, for as long as the server lives.
     pub(in crate::server) fn watch_tasks(self: &Arc<Self>) {
         let Some(keeper) = &self.tasks.keeper else { return };
-        // The first look is the cheap one that every request can afford.
+        // The relaxed load keeps this cheap for every request.
         if keeper.is_watching.load(Ordering::Relaxed)
             || keeper.is_watching.swap(true, Ordering::Relaxed)
         {
@@ -430,7 +429,7 @@ impl Inner {
         }
     }
 
-    /// Takes over what was left. `all`: also learns of what is over, or goes on elsewhere.
+    /// Takes over orphaned tasks. `all`: also loads those that are over or run elsewhere.
     pub(super) async fn find_tasks(self: &Arc<Self>, all: bool) {
         let Some(keeper) = &self.tasks.keeper else { return };
         let (mut after, mut gone) = (None, HashMap::new());
@@ -463,7 +462,7 @@ impl Inner {
     }
 }
 
-/// As much of a kept task as is needed to tell whose it is.
+/// The part of a stored task that names its runner.
 #[derive(Deserialize)]
 struct Left {
     runner: String,
@@ -478,7 +477,7 @@ fn runner_of(entry: &Entry) -> Option<String> {
     left_of(entry).map(|it| it.runner)
 }
 
-/// A store that does not answer is one that cannot be reached.
+/// A store that does not answer in time counts as unavailable.
 async fn in_time<T>(asked: Pending<'_, T>) -> Result<T, StoreError> {
     timeout(STORE, asked)
         .await
@@ -506,12 +505,12 @@ fn unix_millis() -> u64 {
 const TASKS: &str = "task/";
 const PAGE: usize = 100;
 
-/// How long the store may take.
+/// The time-out of a store operation.
 const STORE: Duration = Duration::from_secs(10);
 
-/// How long a process counts as alive after its last sign, unless the server says otherwise.
+/// How long after its last heartbeat a process counts as alive, by default.
 pub(crate) const LIFE: Duration = Duration::from_secs(15);
 const TAKING_OVER: Duration = Duration::from_secs(1);
 
-/// How often somebody else's task is looked at while somebody waits for it.
-pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(500);
+/// How often a task of another process is polled while a caller waits for it.
+pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(500);

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use trunkline_proto::Call;
 use trunkline_proto::task::{Record, TaskError, Tasks};
 use trunkline_transport::clock::now;
+use trunkline_transport::conversation_handle::{ConversationHandle, Request};
 use trunkline_transport::handler::Answer;
-use trunkline_transport::voice::{ConversationHandle, Request};
 use trunkline_wire::era::stateful::{self, RequestMeta};
 use trunkline_wire::era::{self, stateless};
 use trunkline_wire::json::Json;
@@ -31,7 +31,7 @@ impl Inner {
         }
     }
 
-    /// The methods of tasks that are all here.
+    /// The methods on tasks that are all in this process.
     fn on_known_task(&self, call: &Call) -> Outcome {
         let core = call.revision.profile().tasks == era::Tasks::Core;
         match call.method.method {
@@ -43,7 +43,7 @@ impl Inner {
         }
     }
 
-    /// The same for tasks that may be elsewhere, or must be kept.
+    /// The same for tasks that may run elsewhere, or must be stored.
     async fn on_any_task(self: &Arc<Self>, call: &Call) -> Outcome {
         if call.method.method == Method::TasksList {
             self.find_tasks(true).await;
@@ -62,10 +62,10 @@ impl Inner {
         let live = self.tasks.live(&id);
         let outcome = self.on_known_task(call)?;
         if changes && let Some(live) = live {
-            // A task that was stopped is not among those that are worked on any more.
+            // A stopped task is no longer among the running ones.
             let server = Arc::clone(self);
             let kept = async move { server.keep_now(&id, &live, None).await };
-            self.see_through(kept).await.transpose()?;
+            self.run_detached(kept).await.transpose()?;
         }
         Ok(outcome)
     }
@@ -112,7 +112,7 @@ impl Inner {
                 self.task_changed(&change);
                 task
             }
-            // The extension asks politely and takes "already over" for an answer.
+            // In the tasks extension, cancelling a finished task succeeds.
             Err(_) if !core => return Ok(self.encode(EmptyResult::new(), Revision::LATEST)),
             Err(error) => return Err(task_error(error)),
         };
@@ -140,7 +140,7 @@ impl Inner {
         Ok(self.encode(EmptyResult::new(), Revision::LATEST))
     }
 
-    /// Waits for the end of a task and answers as the call itself would have been answered.
+    /// Waits for the end of a task and answers as the original call would have been answered.
     async fn task_result(self: &Arc<Self>, id: &str, call: &Call) -> Outcome {
         let owner = owner(call);
         let over = |record: &Record| match record.is_for(owner.as_deref()) {
@@ -159,14 +159,14 @@ impl Inner {
     }
 }
 
-/// Whom a caller's tasks belong to.
+/// The owner of a caller's tasks.
 type Owner = Option<String>;
 
 fn owner(call: &Call) -> Owner {
     principal(&call.attached).map(|it| it.id())
 }
 
-/// A task that is there for its caller.
+/// A task that belongs to the caller.
 fn find<'a>(register: &'a mut Tasks, id: &str, owner: &Owner) -> Result<&'a Record, ErrorObject> {
     let record = register.get(id, now()).map_err(task_error)?;
     match record.is_for(owner.as_deref()) {
@@ -182,7 +182,7 @@ fn task_of(call: &Call) -> Result<String, ErrorObject> {
         .map_err(|_| ErrorObject::invalid_params("`taskId` must be a string."))
 }
 
-/// Asks for a task of 2025-11-25: a request of its own that names the task.
+/// Asks on behalf of a task of 2025-11-25: a separate request that names the task.
 pub(super) async fn ask_for_task(
     voice: &ConversationHandle,
     task: &str,
@@ -195,7 +195,7 @@ pub(super) async fn ask_for_task(
     voice.ask(Request::new(request.method(), params)).await.map_err(AskError::from)
 }
 
-/// The `_meta` that names a task, besides what it says already.
+/// The `_meta` with the related task added.
 fn related_to(task: &str, meta: Option<Json>) -> Option<Json> {
     let rest = meta.and_then(|it| Object::parse(it.get()).ok()).unwrap_or_default();
     RequestMeta { related_task: Some(task.to_owned()), rest, ..RequestMeta::default() }.to_json()

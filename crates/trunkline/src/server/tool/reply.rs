@@ -1,4 +1,4 @@
-//! What a tool returns → the protocol's result, or work that goes on as a task.
+//! A tool's return value → the protocol's result, or work that continues as a task.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -22,14 +22,14 @@ use crate::server::Context;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Json<T>(pub T);
 
-/// What came of a tool.
+/// The outcome of a tool.
 /// ```
 /// let _reply = trunkline::server::ToolReply::from(trunkline::model::CallToolResult::text("noon"));
 /// ```
 pub enum ToolReply {
     /// The protocol's result, or an error of the call itself.
     Done(CallToolResultOr),
-    /// Work that goes on as a task, where the caller has tasks.
+    /// Work that continues as a task, if the client has tasks.
     Task(Box<dyn FnOnce(Context) -> Running + Send>),
 }
 
@@ -49,10 +49,10 @@ impl From<CallToolResult> for ToolReply {
     note = "return a `String`, `Json<T>`, `Content`, `Vec<Content>`, `CallToolResult`, `()`, a `Task` or a `Result` of one of them"
 )]
 pub trait IntoToolResult: Send + 'static {
-    /// Whether it is work that may go on as a task.
+    /// Whether it is work that may continue as a task.
     const IS_TASK: bool = false;
 
-    /// Turns it into the protocol's result, or into an error of the call itself.
+    /// Converts it into the protocol's result, or into an error of the call itself.
     ///
     /// ```
     /// use trunkline::server::{IntoToolResult, ToolReply};
@@ -142,11 +142,11 @@ impl<T: IntoToolResult, E: Into<ToolError> + Send + 'static> IntoToolResult for 
     }
 }
 
-/// Work that may take longer than anybody waits. Where the caller has tasks it goes on as one, and
-/// the caller is told so at once; everywhere else the call takes as long as the work.
+/// Work that may take long. If the client has tasks it continues as one, and the client gets the
+/// task at once; otherwise the call takes as long as the work.
 ///
-/// As with a question, the handler begins anew when its call becomes a task (see
-/// [`Context::become_task`]): keep what comes before free of effects, or put it into
+/// As with a question, the handler runs again from its beginning when its call becomes a task (see
+/// [`Context::become_task`]): keep the code before free of effects, or put them into
 /// [`Context::once`].
 ///
 /// ```

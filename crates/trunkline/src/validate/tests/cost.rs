@@ -1,4 +1,4 @@
-//! What no schema and no value can make us spend.
+//! The most that any schema or value can make us spend.
 
 use serde_json::{Map, json};
 
@@ -8,11 +8,11 @@ const TOO_MUCH: &str = "The value is too much to be checked against its schema."
 
 #[test]
 fn hostile_schemas_and_values_cost_little() {
-    // It refers to itself without ever looking further in.
+    // It refers to itself without ever descending into the value.
     let circle = compile(&json!({ "allOf": [{ "$ref": "#" }] }));
     let circle = circle.check(&json!(1));
     assert_eq!(circle[0].message, "The value is too much to be checked against its schema.");
-    // Each level doubles the work; a `not` must not turn giving up into consent.
+    // Each level doubles the work; a `not` must not turn giving up into a match.
     let mut doubling = json!({ "l0": { "type": "string" } });
     for level in 1..60 {
         let inner = json!({ "$ref": format!("#/$defs/l{}", level - 1) });
@@ -30,17 +30,17 @@ fn hostile_schemas_and_values_cost_little() {
     let many: Vec<_> =
         (0..20_000).map(|it| json!({ "type": "string", "title": it.to_string() })).collect();
     assert!(Schema::compile(&Json::of(&json!({ "anyOf": many }))).unwrap_err().contains("10000"));
-    // Many faults are counted, not told.
+    // Faults beyond the limit are only counted.
     let list = compile(&json!({ "items": { "type": "string" } }));
     let violations = list.check(&json!((0..5000).collect::<Vec<_>>()));
     assert_eq!(violations.len(), MOST_VIOLATIONS + 1);
     assert_eq!(violations[MOST_VIOLATIONS].message, "And 4980 faults more.");
-    // Large lists of distinct items are compared in one go.
+    // Large lists of distinct items are compared in one pass.
     let unique = compile(&json!({ "uniqueItems": true }));
     assert!(unique.check(&json!((0..200_000).collect::<Vec<_>>())).is_empty());
 }
 
-/// A schema whose every level does the same twice over.
+/// A schema in which every level repeats the same work.
 fn doubling(leaf: Value) -> Value {
     let mut levels = json!({ "l0": leaf });
     for level in 1..40 {
@@ -58,7 +58,7 @@ fn object(names: &[String]) -> Value {
     names.iter().map(|it| (it.clone(), json!(1))).collect::<Map<_, _>>().into()
 }
 
-/// Each is bad in a way of its own; in a release build none takes 50 milliseconds.
+/// Each case is expensive in its own way; in a release build none takes 50 milliseconds.
 #[test]
 fn the_worst_that_can_be_asked_comes_to_an_end() {
     let numbers = json!((0..100_000).collect::<Vec<_>>());
@@ -129,7 +129,7 @@ fn the_worst_that_can_be_asked_comes_to_an_end() {
     for (name, schema, value) in rows {
         let schema =
             Schema::compile_form(&Json::of(&schema)).unwrap_or_else(|why| panic!("{name}: {why}"));
-        // It comes to an end, and what it says is bounded.
+        // It ends, and its report is bounded.
         let violations = schema.check(&value);
         assert!(violations.len() <= MOST_VIOLATIONS + 1, "{name}: {}", violations.len());
         let told: usize = violations.iter().map(|it| it.message.len()).sum();
@@ -174,7 +174,7 @@ fn a_pattern_is_neither_too_large_nor_tried_on_too_much() {
     let many: Vec<_> = (0..100).map(|it| json!({ "pattern": format!("a{{1,400}}{it}") })).collect();
     let why = Schema::compile(&Json::of(&json!({ "allOf": many }))).unwrap_err();
     assert!(why.contains("The patterns of the schema are too large"), "{why}");
-    // Not even a `not` takes giving up for an answer.
+    // Not even a `not` turns giving up into a match.
     let long = json!("b".repeat((1 << 17) + 1));
     for schema in [json!({ "pattern": "^a" }), json!({ "not": { "pattern": "^a" } })] {
         let told = compile(&schema).check(&long);

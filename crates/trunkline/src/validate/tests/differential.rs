@@ -1,4 +1,4 @@
-//! Random schemas and values, judged by us and by the `jsonschema` crate.
+//! Random schemas and values, validated by us and by the `jsonschema` crate.
 
 use serde_json::{Map, Value, json};
 
@@ -30,11 +30,11 @@ fn we_judge_as_jsonschema_does() {
             }
         }
     }
-    // Neither side may be judged by luck.
+    // Both outcomes must be common enough to count.
     assert!(right > 5000 && wrong > 5000, "{right} right, {wrong} wrong");
 }
 
-/// A small generator of our own, the same everywhere: an xorshift over a mixed seed.
+/// A small deterministic generator: an xorshift over a mixed seed.
 struct Dice(u64);
 
 impl Dice {
@@ -84,7 +84,7 @@ fn schema(dice: &mut Dice, depth: u32) -> Value {
         let (name, value) = keyword(dice, depth);
         members.insert(name.to_owned(), value);
     }
-    // References to nothing would be no schema.
+    // A dangling reference would make the schema invalid.
     if depth == 3 {
         members.entry("$defs").or_insert_with(|| json!({ "one": {}, "e/f": {} }));
     }

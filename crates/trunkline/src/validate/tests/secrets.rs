@@ -1,4 +1,4 @@
-//! What must not be told.
+//! Messages never reveal a secret.
 
 use serde::Deserialize;
 use serde_json::json;
@@ -22,7 +22,7 @@ fn secrets_and_long_values_are_not_repeated() {
     assert_eq!(told.matches("/password").count(), 2, "{told}");
     assert!(!told.contains("hunter"), "{told}");
     assert!(told.contains("aaa…") && told.len() < 500, "{told}");
-    // Nor where the schema is about the whole of which it is a part.
+    // Nor where the schema is about the object that contains it.
     let whole = compile(&json!({ "enum": [1], "properties": { "p": { "writeOnly": true } } }));
     assert_eq!(whole.check(&json!({ "p": "hunter2" }))[0].message, "The value must be `1`.");
 }
@@ -57,7 +57,7 @@ fn what_has_a_secret_in_it_may_be_one_by_mistake() {
     );
     let root = compile(&auth);
     assert_eq!(told(&root, json!("hunter2")), " The value must be an object.\n");
-    // However deep it is, behind whatever reference and choice.
+    // However deep it is, behind any reference and alternative.
     let deep = compile(&json!({
         "properties": { "a": { "anyOf": [{ "type": "null" }, { "$ref": "#/$defs/list" }] } },
         "$defs": { "list": { "type": "array", "items": { "$ref": "#/$defs/auth" } }, "auth": auth },

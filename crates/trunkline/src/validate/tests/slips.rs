@@ -1,4 +1,4 @@
-//! Names of arguments that are nearly right, where the schema has no word against others.
+//! Misspelt argument names, where an open schema allows unknown ones.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -50,7 +50,7 @@ fn what_is_no_slip_passes() {
         json!({ "limit": 5, "limits": 6 }),
         json!({ "limti": null }),
         json!({ "do": "it", "t": "x" }),
-        // Another name of the same.
+        // An alias.
         json!({ "userName": "ada" }),
         json!({ "nested": { "limti": 5 } }),
     ] {

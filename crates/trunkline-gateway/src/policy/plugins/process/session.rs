@@ -1,4 +1,4 @@
-//! A running plugin and the socket to it.
+//! A running plugin and its socket.
 
 use std::fs::DirBuilder;
 use std::io;
@@ -22,13 +22,13 @@ use super::LONGEST;
 use crate::catalog::plan::PluginPlan;
 use crate::policy::redact::Redactor;
 
-/// A plugin that has said hello. Dropping it kills it.
+/// A plugin that has introduced itself. Dropping it kills it.
 pub(super) struct Session {
     child: Child,
     reader: OwnedReadHalf,
     writer: OwnedWriteHalf,
     decoder: Decoder,
-    /// What was not written yet begins at `sent`.
+    /// Unsent bytes begin at `sent`.
     out: Vec<u8>,
     sent: usize,
     redactor: Redactor,
@@ -44,8 +44,7 @@ pub(super) enum Event {
 }
 
 impl Session {
-    /// Starts the plugin, waits until it has connected and said who it is, and tells it its
-    /// configuration.
+    /// Starts the plugin, waits until it has connected and introduced itself, and sends its configuration.
     pub(super) async fn open(plan: &PluginPlan) -> Result<(Self, Hello), String> {
         let folder =
             Folder::new().map_err(|error| format!("there is no folder for it: {error}"))?;
@@ -60,8 +59,8 @@ impl Session {
         let meeting = async {
             let stream = tokio::select! {
                 accepted = listener.accept() => {
-                    // One connection is all there is. Closing would not do: a process that is just being
-                    // started elsewhere has a copy of the listener until it runs.
+                    // Only one connection is allowed. Closing the listener is not enough: a process that is
+                    // just being started elsewhere has a copy of it until it runs.
                     let _ = std::fs::remove_file(&path);
                     accepted.map_err(|error| format!("it could not connect: {error}"))?.0
                 }
@@ -115,7 +114,7 @@ impl Session {
         Ok((reader, writer, decoder, hello))
     }
 
-    /// Puts a line where [`Session::next`] writes it from.
+    /// Queues a line, which [`Session::next`] writes.
     pub(super) fn send(&mut self, line: &[u8]) {
         if self.sent == self.out.len() {
             self.out.clear();
@@ -124,12 +123,12 @@ impl Session {
         self.out.extend_from_slice(line);
     }
 
-    /// How much is not written yet.
+    /// The number of unsent bytes.
     pub(super) fn unsent(&self) -> usize {
         self.out.len() - self.sent
     }
 
-    /// Writes and reads until the plugin has said something. Can be given up and called again.
+    /// Writes and reads until the plugin has sent something. Cancel-safe.
     pub(super) async fn next(&mut self) -> Event {
         loop {
             match self.decoder.next() {
@@ -165,7 +164,7 @@ impl Session {
         }
     }
 
-    /// Tells the plugin to end, and sees to it that it does.
+    /// Tells the plugin to end, and kills it if it does not.
     pub(super) async fn end(mut self) {
         self.send(&message::shutdown());
         let Self { mut writer, out, sent, child, .. } = self;
@@ -174,7 +173,7 @@ impl Session {
         child.stop().await;
     }
 
-    /// Why it is over, in a clause.
+    /// Why it ended, in a clause.
     pub(super) async fn last_words(mut self) -> String {
         let why = match timeout(FAREWELL, self.child.exited()).await {
             Ok(exit) => format!("it {exit}"),
@@ -197,7 +196,7 @@ fn command(plan: &PluginPlan, socket: &Path, redactor: &Redactor) -> Result<Comm
     }))
 }
 
-/// What comes before what a plugin wrote to stderr, which is for the operator.
+/// Precedes a plugin's stderr, which is for the operator.
 pub(in crate::policy::plugins) const LAST_WORDS: &str = ", and its last words were:";
 
 fn with_stderr(why: String, child: &Child, redactor: &Redactor) -> String {
@@ -207,7 +206,7 @@ fn with_stderr(why: String, child: &Child, redactor: &Redactor) -> String {
     }
 }
 
-/// What a plugin prints goes nowhere, but it must be able to print.
+/// Discards a plugin's stdout, so that it can print without blocking.
 struct Drain(Option<JoinHandle<()>>);
 
 impl Drain {
@@ -227,12 +226,12 @@ impl Drop for Drain {
     }
 }
 
-/// A folder that nobody else can enter, and that goes when it is not needed.
+/// A private folder, removed when dropped.
 struct Folder(PathBuf);
 
 impl Folder {
     fn new() -> io::Result<Self> {
-        // The path of a socket may have about a hundred bytes.
+        // A socket path is limited to about a hundred bytes.
         let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
         let place = runtime
             .filter(|it| it.is_absolute() && it.is_dir() && it.as_os_str().len() < 60)
@@ -254,11 +253,11 @@ impl Drop for Folder {
     }
 }
 
-/// The variable that says where to connect to.
+/// The variable with the path of the socket.
 const SOCKET: &str = "TRUNKLINE_PLUGIN_SOCKET";
-/// How long a plugin may take to say hello.
+/// How long a plugin may take to introduce itself.
 const START: Duration = Duration::from_secs(10);
-/// How long to wait for the last words of somebody who is leaving.
+/// How long to wait for the stderr of an ending plugin.
 const FAREWELL: Duration = Duration::from_millis(500);
-/// How much is read at a time.
+/// The bytes read at a time.
 const CHUNK: usize = 16 << 10;

@@ -87,7 +87,7 @@ async fn a_redirect_does_not_leave_https() {
     let (network, pem, called) = secure(moved(302, "http://id.example/"));
     let fetch = HttpFetch::through(public(), network).root_certificate(pem);
     let why = "`https://id.example` redirects from `https` to `http`, where others can listen in. \
-               Ask whoever runs it.";
+               Ask its operator.";
     let refused = fetch.fetch(Ask::get("https://id.example/")).await;
     assert_eq!(refused, Err(FetchError::Forbidden(why.to_owned())));
     assert_eq!(called.lock().unwrap().len(), 1);

@@ -1,4 +1,4 @@
-//! Who is asked to log in, and who learns of it.
+//! Which messages may trigger a login, and who learns of it.
 
 use std::sync::Mutex;
 
@@ -12,7 +12,7 @@ use super::*;
 use crate::http::client::HttpTarget;
 use crate::limits::Limits;
 
-/// Has somebody log in wherever it may, in vain. Notes whether it might.
+/// Always fails to log in, and records whether a login was allowed.
 #[derive(Default)]
 struct Eager(Mutex<Vec<bool>>);
 
@@ -47,7 +47,7 @@ struct Office {
 }
 
 impl Office {
-    /// Before a server that lets nobody in.
+    /// In front of a server that refuses everybody.
     async fn new() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("there is a free port");
         let url = format!("http://{}/mcp", listener.local_addr().expect("it has an address"));

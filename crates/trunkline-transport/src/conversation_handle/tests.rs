@@ -1,4 +1,4 @@
-//! How much may wait to be said.
+//! How much may be queued.
 
 use trunkline_wire::model::{LogLevel, LogMessage};
 
@@ -9,10 +9,10 @@ fn log(bytes: usize) -> HandlerEvent {
     HandlerEvent::Log(LogMessage::new(LogLevel::Info, data))
 }
 
-/// How many of these can be said while nobody listens.
-fn said(voice: &ConversationHandle, bytes: usize) -> usize {
+/// How many of these fit into the queue while nothing takes them out.
+fn said(handle: &ConversationHandle, bytes: usize) -> usize {
     let mut cx = Context::from_waker(Waker::noop());
-    let say = || Box::pin(voice.say(CallKey(1), log(bytes)));
+    let say = || Box::pin(handle.say(CallKey(1), log(bytes)));
     (0..5000).take_while(|_| say().as_mut().poll(&mut cx).is_ready()).count()
 }
 
@@ -21,18 +21,18 @@ fn what_waits_to_be_said_is_bounded_in_number_and_in_bytes() {
     for (bytes, expected) in
         [(0, 1024), (1000, 1024), (1 << 10, 512), (100 << 10, 10), (1 << 20, 1)]
     {
-        let (voice, commands) = ConversationHandle::new(1024);
-        assert_eq!(said(&voice, bytes), expected, "of {bytes} bytes");
-        // What is heard makes room for as much again.
+        let (handle, commands) = ConversationHandle::new(1024);
+        assert_eq!(said(&handle, bytes), expected, "of {bytes} bytes");
+        // Commands that are taken out make room for as many again.
         while commands.try_command().is_some() {}
-        assert_eq!(said(&voice, bytes), expected, "of {bytes} bytes");
+        assert_eq!(said(&handle, bytes), expected, "of {bytes} bytes");
     }
 }
 
 #[test]
 fn what_is_larger_than_the_queue_can_be_said_alone() {
-    let (voice, commands) = ConversationHandle::new(4);
-    assert_eq!(said(&voice, 1 << 20), 1);
+    let (handle, commands) = ConversationHandle::new(4);
+    assert_eq!(said(&handle, 1 << 20), 1);
     assert!(commands.try_command().is_some());
-    assert_eq!((said(&voice, 1 << 20), said(&voice, 0)), (1, 0));
+    assert_eq!((said(&handle, 1 << 20), said(&handle, 0)), (1, 0));
 }

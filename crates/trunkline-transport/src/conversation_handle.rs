@@ -1,4 +1,4 @@
-//! How handlers and hosts speak into a conversation that a driver owns.
+//! `ConversationHandle`: how handlers and hosts send into a conversation that a driver owns.
 
 mod command;
 mod listener;
@@ -22,61 +22,61 @@ pub(crate) use command::{Asked, Command, Urgent};
 use command::{Reply, over};
 pub use listener::Listener;
 
-/// Speaks into one conversation. Cheap to clone; outliving the conversation is harmless.
+/// Sends into one conversation. Cheap to clone, and safe to keep after the conversation is over.
 #[derive(Clone, Debug)]
 pub struct ConversationHandle(Arc<Inner>);
 
-/// What is unsaid. Nothing is allocated for a conversation in which nobody speaks up.
+/// The queues. A conversation without commands allocates nothing.
 #[derive(Debug)]
 struct Inner {
     unsaid: Mutex<Unsaid>,
-    /// Room for commands: each takes one, and one more for each KiB. Closed with the conversation.
+    /// Capacity of the queue: a command takes one permit, and one more per KiB. Closed with the
+    /// conversation.
     room: Semaphore,
-    /// All the room there is.
+    /// The capacity in permits.
     queue: u32,
     tickets: AtomicU64,
-    /// Given out when somebody asks for it, so that most conversations cost none.
+    /// Assigned on first use.
     number: OnceLock<u64>,
-    /// Whether it ends with the one request it was begun for.
+    /// Whether the conversation ends with its one request.
     is_of_one_request: bool,
 }
 
 #[derive(Debug, Default)]
 struct Unsaid {
-    /// Each with the room that it takes.
+    /// Each with the permits it takes.
     commands: VecDeque<(Command, u32)>,
-    /// At most one for each call made and one more, so its length is bounded by theirs.
+    /// Bounded by the calls made: at most one each, and one close.
     urgent: VecDeque<Urgent>,
-    /// Whoever listens, once everything is said.
+    /// Wakes the driver when the queues were empty.
     listener: Option<Waker>,
     closed: bool,
 }
 
-/// The driver's end of a [`ConversationHandle`]. Dropping it ends the conversation for those who speak.
+/// The driver's end of a [`ConversationHandle`]. Dropping it closes all handles.
 #[derive(Debug)]
 pub(crate) struct CommandReceiver(Arc<Inner>);
 
 /// A call of ours to the peer.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// The call of the peer during which we ask, if any.
+    /// The peer's call during which we ask, if any.
     pub during: Option<CallKey>,
     /// The method.
     pub method: MethodName,
     /// Its parameters.
     pub params: Object,
-    /// How long to wait; the conversation's own bounds if absent.
+    /// The deadlines; those of the conversation if absent.
     pub timing: Option<Timing>,
-    /// Where to put progress, for a subscription its notifications, and what is logged meanwhile as
-    /// far as it can be told to belong to this call; the last is told to the handler too. When it
-    /// is full, what comes then is dropped.
+    /// Receives progress, the notifications of a subscription, and log messages that can be attributed
+    /// to this call. Log messages reach the handler as well. A full channel drops what follows.
     pub heard: Option<mpsc::Sender<PeerNotification>>,
-    /// Who hears the same instead, and alone: the handler is told nothing of it.
+    /// Receives the same instead of `heard`; the handler then receives none of it.
     pub listener: Option<Arc<dyn Listener>>,
-    /// What is attached to the questions of the peer that belong to it, as far as that can be told.
+    /// Attached to the peer's questions that can be attributed to this call.
     pub attached: Attached,
-    /// Whether an answer that asks back (`input_required`) is handed on as it is, instead of
-    /// having its questions answered by the handler.
+    /// Whether an `input_required` result is returned as it is, instead of the handler answering its
+    /// questions.
     pub relays: bool,
 }
 
@@ -101,7 +101,7 @@ impl ConversationHandle {
         Self::begin(queue, false)
     }
 
-    /// For a conversation that is over once one request is answered, while its peer may go on.
+    /// For a conversation that ends once one request is answered, while its peer may live on.
     #[cfg(feature = "http")]
     pub(crate) fn of_one_request(queue: usize) -> (Self, CommandReceiver) {
         Self::begin(queue, true)
@@ -119,20 +119,20 @@ impl ConversationHandle {
         (Self(Arc::clone(&inner)), CommandReceiver(inner))
     }
 
-    /// A voice that nobody hears: for work whose conversation is over.
+    /// A handle without a conversation: for work that outlives its own.
     pub fn unheard() -> Self {
         Self::new(1).0
     }
 
-    /// Says something about a call that is being answered. Waits while too much is unsaid.
+    /// Reports an event of a call that is being answered. Waits while the queue is full.
     pub async fn say(&self, call: CallKey, what: HandlerEvent) {
-        // A conversation that is over has nobody to listen, which is fine.
+        // A conversation that is over drops the event, which is fine.
         self.0.send(Command::Say(call, what)).await;
     }
 
-    /// Calls the peer. Dropping the future cancels the call. A call that was not made because the
-    /// conversation is over fails with [`CallError::Unreachable`]; one that was made, and whose
-    /// answer can no longer come, with [`CallError::Closed`].
+    /// Calls the peer. Dropping the future cancels the call. The call fails with
+    /// [`CallError::Unreachable`] if it was not sent because the conversation is over, and with
+    /// [`CallError::Closed`] if it was sent and no answer can come.
     pub fn ask(
         &self,
         request: Request,
@@ -159,12 +159,12 @@ impl ConversationHandle {
         }
     }
 
-    /// Tells the conversation that something peers may listen to has changed.
+    /// Reports a change that the peer may have subscribed to.
     pub async fn changed(&self, change: Change) {
         self.0.send(Command::Change(change)).await;
     }
 
-    /// The same without waiting; `false` if too much is unsaid already.
+    /// The same without waiting; `false` if the queue is full.
     #[must_use]
     pub fn try_changed(&self, change: Change) -> bool {
         let command = Command::Change(change);
@@ -175,7 +175,7 @@ impl ConversationHandle {
                 self.0.put(|unsaid| unsaid.commands.push_back((command, takes)));
                 true
             }
-            // A conversation that is over has nobody left to tell.
+            // A conversation that is over has no peer to tell.
             Err(TryAcquireError::Closed) => true,
             Err(TryAcquireError::NoPermits) => false,
         }
@@ -186,17 +186,17 @@ impl ConversationHandle {
         self.0.send(Command::Notify(method, params)).await;
     }
 
-    /// Ends the conversation in good order.
+    /// Closes the conversation gracefully.
     pub fn close(&self) {
         self.0.urge(Urgent::Close);
     }
 
-    /// Whether both speak into the same conversation.
+    /// Whether both belong to the same conversation.
     pub fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// A number that no other conversation of this process ever has.
+    /// A number unique in this process.
     pub fn number(&self) -> u64 {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         *self.0.number.get_or_init(|| NEXT.fetch_add(1, Ordering::Relaxed))
@@ -207,14 +207,14 @@ impl ConversationHandle {
         self.0.room.is_closed()
     }
 
-    /// Whether the peer is known to be gone. A conversation of one request ends without telling.
+    /// Whether the peer is known to be gone. The end of a one-request conversation does not say that.
     pub fn is_deserted(&self) -> bool {
         self.is_closed() && !self.0.is_of_one_request
     }
 }
 
 impl Inner {
-    /// Waits for room, and says whether there is still somebody to hear it.
+    /// Waits for room. Returns whether the conversation is still open.
     async fn send(&self, command: Command) -> bool {
         let takes = self.takes(&command);
         let Ok(room) = self.room.acquire_many(takes).await else { return false };
@@ -222,7 +222,7 @@ impl Inner {
         self.put(|unsaid| unsaid.commands.push_back((command, takes)))
     }
 
-    /// The room that a command takes: for one that is larger than all of it, all.
+    /// The permits that a command takes, at most the whole capacity.
     fn takes(&self, command: &Command) -> u32 {
         let takes = u32::try_from(command.size() / UNIT).unwrap_or(u32::MAX).saturating_add(1);
         takes.min(self.queue.max(1))
@@ -239,7 +239,7 @@ impl Inner {
         }
         put(&mut unsaid);
         let listener = unsaid.listener.take();
-        // Whoever is woken may listen at once, and needs the lock for that.
+        // The woken driver may poll at once and needs the lock.
         drop(unsaid);
         if let Some(listener) = listener {
             listener.wake();
@@ -264,7 +264,7 @@ impl CommandReceiver {
         Poll::Ready(command)
     }
 
-    /// The next command that is there already.
+    /// The next command that is queued already.
     pub(crate) fn try_command(&self) -> Option<Command> {
         let (command, takes) = self.0.lock().commands.pop_front()?;
         self.0.room.add_permits(takes as usize);
@@ -296,15 +296,15 @@ impl Drop for CommandReceiver {
             unsaid.closed = true;
             (std::mem::take(&mut unsaid.commands), unsaid.listener.take())
         };
-        // Those who asked may speak up again at once.
+        // The callers may send again at once, so the lock is free by now.
         unsaid.0.into_iter().for_each(|(command, _)| command.refuse());
     }
 }
 
-/// How many bytes take the room of one more message.
+/// Bytes per permit.
 const UNIT: usize = 1 << 10;
 
-/// A call of ours that waits for its outcome; dropped before that, it is cancelled.
+/// A call of ours in flight; dropping it cancels the call.
 struct Pending {
     received: oneshot::Receiver<Result<Json, CallError>>,
     ticket: Ticket,

@@ -1,4 +1,4 @@
-//! Commands: what somebody on this side wants the conversation to do, until the driver accepts it.
+//! Commands: what code on this side asks of the conversation, until the driver accepts it.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use trunkline_wire::method::Method;
 
 use super::Listener;
 
-/// What somebody on this side wants the conversation to do.
+/// What code on this side asks of the conversation.
 #[derive(Debug)]
 pub(crate) enum Command {
     Say(CallKey, HandlerEvent),
@@ -22,7 +22,7 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// About how many bytes it has.
+    /// Its approximate size in bytes.
     pub(super) fn size(&self) -> usize {
         let of = |it: &Object| it.iter().map(|(name, value)| name.len() + value.get().len()).sum();
         match self {
@@ -39,7 +39,8 @@ impl Command {
         }
     }
 
-    /// Nobody will accept it: whoever asks learns that the call was not made.
+    /// Drops a command that no driver will accept. A caller that asked learns that its call was not
+    /// made.
     pub(crate) fn refuse(self) {
         if let Self::Ask(_, reply) = self {
             let _ = reply.outcome.send(Err(over()));
@@ -47,14 +48,14 @@ impl Command {
     }
 }
 
-/// What does not wait until the peer reads again.
+/// What bypasses the queue, and so does not wait until the peer reads again.
 #[derive(Debug)]
 pub(crate) enum Urgent {
     Cancel(Ticket),
     Close,
 }
 
-/// Where the outcome of a call of ours goes, and what is heard about it until then.
+/// Where the outcome of our call goes, and the notifications about it before that.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) outcome: oneshot::Sender<Result<Json, CallError>>,
@@ -62,13 +63,13 @@ pub(crate) struct Reply {
     pub(crate) listener: Option<Arc<dyn Listener>>,
 }
 
-/// Our calls that have no outcome yet, and who waits for each.
+/// Our calls in flight, and who waits for each.
 #[derive(Debug, Default)]
 pub(crate) struct Asked(Vec<(Ticket, Reply)>);
 
 impl Asked {
-    /// What to tell the conversation; nothing if whoever asked has given up before the question was
-    /// out.
+    /// Turns a command into an input of the conversation; `None` if the caller gave up while the
+    /// command was queued.
     pub(crate) fn accept(&mut self, command: Command) -> Option<Input> {
         Some(match command {
             Command::Ask(_, reply) if reply.outcome.is_closed() => return None,
@@ -82,14 +83,14 @@ impl Asked {
         })
     }
 
-    /// How many answers are awaited.
+    /// How many calls are in flight.
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
 
     pub(crate) fn settle(&mut self, ticket: Ticket, outcome: Result<Json, CallError>) {
         if let Some(reply) = self.forget(ticket) {
-            // Whoever asked may have given up meanwhile.
+            // The caller may have given up meanwhile.
             let _ = reply.outcome.send(outcome);
         }
     }
@@ -99,7 +100,8 @@ impl Asked {
         Some(self.0.swap_remove(at).1)
     }
 
-    /// Tells whoever waits for the call it is about. Gives back what the handler has to hear.
+    /// Delivers a notification to the caller of the call it is about. Returns what the handler must
+    /// hear.
     pub(crate) fn deliver(&self, heard: PeerNotification) -> Option<PeerNotification> {
         let owner = self.0.iter().find(|(ticket, _)| heard.ticket == Some(*ticket));
         let Some((_, reply)) = owner else { return Some(heard) };
@@ -108,15 +110,15 @@ impl Asked {
             return None;
         }
         let Some(heard_by) = &reply.heard else { return Some(heard) };
-        // What is logged during a call is for those who listen to the whole conversation as well.
+        // Log messages during a call are also for the listeners of the whole conversation.
         let everyone = (heard.method == Method::Message).then(|| heard.clone());
-        // When it is full, what comes then is dropped.
+        // When the channel is full, the notification is dropped.
         let _ = heard_by.try_send(heard);
         everyone
     }
 }
 
-/// Why a call was not made.
+/// The error of a call that was not made.
 pub(super) fn over() -> CallError {
     CallError::Unreachable("the connection is closed.".to_owned())
 }
