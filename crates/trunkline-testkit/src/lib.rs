@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 pub mod corpus;
+mod dice;
 pub mod fake;
 pub mod fault;
 mod folder;
@@ -21,6 +22,7 @@ pub mod peer;
 pub mod rewrite;
 pub mod transcript;
 
+pub use dice::Dice;
 pub use folder::Folder;
 
 /// The beginning of a gateway's plugin in Python, which defines `reader` and `say`.

@@ -13,6 +13,13 @@ pub(super) fn entry() -> Fields {
     ])
 }
 
+/// Arguments of a program, some of them secret, with these among them.
+pub(super) fn secret_args(more: &[&'static str]) -> Vec<&'static str> {
+    let first = ["-y", "@org/pkg@1.2.3", "--api-key", "hunter2", "--token=hunter2", "--port", "80"];
+    let last = ["-e", "PIN_TOKEN=hunter2", "/users/a/some-long-folder-name-2026/x"];
+    [&first, more, &last].concat()
+}
+
 /// The files, with the client whose they are.
 pub(super) const ALL: [(Client, &str); 8] = [
     (Client::ClaudeDesktop, CLAUDE_DESKTOP),
