@@ -1,5 +1,5 @@
-//! How does it look without macros? The travel server once more, with a prompt and a template:
-//! everything that macros write can be written.
+//! How does it look without macros? The travel server again, with a prompt and a template:
+//! everything that macros write can be written by hand.
 
 use std::process::ExitCode;
 use trunkline::schemars::{self, JsonSchema};

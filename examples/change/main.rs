@@ -1,4 +1,4 @@
-//! How do tools come and go while the server runs? Whoever listens is told.
+//! How do I add and remove tools while the server runs? Listening clients are notified.
 
 use std::process::ExitCode;
 use trunkline::{Context, Server, ToolError, tool};

@@ -1,5 +1,5 @@
-//! How do I put servers together? One under a prefix, one beside, and one that runs elsewhere: the
-//! command line names it.
+//! How do I compose servers? One under a prefix, one merged, and a remote one that the command line
+//! names.
 
 use std::error::Error;
 use trunkline::client::{Client, Command};
@@ -25,7 +25,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let mut server = Server::builder("compose", "1.0.0").mount("math", math).merge(watch);
     let mut words = std::env::args().skip(1);
     if let Some(program) = words.next() {
-        // Nobody sits at this program: what the server asks is declined.
+        // This program has no user: it declines the server's questions.
         let client = Client::builder("compose", "1.0.0")
             .on_ask(async |question| question.decline())
             .connect(Command::new(program).args(words));

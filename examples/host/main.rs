@@ -4,7 +4,7 @@
 use trunkline::client::{Command, Consent, Hooks, Host, Wish};
 use trunkline::serde_json::{Value, json};
 
-/// What may happen unasked, what never, and what the user decides.
+/// What is allowed, what is denied, and what the user decides.
 fn rule(wish: &Wish) -> Consent {
     match wish {
         Wish::Tool { tool, .. } if tool.starts_with("delete") => {

@@ -1,5 +1,5 @@
-//! How do I serve it inside my web server, and know who calls? A layer of axum looks at the key that
-//! a caller brings; tools see a `Principal`, or are not seen themselves.
+//! How do I serve it inside my web server, and know who calls? A layer of axum checks the caller's
+//! key; tools get a `Principal`, and one is visible to administrators only.
 
 use axum::Router;
 use axum::extract::Request;
@@ -10,7 +10,7 @@ use axum::routing::get;
 use trunkline::server::{IntoTool, bind};
 use trunkline::{Caller, Principal, Server, tool};
 
-/// Whose key it is. Yours asks a database.
+/// The owner of a key. A real server asks a database.
 fn owner(key: &str) -> Option<Principal> {
     match key {
         "Bearer ada-key" => Some(Principal::new("ada").scope("admin")),

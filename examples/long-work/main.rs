@@ -1,5 +1,5 @@
-//! How do I work longer than anybody waits? As a task, which outlives its call and, kept in a
-//! folder, its process. Start it with the folder.
+//! How do I do long work? As a task, which outlives its call and, stored in a folder, its process.
+//! Start it with the folder.
 
 use std::error::Error;
 use std::io::Write;
@@ -18,7 +18,7 @@ struct Film(PathBuf);
 async fn render(film: State<Film>, frames: u32) -> Result<Task<String>, ToolError> {
     Ok(Task::new(async move |cx| {
         for frame in 1..=frames {
-            // What was done before the process went away is not done again.
+            // A frame that was drawn before the process died is not drawn again.
             cx.once(&format!("frame {frame}"), async || draw(&film, frame).await).await?;
             cx.progress(frame, frames).await;
         }

@@ -1,5 +1,5 @@
-//! How do I see what a server does? Spans of `tracing` on stderr, and numbers at `/metrics`. The
-//! names are those of OpenTelemetry; no argument and no result is ever among them.
+//! How do I observe a server? Spans of `tracing` on stderr, and metrics at `/metrics`. The names
+//! are those of OpenTelemetry; they never contain an argument or a result.
 
 use std::future::pending;
 use tracing_subscriber::fmt::format::FmtSpan;

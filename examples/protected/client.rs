@@ -1,5 +1,5 @@
-//! How do I log in to a server that wants to know who calls? The server says where to go; a person
-//! opens a page; what takes more than they granted has them asked once more.
+//! How do I log in to a protected server? The server says where; the user opens a page; a tool that
+//! needs more scopes asks the user once more.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use trunkline::serde_json::json;
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let url = std::env::args().nth(1).ok_or("Say which server, by its URL.")?;
-    // `Loopback::new()` alone opens the browser.
+    // `Loopback::new()` by itself opens the browser.
     let browser = Loopback::new().tell(|page| eprintln!("Open {page}")).without_opening();
     let login = auth::oauth(&*url)
         .client_name("The notes client")
-        // Nothing is kept when this program ends; without this line it is, in a folder of yours.
+        // The login is kept in memory only; without this line it is stored in a folder of yours.
         .vault(Arc::new(MemoryVault::new()))
         .browser(Arc::new(browser));
     let builder = Client::builder("notes-client", "1.0.0").credentials(Arc::new(login));

@@ -1,5 +1,5 @@
-//! How do I let in only those who may come? An authorization server vouches for people, this server
-//! checks what it says, and some tools take more than others.
+//! How do I require a login? An authorization server issues tokens, this server checks them, and
+//! some tools need more scopes than others.
 //!
 //! `trunkline demo --http --auth` has an authorization server to try it with.
 
@@ -27,7 +27,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let issuer = args.next().ok_or("Say who vouches for people, such as `https://id.example`.")?;
     let address = args.next().unwrap_or_else(|| "127.0.0.1:8000".to_owned());
     let listener = bind(address).await?;
-    // Behind a proxy this is the address that people know.
+    // Behind a proxy this is the public address.
     let url = format!("http://{}/mcp", listener.local_addr()?);
     let protect = Protect::new(&*url)
         .jwt(JwtIssuer::new(issuer))

@@ -1,4 +1,4 @@
-//! How do I use the client's model? Plainly, or with tools of mine that it may use on the way.
+//! How do I use the client's model? Plainly, or with tools of mine that it may call.
 
 use std::process::ExitCode;
 use trunkline::model::{
@@ -35,7 +35,7 @@ async fn weather(cx: Context, question: String) -> Result<String, ToolError> {
     Err(ToolError::new("The model looked at the thermometer four times and said nothing."))
 }
 
-/// What the model gets for using the thermometer.
+/// The result of the thermometer tool, for the model.
 fn temperature(block: &Content) -> Option<Content> {
     let Content::ToolUse(wish) = block else { return None };
     let degrees = vec![Content::text("-4 degrees")];

@@ -1,5 +1,5 @@
-//! How do I take a secret? As a `Secret`, which is read but never shown: not in logs, not in traces,
-//! not in what the model is told about wrong arguments.
+//! How do I take a secret? As a `Secret`, which is read but never shown: not in logs, not in
+//! traces, not in what the model reads about wrong arguments.
 
 use std::process::ExitCode;
 use trunkline::{Secret, Server, ToolError, tool};

@@ -10,7 +10,7 @@ use trunkline::{Meta, Server, State, ToolError, tool};
 /// How many rooms are free in each city.
 type Rooms = Mutex<BTreeMap<String, u32>>;
 
-/// A parameter of our own: the language the caller would like, from the request's `_meta`.
+/// A custom parameter: the language the caller prefers, from the request's `_meta`.
 struct Language(String);
 
 impl FromCall for Language {
@@ -20,7 +20,7 @@ impl FromCall for Language {
     }
 }
 
-/// An error of our own: `?` makes of it what the model reads.
+/// A custom error: `?` turns it into what the model reads.
 #[derive(Debug)]
 struct Full(String);
 

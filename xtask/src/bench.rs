@@ -1,11 +1,18 @@
 //! `cargo xtask bench NAME` → what a call costs here, in a bare program and in rmcp, and whether the targets are met.
 
 mod build;
+mod callgrind;
 mod chart;
+mod counted;
 mod gateway;
+mod growth;
 mod http;
+pub mod instructions;
+mod memory;
+mod plot;
 mod programs;
 mod sessions;
+mod start;
 mod stdio;
 
 use std::fs;
@@ -13,22 +20,30 @@ use std::path::Path;
 
 /// Runs the benchmark named by the arguments.
 pub fn run(args: &[String]) -> Result<(), String> {
-    match args.split_first() {
-        Some((name, rest)) if name == "stdio" => stdio::run(rest),
-        Some((name, rest)) if name == "http" => http::run(rest),
-        Some((name, rest)) if name == "sessions" => sessions::run(rest),
-        Some((name, rest)) if name == "build" => build::run(rest),
-        Some((name, rest)) if name == "gateway" => gateway::run(rest),
-        _ => Err(format!(
-            "Say what to measure.\n\n{}\n\n{}\n\n{}\n\n{}\n\n{}",
-            stdio::USAGE,
-            http::USAGE,
-            sessions::USAGE,
-            build::USAGE,
-            gateway::USAGE
-        )),
+    let (name, rest) = args.split_first().map_or(("", args), |(name, rest)| (name, rest));
+    match BENCHMARKS.iter().find(|(known, ..)| *known == name) {
+        Some((_, run, _)) => run(rest),
+        None => {
+            let usages: Vec<&str> = BENCHMARKS.iter().map(|(.., usage)| *usage).collect();
+            Err(format!("Say what to measure.\n\n{}", usages.join("\n\n")))
+        }
     }
 }
+
+type Benchmark = (&'static str, fn(&[String]) -> Result<(), String>, &'static str);
+
+/// Every benchmark: its name, the function that runs it, how it is called.
+const BENCHMARKS: [Benchmark; 9] = [
+    ("instructions", instructions::run, instructions::USAGE),
+    ("growth", growth::run, growth::USAGE),
+    ("stdio", stdio::run, stdio::USAGE),
+    ("http", http::run, http::USAGE),
+    ("gateway", gateway::run, gateway::USAGE),
+    ("sessions", sessions::run, sessions::USAGE),
+    ("memory", memory::run, memory::USAGE),
+    ("start", start::run, start::USAGE),
+    ("build", build::run, build::USAGE),
+];
 
 /// How many rounds are measured, of which the median counts.
 fn rounds(value: &str, usage: &str) -> Result<usize, String> {

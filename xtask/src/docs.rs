@@ -56,7 +56,7 @@ fn document() -> Command {
             command.arg("--features").arg(format!("{krate}/{feature}"));
         }
     }
-    // A target of its own: other flags would have everything built anew.
+    // Its own target folder: other flags would rebuild everything.
     command.env("CARGO_TARGET_DIR", run::root().join("target/docs"));
     command
 }

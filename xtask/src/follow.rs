@@ -1,4 +1,4 @@
-//! The pages that newcomers read first into a check that whoever does what they say, word by word, gets there.
+//! Executes the pages that newcomers read first, word by word, and checks that they work.
 //!
 //! Each page has an empty folder and a home of its own. Commands are typed into one shell, files are written as their
 //! blocks say, programs are compiled with the dependencies that the page names, and what is said is compared with what
@@ -135,7 +135,7 @@ fn follow(page: &str, markdown: &str, with_peers: bool) -> Result<Followed, Stri
     Ok(followed)
 }
 
-/// Does one thing that a page says, and notes what came of it.
+/// Executes one block of a page, and records the outcome.
 fn act(shell: &mut Shell, step: &Step, with_peers: bool, to: &mut Followed) -> Result<(), String> {
     match step {
         Step::Write { path, text } => shell.write(path, text)?,

@@ -5,7 +5,7 @@ mod travel;
 
 use crate::run;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 /// Each run of a peer: its name, what it shows, its script and what that is told first.
@@ -102,31 +102,16 @@ pub fn tools() -> Result<(), String> {
         ("python3-venv", "python3", &["-c", "import ensurepip, venv"]),
     ]
     .into_iter()
-    .filter(|(_, program, args)| !works(program, args))
+    .filter(|(_, program, args)| !run::works(program, args))
     .map(|(package, ..)| package)
     .collect();
-    if !missing.is_empty() {
-        if !works("apt-get", &["--version"]) {
-            return Err(format!("The peers need `{}`; install that first.", missing.join("`, `")));
-        }
-        println!("installing {}", missing.join(", "));
-        run::run(Command::new("apt-get").args(["update", "-qq"]))?;
-        let mut apt = Command::new("apt-get");
-        apt.args(["install", "-y", "-qq", "--no-install-recommends"]).args(&missing);
-        run::run(apt.env("DEBIAN_FRONTEND", "noninteractive"))?;
-    }
+    run::install("The peers need", &missing)?;
     let version = run::read(Command::new("node").arg("--version"))?;
     let major = version.trim().trim_start_matches('v').split('.').next().unwrap_or_default();
     if major.parse::<u32>().is_ok_and(|major| major >= 20) {
         return Ok(());
     }
     Err(format!("The peers need Node.js 20 or later, but `node` is {}.", version.trim()))
-}
-
-fn works(program: &str, args: &[&str]) -> bool {
-    let mut command = Command::new(program);
-    command.args(args).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    command.status().is_ok_and(|status| status.success())
 }
 
 /// Whether a folder was installed from this list.

@@ -30,6 +30,12 @@ pub fn cargo<const N: usize>(args: [&str; N]) -> Command {
     command.args(args).current_dir(root());
     // The path of our own manifest would point the crates' build scripts at the wrong folder.
     command.env_remove("CARGO_MANIFEST_DIR");
+    // A build script that looks at these would run again, and with it all that depends on its crate.
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("CARGO_PKG_") {
+            command.env_remove(name);
+        }
+    }
     command
 }
 
@@ -119,6 +125,28 @@ pub fn have(programs: &[(&str, &str)]) -> Result<(), String> {
         "The tests start programs that are not here: {}. Install them.",
         missing.join(", ")
     ))
+}
+
+/// Whether a program starts with these arguments and succeeds.
+pub fn works(program: &str, args: &[&str]) -> bool {
+    let mut command = Command::new(program);
+    command.args(args).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+/// Installs packages of Debian's; elsewhere it is an error that begins with `who_needs` them.
+pub fn install(who_needs: &str, packages: &[&str]) -> Result<(), String> {
+    if packages.is_empty() {
+        return Ok(());
+    }
+    if !works("apt-get", &["--version"]) {
+        return Err(format!("{who_needs} `{}`; install that first.", packages.join("`, `")));
+    }
+    println!("installing {}", packages.join(", "));
+    run(Command::new("apt-get").args(["update", "-qq"]))?;
+    let mut apt = Command::new("apt-get");
+    apt.args(["install", "-y", "-qq", "--no-install-recommends"]).args(packages);
+    run(apt.env("DEBIAN_FRONTEND", "noninteractive"))
 }
 
 /// Lets this process and those it starts open as many files as the system allows: some tests hold

@@ -93,7 +93,7 @@ fn duplicates(graph: &Graph) -> Vec<String> {
     wrong
 }
 
-/// Build scripts and macros are programs that run on the machine of whoever builds.
+/// Build scripts and macros run on the machine of every user who builds.
 fn at_build(graph: &Graph) -> Vec<String> {
     let running: BTreeSet<&str> =
         graph.foreign().filter(|it| it.runs_at_build).map(|it| it.name.as_str()).collect();
@@ -110,7 +110,7 @@ fn at_build(graph: &Graph) -> Vec<String> {
     new.chain(gone).collect()
 }
 
-/// How many crates somebody gets who depends on one of ours.
+/// How many crates a dependent of one of ours gets.
 fn weights() -> Result<Vec<String>, String> {
     let mut wrong = Vec::new();
     for (name, most) in WEIGHTS {

@@ -1,5 +1,6 @@
 //! Every check, in order, each with its headline and its time.
 
+use crate::bench::instructions;
 use crate::{conformance, docs, follow, fuzz, peers, run, schemas, supply, tidy};
 use std::time::{Duration, Instant};
 
@@ -40,6 +41,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
     report.step("the pages that newcomers read first, followed word by word", || {
         follow::pages(&follow::PAGES, with_peers)
     });
+    report.step("what a call takes, in instructions", instructions::check);
     if with_peers {
         for (_, what, script) in peers::PEERS {
             report.step(what, || peers::one(script));
@@ -69,6 +71,7 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("openssl", "openssl"),
     ("prlimit", "util-linux"),
     ("sh", "dash"),
+    ("taskset", "util-linux"),
 ];
 
 /// The two halves of the official suite, and one of them through the gateway.

@@ -49,9 +49,12 @@ struct Meta<'a> {
 }
 
 impl Request<'_> {
-    /// Appends the answer; false for a notification, which gets none.
+    /// Appends the answer; false for a notification or a call that is parked, which get none.
     pub fn answer(&self, out: &mut Vec<u8>) -> bool {
         let Some(id) = self.id else { return false };
+        if self.is_parked() {
+            return false;
+        }
         out.reserve(self.params.arguments.text.len() + 256);
         out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
         out.extend_from_slice(id.get().as_bytes());
@@ -95,6 +98,11 @@ impl Request<'_> {
         true
     }
 
+    /// Whether this is a call of the tool that never answers.
+    pub fn is_parked(&self) -> bool {
+        self.params.name == "park" && self.method == "tools/call"
+    }
+
     /// Whether the message is of 2026-07-28, which numbers no events.
     pub fn is_stateless(&self) -> bool {
         self.params.meta.protocol_version.is_some()
@@ -125,4 +133,4 @@ fn string(out: &mut Vec<u8>, text: &str) {
 const SERVER_INFO: &[u8] = br#"{"name":"bare","version":"0.1.0"}"#;
 /// A result as the servers measured write it.
 const STATELESS_RESULT: &[u8] = br#","result":{"resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"bare","version":"0.1.0"}},"content":[{"type":"text","text":"#;
-const TOOLS: &[u8] = br#","result":{"resultType":"complete","ttlMs":60000,"cacheScope":"private","tools":[{"name":"echo","inputSchema":{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}}]}}"#;
+const TOOLS: &[u8] = br#","result":{"resultType":"complete","ttlMs":60000,"cacheScope":"private","tools":[{"name":"echo","inputSchema":{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}},{"name":"park","inputSchema":{"type":"object"}}]}}"#;

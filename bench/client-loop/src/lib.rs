@@ -1,7 +1,8 @@
 //! A client that calls `echo` → how many calls it makes in a closed loop, and how long each takes.
 //!
-//! A program of this kind is started as `PROGRAM URL MODE TASKS BYTES MILLISECONDS`. It prints `begin` when the warm-up
-//! is over and one JSON object when the measurement is, and stays until it is killed, so that its CPU time can be read.
+//! A program of this kind is started as `PROGRAM URL MODE TASKS BYTES milliseconds N`, or with `calls N` at the end: so
+//! many of each task, and no warm-up. It prints `begin` when the warm-up is over and one JSON object when the measurement
+//! is, and stays until it is killed, so that its CPU time can be read.
 
 use std::future::Future;
 use std::process::ExitCode;
@@ -17,7 +18,32 @@ pub struct Options {
     /// How many callers are wanted.
     pub tasks: usize,
     bytes: usize,
-    time: Duration,
+    amount: Amount,
+}
+
+/// When a measurement ends.
+#[derive(Clone, Copy)]
+enum Amount {
+    Time(Duration),
+    /// Of each task.
+    Calls(usize),
+}
+
+impl Amount {
+    /// How long is called before it counts.
+    fn warm_up(self) -> Duration {
+        match self {
+            Amount::Time(time) => time / WARM_UP,
+            Amount::Calls(_) => Duration::ZERO,
+        }
+    }
+
+    fn wants_more(self, made: usize, elapsed: Duration) -> bool {
+        match self {
+            Amount::Time(time) => elapsed < time,
+            Amount::Calls(calls) => made < calls,
+        }
+    }
 }
 
 /// The two ways to talk that are measured.
@@ -79,8 +105,8 @@ fn run<C: Caller, F: Future<Output = Result<Vec<C>, String>>>(
 }
 
 async fn measure<C: Caller>(callers: Vec<C>, options: &Options) -> Result<String, String> {
-    let begin = Instant::now() + options.time / WARM_UP;
-    let end = begin + options.time;
+    let amount = options.amount;
+    let begin = Instant::now() + amount.warm_up();
     let mut tasks = Vec::new();
     for mut caller in callers {
         let text = text(options.bytes);
@@ -90,7 +116,7 @@ async fn measure<C: Caller>(callers: Vec<C>, options: &Options) -> Result<String
             }
             let mut latencies = Vec::with_capacity(1 << 16);
             let mut sent = Instant::now();
-            while sent < end {
+            while amount.wants_more(latencies.len(), sent - begin) {
                 caller.call(&text).await?;
                 let answered = Instant::now();
                 latencies.push(answered - sent);
@@ -130,11 +156,8 @@ async fn measure<C: Caller>(callers: Vec<C>, options: &Options) -> Result<String
 impl Options {
     fn parse(words: impl Iterator<Item = String>) -> Result<Options, String> {
         let words: Vec<String> = words.collect();
-        let [url, mode, tasks, bytes, milliseconds] = words.as_slice() else {
-            return Err(
-                "Say `URL MODE TASKS BYTES MILLISECONDS`; the driver does, see `driver client`."
-                    .into(),
-            );
+        let [url, mode, tasks, bytes, unit, count] = words.as_slice() else {
+            return Err(HOW.into());
         };
         let number = |word: &str| {
             word.parse::<u32>().map_err(|_| format!("`{word}` is no number of anything."))
@@ -149,12 +172,17 @@ impl Options {
                 ));
             }
         };
+        let amount = match unit.as_str() {
+            "milliseconds" => Amount::Time(Duration::from_millis(number(count)?.into())),
+            "calls" => Amount::Calls(number(count)? as usize),
+            _ => return Err(HOW.into()),
+        };
         Ok(Options {
             url: url.clone(),
             mode,
             tasks: number(tasks)?.max(1) as usize,
             bytes: number(bytes)? as usize,
-            time: Duration::from_millis(number(milliseconds)?.into()),
+            amount,
         })
     }
 }
@@ -167,5 +195,6 @@ fn text(bytes: usize) -> String {
         .collect()
 }
 
+const HOW: &str = "Say `URL MODE TASKS BYTES milliseconds N` or `… calls N`; the driver does, see `driver client`.";
 /// The warm-up lasts this fraction of the measurement.
 const WARM_UP: u32 = 5;

@@ -110,13 +110,18 @@ impl Calls {
         match self.revision {
             Revision::V2025_11_25 => json!({
                 "jsonrpc": "2.0", "id": HANDSHAKE_ID, "method": "initialize",
-                "params": {"protocolVersion": self.revision.name(), "capabilities": {}, "clientInfo": client_info()},
+                "params": {"protocolVersion": self.revision.name(), "capabilities": self.capabilities(), "clientInfo": client_info()},
             }),
             Revision::V2026_07_28 => json!({
                 "jsonrpc": "2.0", "id": HANDSHAKE_ID, "method": "server/discover", "params": {"_meta": meta()},
             }),
         }
         .to_string()
+    }
+
+    /// A client that is asked something has said that it can be.
+    fn capabilities(&self) -> Value {
+        if self.tool.ends_with(QUESTION) { json!({"elicitation": {}}) } else { json!({}) }
     }
 
     pub fn accepts(&self, answer: &Value) -> bool {
@@ -192,6 +197,9 @@ fn client_info() -> Value {
 
 /// The tool that speaks before it answers.
 pub const PROGRESS: &str = "progress";
+/// The tool that never answers, and the one that asks first.
+pub const PARK: &str = "park";
+pub const QUESTION: &str = "question";
 pub const HANDSHAKE_ID: u64 = 1;
 /// Ten digits from the first call to the last, so that every call has the same length.
 const FIRST_ID: u64 = 1_000_000_000;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::amount::Amount;
 use crate::http::Endpoint;
 use crate::process::Cores;
 use crate::round;
@@ -22,7 +23,8 @@ struct Options {
     mode: String,
     tasks: u32,
     payload: u32,
-    milliseconds: u32,
+    amount: Amount,
+    deadline: Duration,
     command: Vec<String>,
 }
 
@@ -34,7 +36,8 @@ impl Options {
             mode: "stateless".into(),
             tasks: 1,
             payload: 100,
-            milliseconds: 1000,
+            amount: Amount::Time(Duration::from_secs(1)),
+            deadline: Duration::from_secs(60),
             command: Vec::new(),
         };
         let command = words::options(words, |word, value| {
@@ -44,7 +47,11 @@ impl Options {
                 "--mode" => options.mode = value,
                 "--tasks" => options.tasks = number(word, &value)?,
                 "--payload" => options.payload = number(word, &value)?,
-                "--milliseconds" => options.milliseconds = number(word, &value)?,
+                "--calls" => options.amount = Amount::Calls(number(word, &value)?),
+                "--milliseconds" => {
+                    options.amount = Amount::Time(Duration::from_millis(number(word, &value)?))
+                }
+                "--deadline" => options.deadline = Duration::from_secs(number(word, &value)?),
                 _ => return words::unknown(word),
             }
             Ok(())
@@ -58,12 +65,16 @@ impl Options {
 
 fn measure(options: &Options) -> Result<(), String> {
     let cores = Cores::two()?;
-    let mut server = cores.spawn(std::slice::from_ref(&options.server), DEADLINE)?;
+    let mut server = cores.spawn(std::slice::from_ref(&options.server), options.deadline)?;
     let endpoint = Endpoint::new(server.address()?);
     let mut command = options.command.clone();
     command.extend([endpoint.url(), options.mode.clone()]);
-    command.extend([options.tasks, options.payload, options.milliseconds].map(|n| n.to_string()));
-    let mut client = cores.spawn_beside(&command, DEADLINE)?;
+    command.extend([options.tasks, options.payload].map(|n| n.to_string()));
+    command.extend(match options.amount {
+        Amount::Time(time) => ["milliseconds".into(), time.as_millis().to_string()],
+        Amount::Calls(calls) => ["calls".into(), calls.to_string()],
+    });
+    let mut client = cores.spawn_beside(&command, options.deadline)?;
     let mut lines = BufReader::new(client.stdout()).lines();
     let mut next = || match lines.next() {
         Some(Ok(line)) => Ok(line),
@@ -95,6 +106,6 @@ driver client --server SERVER [OPTIONS] -- CLIENT [ARGUMENT…]
   --mode MODE           stateless (default), session, or shared: one client for all tasks
   --tasks N             how many call at once (1)
   --payload BYTES       length of the text that is echoed (100)
-  --milliseconds N      how long the measurement takes (1000), after a warm-up of a fifth of it";
-
-const DEADLINE: Duration = Duration::from_secs(60);
+  --milliseconds N      how long the measurement takes (1000), after a warm-up of a fifth of it
+  --calls N             a number of calls of each task instead of a time, and no warm-up
+  --deadline SECONDS    when a silent client or server is killed (60)";

@@ -24,17 +24,26 @@ pub fn run(words: impl Iterator<Item = String>) -> Result<(), String> {
 fn measure(options: &Options) -> Result<(), String> {
     let scene = Scene::set(options)?;
     let calls = Calls::new(options.revision, &options.tool, options.payload);
-    let shape =
-        Shape { connections: options.connections, wants_progress: false, shows: options.show };
+    let (connections, idle) = (options.connections, options.idle);
+    let shape = Shape { connections, wants_progress: false, shows: options.show, idle };
     let mut load = Load::connect(&scene.endpoint, calls, shape)?;
     // Node takes longer than the others until it is as fast as it gets.
-    load.run(|| scene.gateway_cpu(), Amount::Time(options.time / 3))?;
+    if let Amount::Time(time) = options.amount {
+        load.run(|| scene.gateway_cpu(), Amount::Time(time / 3))?;
+    }
     let upstream_before = scene.upstream_cpu();
-    let measured = load.run(|| scene.gateway_cpu(), Amount::Time(options.time))?;
+    let measured = load.run(|| scene.gateway_cpu(), options.amount)?;
     let upstream_cpu = scene.upstream_cpu().saturating_sub(upstream_before);
-    println!("{}", report(options, scene.is_pinned, measured, upstream_cpu));
+    let mut report = report(options, scene.is_pinned, measured, upstream_cpu);
+    report["resident_kib"] = json!(scene.resident_kib()?);
+    println!("{report}");
     drop(load);
-    scene.end()
+    // A profiler around a gateway takes its time to write down what it saw.
+    let limit = match options.amount {
+        Amount::Time(_) => Duration::from_secs(5),
+        Amount::Calls(_) => options.deadline,
+    };
+    scene.end(limit)
 }
 
 fn report(

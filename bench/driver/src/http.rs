@@ -1,13 +1,15 @@
 //! A Streamable HTTP server → one JSON object per measurement.
 
 mod exchange;
+mod idle;
 mod measure;
 mod options;
 mod response;
 
 use serde_json::{Value, json};
 
-pub use self::exchange::Endpoint;
+pub use self::exchange::{Endpoint, NO_SESSION};
+pub use self::idle::Idle;
 pub use self::measure::{Load, Measured, Shape};
 use self::options::Options;
 pub use self::options::USAGE;
@@ -32,7 +34,9 @@ fn measure(options: &Options) -> Result<(), String> {
         load.run(|| server.cpu(), Amount::Time(time / WARM_UP))?;
     }
     let measured = load.run(|| server.cpu(), options.amount)?;
-    println!("{}", report(options, cores.are_two(), measured));
+    let mut report = report(options, cores.are_two(), measured);
+    report["resident_kib"] = json!(server.resident_kib()?);
+    println!("{report}");
     drop(load);
     server.stop()
 }

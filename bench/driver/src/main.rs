@@ -3,10 +3,12 @@
 mod amount;
 mod calls;
 mod client;
+mod folder;
 mod gateway;
 mod http;
 mod process;
 mod sessions;
+mod start;
 mod stdio;
 mod words;
 
@@ -20,13 +22,15 @@ fn main() -> ExitCode {
         Some("client") => client::run(words),
         Some("gateway") => gateway::run(words),
         Some("sessions") => sessions::run(words),
+        Some("start") => start::run(words),
         _ => Err(format!(
-            "Say what to measure.\n\n{}\n\n{}\n\n{}\n\n{}\n\n{}",
+            "Say what to measure.\n\n{}\n\n{}\n\n{}\n\n{}\n\n{}\n\n{}",
             stdio::USAGE,
             http::USAGE,
             client::USAGE,
             gateway::USAGE,
-            sessions::USAGE
+            sessions::USAGE,
+            start::USAGE
         )),
     };
     match outcome {

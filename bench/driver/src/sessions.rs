@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::calls::{Calls, Revision};
-use crate::http::Endpoint;
+use crate::http::{Endpoint, NO_SESSION};
 use crate::process::Cores;
 use crate::round;
 use crate::words::{self, number};
@@ -61,14 +61,7 @@ fn measure(options: &Options) -> Result<(), String> {
             common.greet(&calls)?.ok_or(NO_SESSION)?;
             continue;
         }
-        let mut own = endpoint.connect()?;
-        let session = own.greet(&calls)?.ok_or(NO_SESSION)?;
-        let request = own.about("GET", &session);
-        let (response, _) = own.open(&request)?;
-        if response.status != 200 || !response.is_stream {
-            return Err(format!("it answered GET with {}.", response.status));
-        }
-        held.push(own);
+        held.push(endpoint.stream(&calls)?);
     }
     thread::sleep(SETTLE);
     let full = server.resident_kib()?;
@@ -100,7 +93,6 @@ driver sessions [OPTIONS] -- SERVER [ARGUMENT…]
   --count N             how many sessions are held (1000)
   --streams yes         each on a connection of its own, with a GET stream open";
 
-const NO_SESSION: &str = "it gave no session.";
 const DEADLINE: Duration = Duration::from_secs(120);
 /// An allocator may give back what the last request used.
 const SETTLE: Duration = Duration::from_millis(300);

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use self::measure::Measured;
 pub use self::options::USAGE;
 use self::options::{Mode, Options};
-use self::server::Server;
+pub use self::server::Server;
 use crate::amount::Amount;
 use crate::calls::{Calls, HANDSHAKE_ID};
 use crate::{WARM_UP, round};
@@ -42,7 +42,7 @@ fn measure(options: &Options) -> Result<(), String> {
 }
 
 /// The revision's handshake: afterwards the server takes calls.
-fn greet(server: &mut Server, calls: &Calls) -> Result<(), String> {
+pub fn greet(server: &mut Server, calls: &Calls) -> Result<(), String> {
     server.send(&calls.hello())?;
     let answer: Value = loop {
         let line = server.lines.next()?;

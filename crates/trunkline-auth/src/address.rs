@@ -1,7 +1,8 @@
-//! A host, however it is written, and the addresses it leads to → whether we may go there.
+//! A host in any spelling, and its addresses → whether a request may go there.
 //!
 //! A server tells its clients which URLs to fetch. It must not use them to reach what it cannot
-//! reach itself: other programs of this machine, its network, the credentials of its cloud.
+//! reach itself (server-side request forgery): other programs on this machine, its network, the
+//! credentials of its cloud.
 //!
 //! ```
 //! use trunkline_auth::address::Guard;
@@ -28,28 +29,29 @@ pub use class::{Class, class};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Guard(Reach);
 
-/// How far requests may go. Each lets through what the one before it does.
+/// How far requests may go. Each variant includes the one before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reach {
-    /// The public internet alone.
+    /// Only the public internet.
     Public,
     /// Also private networks.
     Private,
     /// Also this machine.
     Local,
-    /// Everywhere: for addresses that come from the operator and nobody else.
+    /// Everywhere: only for addresses that the operator configured.
     Anywhere,
 }
 
 impl Guard {
-    /// Lets requests go this far.
+    /// Allows requests this far.
     pub fn new(reach: Reach) -> Self {
         Self(reach)
     }
 
-    /// Lets a server that the user named send us where it is itself, and to the public internet:
-    /// one on this machine to this machine, one with an address or a name of a private network to
-    /// private networks. Where a name leads does not count, for whoever owns the name decides that.
+    /// Allows a server that the user named to refer us to its own network and to the public
+    /// internet: one on this machine to this machine, one with a private address or name to private
+    /// networks. What its name resolves to does not count, because the owner of the name decides
+    /// that.
     pub fn for_server(url: &str) -> Self {
         let place = host_of(url).and_then(|host| Host::parse(host).ok());
         Self(match place {
@@ -64,14 +66,14 @@ impl Guard {
         })
     }
 
-    /// Lets requests go at least this far.
+    /// Allows requests at least this far.
     #[must_use]
     pub fn allow(self, reach: Reach) -> Self {
         Self(self.0.max(reach))
     }
 
-    /// Reads the host of a URL. An address is checked at once; where a name leads must be checked
-    /// when it is known.
+    /// Parses the host of a URL. An address is checked at once; the addresses of a name must be
+    /// checked when it is resolved.
     pub fn check_host(&self, host: &str) -> Result<Host, FetchError> {
         let read = Host::parse(host)?;
         match &read {
@@ -82,7 +84,7 @@ impl Guard {
         Ok(read)
     }
 
-    /// Checks one of the addresses that `host` leads to. All of them must pass.
+    /// Checks one of the addresses that `host` resolves to. All of them must pass.
     pub fn check(&self, host: &str, address: IpAddr) -> Result<(), FetchError> {
         self.admit(host, class(address), Some(address))
     }
@@ -113,14 +115,14 @@ impl Guard {
 pub enum Host {
     /// An address.
     Address(IpAddr),
-    /// A name to be looked up: lower case, without the dot at its end.
+    /// A name to be resolved: lower case, without a trailing dot.
     Name(String),
 }
 
 impl Host {
-    /// Reads a host as the resolvers of operating systems do: an IPv4 address may have one to four
-    /// parts, each decimal, octal or hexadecimal; an IPv6 address may be in brackets. What they do
-    /// not agree upon is refused.
+    /// Parses a host as the resolvers of operating systems do: an IPv4 address may have one to four
+    /// parts, each decimal, octal or hexadecimal; an IPv6 address may be in brackets. What they
+    /// disagree on is refused.
     pub fn parse(text: &str) -> Result<Self, FetchError> {
         read(text).ok_or_else(|| {
             let host = shown(text);
@@ -153,7 +155,7 @@ fn read(text: &str) -> Option<Host> {
     Some(Host::Name(name.to_ascii_lowercase()))
 }
 
-/// Whether a last part makes the whole an address: no name ends so.
+/// Whether a last part makes the whole an address: no name ends like this.
 fn is_number(part: &str) -> bool {
     match hexadecimal(part) {
         Some(digits) => digits.bytes().all(|it| it.is_ascii_hexdigit()),
@@ -161,7 +163,7 @@ fn is_number(part: &str) -> bool {
     }
 }
 
-/// One to four numbers; the last one fills what the others leave.
+/// One to four numbers; the last one fills the remaining bytes.
 fn dotted(text: &str) -> Option<Ipv4Addr> {
     let numbers: Vec<u64> = text.split('.').map(number).collect::<Option<_>>()?;
     let (&last, heads) = numbers.split_last()?;
@@ -199,12 +201,12 @@ fn is_local(name: &str) -> bool {
     name == "localhost" || name.ends_with(".localhost")
 }
 
-/// Whether a name cannot belong to anybody on the public internet.
+/// Whether a name cannot exist on the public internet.
 fn is_private(name: &str) -> bool {
     !name.contains('.') || UNDELEGATED.iter().any(|suffix| name.ends_with(suffix))
 }
 
-/// The host of a URL, as it is written.
+/// The host of a URL, as written.
 fn host_of(url: &str) -> Option<&str> {
     let (_, rest) = url.split_once("://")?;
     let authority = rest.split(['/', '?', '#', '\\']).next()?;
@@ -234,9 +236,9 @@ impl fmt::Display for Class {
     }
 }
 
-/// How long a name may be (RFC 1035).
+/// The longest name (RFC 1035).
 const LONGEST: usize = 253;
-/// Ends of names that the public DNS does not hold, and that private networks use.
+/// Suffixes that the public DNS does not delegate, and that private networks use.
 const UNDELEGATED: [&str; 9] = [
     ".corp",
     ".home",

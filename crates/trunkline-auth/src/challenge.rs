@@ -1,6 +1,6 @@
 //! `WWW-Authenticate` ⇄ challenges (RFC 9110 §11.6.1).
 //!
-//! Reading forgives what servers in the field get wrong: bare URLs, missing commas, junk between
+//! Parsing tolerates what servers in the field get wrong: bare URLs, missing commas, junk between
 //! challenges. Writing quotes every value.
 //!
 //! ```
@@ -14,15 +14,15 @@
 
 use std::fmt;
 
-/// One way in that a server offers.
+/// An authentication scheme that a server offers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Challenge {
-    /// Such as `Bearer`, as it was written.
+    /// Such as `Bearer`, as written.
     pub scheme: String,
-    /// What some schemes have in place of parameters.
+    /// The token68 that some schemes have instead of parameters.
     pub token68: Option<String>,
-    /// Names in lower case and values without quotes, in their order.
+    /// Names in lower case and unquoted values, in order.
     pub params: Vec<(String, String)>,
 }
 
@@ -39,12 +39,12 @@ impl Challenge {
         self
     }
 
-    /// The parameter of this name, in any case. Of several, the first.
+    /// The first parameter of this name, ignoring case.
     pub fn param(&self, name: &str) -> Option<&str> {
         self.params.iter().find(|(it, _)| it.eq_ignore_ascii_case(name)).map(|(_, value)| &**value)
     }
 
-    /// Whether this is its scheme, in any case.
+    /// Whether this is its scheme, ignoring case.
     pub fn is(&self, scheme: &str) -> bool {
         self.scheme.eq_ignore_ascii_case(scheme)
     }
@@ -63,7 +63,7 @@ impl fmt::Display for Challenge {
                 match char {
                     '"' | '\\' => write!(f, "\\{char}")?,
                     ' '..='~' => write!(f, "{char}")?,
-                    // A header has no place for it, and a line break would begin another.
+                    // A header cannot contain it, and a line break would begin another header.
                     _ => f.write_str("?")?,
                 }
             }
@@ -73,8 +73,7 @@ impl fmt::Display for Challenge {
     }
 }
 
-/// Every challenge in these values of `WWW-Authenticate`, in order. What is no challenge is left
-/// out.
+/// Every challenge in these values of `WWW-Authenticate`, in order. Anything else is skipped.
 ///
 /// ```
 /// use trunkline_auth::challenge::parse;
@@ -90,7 +89,7 @@ pub fn parse(lines: &[String]) -> Vec<Challenge> {
 fn parse_line(line: &str) -> Vec<Challenge> {
     let mut rest = Rest(line);
     let mut read: Vec<Challenge> = Vec::new();
-    // Every round takes a character at least, and none can go on for ever.
+    // Each iteration consumes at least a character, so this ends.
     for _ in 0..line.len() {
         rest.take_while(|it| it == ',' || is_space(it));
         let word = rest.take_while(is_token);
@@ -99,7 +98,7 @@ fn parse_line(line: &str) -> Vec<Challenge> {
             continue;
         }
         if let Some(value) = rest.param_value() {
-            // A parameter before any scheme belongs to nobody.
+            // A parameter before any scheme is dropped.
             if let (Some(challenge), Some(value)) = (read.last_mut(), value) {
                 challenge.params.push((word.to_ascii_lowercase(), value));
             }
@@ -111,7 +110,7 @@ fn parse_line(line: &str) -> Vec<Challenge> {
     read
 }
 
-/// What of a line is still to be read.
+/// The rest of a line.
 struct Rest<'a>(&'a str);
 
 impl<'a> Rest<'a> {
@@ -122,8 +121,8 @@ impl<'a> Rest<'a> {
         part
     }
 
-    /// After the name of a parameter: its value, `None` inside if that never ends. `None` outside
-    /// if it was no parameter.
+    /// After the name of a parameter: its value, or `Some(None)` if its quote never ends. `None` if
+    /// it was not a parameter.
     fn param_value(&mut self) -> Option<Option<String>> {
         let value = self.0.trim_start_matches(is_space).strip_prefix('=')?;
         self.0 = value.trim_start_matches(is_space);
@@ -132,12 +131,12 @@ impl<'a> Rest<'a> {
                 self.0 = quoted;
                 Some(self.quoted())
             }
-            // The grammar wants a token; URLs without quotes are seen in the field.
+            // The grammar requires a token; unquoted URLs occur in the field.
             None => Some(Some(self.take_while(|it| it != ',' && !is_space(it)).to_owned())),
         }
     }
 
-    /// The inside of a quoted text, up to and with its closing quote.
+    /// The inside of a quoted string, up to and including its closing quote.
     fn quoted(&mut self) -> Option<String> {
         let mut value = String::new();
         let mut chars = self.0.chars();
@@ -155,7 +154,7 @@ impl<'a> Rest<'a> {
         None
     }
 
-    /// After a scheme: the one text that some have, which fills the place up to a comma.
+    /// After a scheme: a token68, which extends to the next comma.
     fn token68(&mut self) -> Option<String> {
         let text = self.0.trim_start_matches(is_space);
         let letters = text.find(|it| !is_token68(it)).unwrap_or(text.len());
@@ -168,7 +167,7 @@ impl<'a> Rest<'a> {
         Some(text[..end].to_owned())
     }
 
-    /// Up to the next comma, quoted texts as a whole.
+    /// Skips to the next comma, over quoted strings.
     fn skip_junk(&mut self) {
         while let Some(char) = self.0.chars().next() {
             if char == ',' {

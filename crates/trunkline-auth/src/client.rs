@@ -1,9 +1,9 @@
-//! A client's way in: discovery, registration, authorization, tokens, and keeping them.
+//! A client's login: discovery, registration, authorization, tokens, and their storage.
 //!
-//! [`OAuth`] is set up once per server and then asked by the transport through
-//! [`Credentials`](crate::credentials::Credentials). What it fetches, where it keeps logins and how
-//! it shows a page to a person are given to it: [`Fetch`](crate::fetch::Fetch),
-//! [`Vault`](vault::Vault) and [`Browser`](browser::Browser).
+//! [`OAuth`] is set up once per server and then used by the transport through
+//! [`Credentials`](crate::credentials::Credentials). It gets its HTTP client, its storage and its
+//! way to show a page: [`Fetch`](crate::fetch::Fetch), [`Vault`](vault::Vault) and
+//! [`Browser`](browser::Browser).
 //!
 //! ```
 //! use trunkline_auth::client::{ClientAuth, Grant, OAuth};
@@ -37,7 +37,34 @@ pub mod vault;
 #[cfg(test)]
 mod tests;
 
+use serde::{Deserialize, Serialize};
+
 pub use error::AuthError;
 pub use grant::{ClientAuth, Enterprise, Grant, TokenSource};
 pub use login::{Login, Reregistration, Step};
 pub use oauth::OAuth;
+use register::Client;
+
+/// A stored login. It has no `Debug`: nearly all of it is secret.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+struct Kept {
+    server: String,
+    issuer: String,
+    resource: String,
+    client: Client,
+    access: String,
+    /// Whether the access token is bound to a key.
+    is_bound: bool,
+    refresh: Option<String>,
+    /// When the access token expires, in seconds since 1970.
+    expires: Option<u64>,
+    /// When to refresh it: a little before.
+    renew: Option<u64>,
+    requested: String,
+    granted: String,
+    token_endpoint: String,
+    revocation_endpoint: Option<String>,
+    /// The DPoP key of this login: PKCS #8 in base64.
+    key: Option<String>,
+    subject: Option<String>,
+}

@@ -1,32 +1,33 @@
-//! What lets the requests of a client in, as its transport sees it.
+//! The credentials of a client's requests, as its transport sees them.
 
 use std::fmt;
 
 use crate::fetch::Pending;
 
-/// Gives requests what lets them in, and finds more when that is refused.
+/// Adds credentials to requests, and obtains others when they are refused.
 pub trait Credentials: Send + Sync + 'static {
-    /// The headers of this request; none if nothing is known yet.
+    /// The headers of this request; none if there are no credentials yet.
     fn headers<'a>(&'a self, to: Target<'a>) -> Pending<'a, Result<Headers, Denied>>;
 
-    /// The request came back with 401 or 403. `Ok` if it is worth sending once more, with the
-    /// [`headers`](Self::headers) of then.
-    fn refused<'a>(
-        &'a self,
-        to: Target<'a>,
-        refusal: Refused<'a>,
-        people: Option<&'a People<'a>>,
-    ) -> Pending<'a, Result<(), Denied>>;
+    /// The server answered 401 or 403. `Ok` if a retry is worthwhile, with the then current
+    /// [`headers`](Self::headers).
+    fn refused<'a>(&'a self, to: Target<'a>, refusal: Refused<'a>, people: Asked<'a>) -> Retry<'a>;
 
-    /// The request came back with this value of `DPoP-Nonce`.
+    /// The response had this value of `DPoP-Nonce`.
     fn nonce(&self, to: Target<'_>, nonce: &str);
 }
 
-/// Is told `true` when a person is waited for, and `false` when no longer. Where there is none,
-/// nobody may be asked to log in.
+/// Called with `true` when a login begins to wait for a person, and `false` when it ends. Without
+/// it, no person may be asked to log in.
 pub type People<'a> = dyn Fn(bool) + Send + Sync + 'a;
 
-/// Names in lower case, values that are never shown.
+/// Whether a person may be asked, and who is told so.
+pub type Asked<'a> = Option<&'a People<'a>>;
+
+/// Whether a refused request is worth sending once more.
+pub type Retry<'a> = Pending<'a, Result<(), Denied>>;
+
+/// Names in lower case, and values that are never shown.
 pub type Headers = Vec<(&'static str, String)>;
 
 /// A request to the server.
@@ -45,19 +46,19 @@ pub struct Refused<'a> {
     pub status: u16,
     /// Every value of `WWW-Authenticate`.
     pub challenges: &'a [String],
-    /// What it was sent with: somebody else may have found something newer meanwhile.
+    /// The headers it was sent with: another caller may have obtained newer credentials meanwhile.
     pub sent: &'a Headers,
-    /// How often this very request was refused, this time included.
+    /// How often this request was refused, this time included.
     pub times: u32,
 }
 
-/// Nothing lets the request in.
+/// No credentials are available.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Denied {
     /// In words, safe to show.
     pub why: String,
-    /// Whether a person who logs in would help.
+    /// Whether a person's login would help.
     pub needs_login: bool,
 }
 

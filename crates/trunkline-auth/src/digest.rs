@@ -1,4 +1,4 @@
-//! Bytes → the digest that names them.
+//! Bytes → their digest.
 //!
 //! ```
 //! use trunkline_auth::digest::sha256;

@@ -1,4 +1,4 @@
-//! A key ⇄ the proof that a request was made by whoever has it (DPoP, RFC 9449).
+//! A key ⇄ proofs that its holder made a request (DPoP, RFC 9449).
 //!
 //! ```
 //! use std::time::{Duration, UNIX_EPOCH};
@@ -34,8 +34,8 @@ mod tests;
 use htu::same_target;
 use seen::{Seen, Sight};
 
-/// Proves that this request is made by whoever has `key`, now. The query and the fragment of `url`
-/// are left out.
+/// Proves that the holder of `key` makes this request now. The query and the fragment of `url` are
+/// left out.
 ///
 /// ```
 /// use std::time::UNIX_EPOCH;
@@ -69,7 +69,7 @@ pub fn prove(
     key.sign(json!({"typ": "dpop+jwt", "jwk": key.public().bare()}), &claims)
 }
 
-/// Checks proofs, and remembers them as long as they could be shown again.
+/// Checks proofs, and remembers them as long as they could be replayed.
 pub struct Checker {
     window: Duration,
     seen: Mutex<Seen>,
@@ -82,24 +82,25 @@ pub struct Expect<'a> {
     pub method: &'a str,
     /// Its URL, as the client sees it. A query does not matter.
     pub url: &'a str,
-    /// The access token that came with it, if one did.
+    /// The access token of the request, if it has one.
     pub token: Option<&'a str>,
-    /// The nonce it must have, if one was handed out.
+    /// The nonce it must have, if one was issued.
     pub nonce: Option<&'a str>,
     /// The time.
     pub now: SystemTime,
 }
 
 impl Checker {
-    /// Takes proofs whose `iat` is at most this far from now, in either direction.
+    /// Accepts proofs whose `iat` is at most this far from now, in either direction.
     pub fn new(window: Duration) -> Self {
-        // One from the future is good until twice the window from now.
+        // A proof from the future is valid until twice the window from now.
         let seen = Seen::new(window.saturating_mul(2), MOST_SEEN, MOST_SHARE);
         Self { window, seen: Mutex::new(seen) }
     }
 
-    /// Checks one proof: the thumbprint of its key, which must be the one the token is bound to.
-    /// Check the token before: a good proof takes room until it can no longer be shown again.
+    /// Checks one proof and returns the thumbprint of its key, which must be the one the token is
+    /// bound to. Check the token first: a valid proof takes memory until it can no longer be
+    /// replayed.
     pub fn check(&self, proof: &str, expect: Expect<'_>) -> Result<String, DpopError> {
         if proof.len() > MOST_PROOF {
             return invalid("The proof is too long.");
@@ -139,7 +140,7 @@ impl Checker {
             return Err(DpopError::WrongNonce);
         }
         let jkt = key.thumbprint();
-        // Thumbprints are of one length, so that no two pairs share it.
+        // Thumbprints have a fixed length, so no two pairs share a name.
         let name = digest(&SHA256, format!("{jkt}{jti}").as_bytes());
         let name = name.as_ref().try_into().expect("a SHA-256 has 32 bytes");
         let mut seen = self.seen.lock().unwrap_or_else(|broken| broken.into_inner());
@@ -157,17 +158,17 @@ impl fmt::Debug for Checker {
     }
 }
 
-/// Why a proof is refused. Its words hold nothing of the proof.
+/// Why a proof is refused. The text contains nothing of the proof.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DpopError {
-    /// It proves nothing, or something else. In words.
+    /// It is invalid, or for something else. In words.
     Invalid(String),
-    /// It was shown before.
+    /// It is a replay.
     Replayed,
-    /// It lacks the nonce that was handed out: hand out one, and it is worth another try.
+    /// It lacks the required nonce: issue one, and a retry may succeed.
     WrongNonce,
-    /// So many are remembered that there is no room for this one. It may be good.
+    /// The replay cache is full. The proof may be valid.
     Full,
 }
 
@@ -193,7 +194,7 @@ fn unread(why: jose::JoseError) -> DpopError {
 }
 
 const MOST_PROOF: usize = 8_192;
-/// Of each generation: about 9 MB if somebody fills it.
+/// Per generation: about 9 MB if an attacker fills it.
 const MOST_SEEN: usize = 229_376;
-/// Of these, by one key. With a window of two minutes: 239 requests in a second, all the time.
+/// One key's share. With a window of two minutes: 239 requests per second, continuously.
 const MOST_SHARE: usize = 57_344;

@@ -1,4 +1,4 @@
-//! The one effect of this crate: a request that somebody else makes.
+//! The one effect of this crate: an HTTP request that its user makes.
 //!
 //! ```
 //! use trunkline_auth::fetch::{Answer, Ask};
@@ -16,21 +16,22 @@ use std::time::SystemTime;
 
 use crate::url;
 
-/// Something that will be there later.
+/// A boxed future.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Makes requests. What it may reach is its own business.
+/// Makes requests. It decides itself what it may reach.
 pub trait Fetch: Send + Sync + 'static {
-    /// Makes one request and reads the whole answer, within bounds of its own. Redirects are
-    /// followed for GET alone, and each hop is checked like the first.
+    /// Makes one request and reads the whole response, within its own limits. Follows redirects for
+    /// GET only, and checks each hop like the first.
     fn fetch(&self, ask: Ask) -> Pending<'_, Result<Answer, FetchError>>;
 
     /// The time of day.
     fn now(&self) -> SystemTime;
 
-    /// Begins `work`, which goes on to its end even if what comes back is dropped: a token that
-    /// was asked for is kept, though nobody waits for it any more. What comes back ends when the
-    /// work has. Whoever cannot do this leaves it as it is: then the work ends with its caller.
+    /// Spawns `work`, which runs to its end even if the returned future is dropped: the response to
+    /// a token request must be stored even if its caller was cancelled. The returned future ends
+    /// with the work. The default implementation spawns nothing: then the work ends with its
+    /// caller.
     fn detach(&self, work: Pending<'static, ()>) -> Pending<'static, ()> {
         work
     }
@@ -41,7 +42,7 @@ pub trait Fetch: Send + Sync + 'static {
 pub struct Ask {
     /// `GET` or `POST`.
     pub method: &'static str,
-    /// Where, as it was found: not normalised.
+    /// The URL as it was found: not normalized.
     pub url: String,
     /// Names in any case.
     pub headers: Vec<(&'static str, String)>,
@@ -50,18 +51,18 @@ pub struct Ask {
 }
 
 impl Ask {
-    /// Asks for a JSON document.
+    /// A GET for a JSON document.
     pub fn get(url: impl Into<String>) -> Self {
         let headers = vec![("accept", "application/json".to_owned())];
         Self { method: "GET", url: url.into(), headers, body: Vec::new() }
     }
 
-    /// Sends a form.
+    /// A POST of a form.
     pub fn form(url: impl Into<String>, fields: &[(&str, &str)]) -> Self {
         Self::post(url, "application/x-www-form-urlencoded", url::form(fields))
     }
 
-    /// Sends a JSON text.
+    /// A POST of JSON.
     pub fn json(url: impl Into<String>, text: impl Into<String>) -> Self {
         Self::post(url, "application/json", text.into())
     }
@@ -81,13 +82,13 @@ impl Ask {
 }
 
 impl fmt::Debug for Ask {
-    /// Without headers and body, which hold secrets.
+    /// Omits headers and body, which contain secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.method, url::shown(&self.url))
     }
 }
 
-/// What came back.
+/// A response.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Answer {
     /// The status.
@@ -99,7 +100,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// An answer without headers.
+    /// A response without headers.
     pub fn new(status: u16, body: impl Into<Vec<u8>>) -> Self {
         Self { status, headers: Vec::new(), body: body.into() }
     }
@@ -123,18 +124,18 @@ impl Answer {
 }
 
 impl fmt::Debug for Answer {
-    /// Without the body, which may hold tokens.
+    /// Omits the body, which may contain tokens.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} with {} bytes", self.status, self.body.len())
     }
 }
 
-/// Why there is no answer.
+/// Why there is no response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FetchError {
-    /// The address may not be reached: refused before anybody was called. In words.
+    /// The address may not be reached: refused before any connection. In words.
     Forbidden(String),
-    /// Nobody was reached, or the answer broke off or was too long. In words.
+    /// The connection failed, or the response was truncated or too long. In words.
     Failed(String),
 }
 

@@ -1,30 +1,30 @@
-//! Who sent this, and is it the one we asked? Identifiers are compared byte for byte: no case
-//! folding, no default ports, no slashes added or taken away (RFC 3986 §6.2.1).
+//! Compares issuers and resources byte by byte: no case folding, no default ports, no slashes added
+//! or removed (RFC 3986 §6.2.1).
 
 use crate::url::{self, Origin};
 
-/// Whether a document about an authorization server is the one of `issuer` (RFC 8414 §3.3).
+/// Whether authorization server metadata belongs to `issuer` (RFC 8414 §3.3).
 pub(crate) fn is_document_of(issuer: &str, says: &str) -> bool {
     issuer == says
 }
 
-/// Whether a document at the root of `origin` may speak for it, where nobody named an issuer
-/// (2025-03-26). A slash more still leads to the same document.
+/// Whether metadata at the root of `origin` belongs to it, where no issuer was named (2025-03-26).
+/// A trailing slash leads to the same metadata.
 pub(crate) fn is_document_at(origin: &str, says: &str) -> bool {
     says.strip_suffix('/').unwrap_or(says) == origin
 }
 
-/// Why a redirect is not believed.
+/// Why a redirect is not trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Doubt {
-    /// It does not say who sent it, though its sender promises to.
+    /// It has no `iss`, though its issuer promises one.
     Missing,
-    /// It is somebody else's.
+    /// It has another issuer's `iss`.
     Other,
 }
 
 /// The table of RFC 9207 §2.4 as the 2026-07-28 revision reads it: `recorded` is the issuer that
-/// was asked, `promised` whether it says in its document that it sends `iss`.
+/// was asked, `promised` whether its metadata says that it sends `iss`.
 pub(crate) fn check_redirect(
     recorded: &str,
     promised: bool,
@@ -38,9 +38,9 @@ pub(crate) fn check_redirect(
     }
 }
 
-/// Whether a document about `resource` may speak for the server at `server`: same origin, and the
-/// server's path is the resource's or below it (RFC 9728 §3.3; a document at the root speaks for
-/// all of its host).
+/// Whether metadata about `resource` applies to the server at `server`: same origin, and the
+/// server's path is the resource's or below it (RFC 9728 §3.3; metadata at the root applies to the
+/// whole host).
 pub(crate) fn is_resource_of(resource: &str, server: &str) -> bool {
     let (Some(ours), Some(theirs)) = (Origin::of(server), Origin::of(resource)) else {
         return false;
@@ -57,8 +57,8 @@ pub(crate) fn is_resource_of(resource: &str, server: &str) -> bool {
     path.strip_prefix(parent).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Whether a document found under the server's own path may speak for it: it must be about that
-/// path, and not about one above (RFC 9728 §3.3).
+/// Whether metadata found under the server's own path applies to it: it must be about that path,
+/// not about one above (RFC 9728 §3.3).
 pub(crate) fn is_resource_at(resource: &str, server: &str) -> bool {
     let path = |it| url::path(it).trim_end_matches('/').to_owned();
     is_resource_of(resource, server) && path(resource) == path(server)
@@ -151,17 +151,23 @@ mod tests {
         ] {
             assert_eq!(is_resource_of(resource, server), expected, "{resource}");
         }
-        // A query is part of the name, and then all of it counts.
-        for (resource, server, expected) in [
-            ("https://a.example/mcp?t=1", "https://a.example/mcp?t=1", true),
-            ("https://a.example/mcp?t=1", "https://a.example/mcp?t=1#f", true),
-            ("https://a.example/mcp?t=1", "https://a.example/mcp?t=2", false),
-            ("https://a.example/m?t=1", "https://a.example/mcp?t=1", false),
-            ("https://a.example/mcp", "https://a.example/mcp?t=1", true),
-            ("https://a.example/mcp", "not a url", false),
-            ("https://a.example/mcp", "https://a.example/mcp#f", true),
-        ] {
-            assert_eq!(is_resource_of(resource, server), expected, "{resource} {server}");
+        // A query is part of the identifier, which then must match exactly.
+        let of = [
+            ("https://a.example/mcp?t=1", "https://a.example/mcp?t=1"),
+            ("https://a.example/mcp?t=1", "https://a.example/mcp?t=1#f"),
+            ("https://a.example/mcp", "https://a.example/mcp?t=1"),
+            ("https://a.example/mcp", "https://a.example/mcp#f"),
+        ];
+        let not_of = [
+            ("https://a.example/mcp?t=1", "https://a.example/mcp?t=2"),
+            ("https://a.example/m?t=1", "https://a.example/mcp?t=1"),
+            ("https://a.example/mcp", "not a url"),
+        ];
+        for (resource, server) in of {
+            assert!(is_resource_of(resource, server), "{resource} {server}");
+        }
+        for (resource, server) in not_of {
+            assert!(!is_resource_of(resource, server), "{resource} {server}");
         }
     }
 

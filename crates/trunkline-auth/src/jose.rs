@@ -1,7 +1,7 @@
-//! Signed texts (JWS, compact) → what they say, once the signature is checked.
+//! Signed tokens (JWS, compact serialization) → their payload, once the signature is verified.
 //!
-//! Signatures are checked by public keys alone: `none` and the algorithms with a shared secret
-//! cannot be named, so no key can be mistaken for one.
+//! Only public keys verify signatures: `none` and the algorithms with a shared secret cannot be
+//! expressed, so no key can be confused with one.
 //!
 //! ```
 //! use serde_json::json;
@@ -32,40 +32,40 @@ pub use algorithm::Algorithm;
 pub use jwk::{Jwk, Jwks};
 pub use sign::SigningKey;
 
-/// What a token says about itself. Nothing of it is proven before the signature is checked.
+/// The header of a token. Untrusted until the signature is verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Header {
-    /// How it is signed, in its own words.
+    /// The algorithm, as written.
     pub alg: String,
-    /// What kind of token it is.
+    /// The type of the token.
     pub typ: Option<String>,
-    /// The name of the key.
+    /// The key id.
     pub kid: Option<String>,
     /// The key itself, as in DPoP proofs.
     pub jwk: Option<Jwk>,
-    /// Whether it wants extensions understood. None is, here.
+    /// Whether it has critical extensions (`crit`). None is supported here.
     pub has_crit: bool,
 }
 
-/// A token whose signature is good.
+/// A token with a valid signature.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Verified {
     /// Its header.
     pub header: Header,
-    /// What was signed.
+    /// The signed payload.
     pub payload: Vec<u8>,
 }
 
 impl fmt::Debug for Verified {
-    /// Without the payload, which is nobody's business in a log.
+    /// Omits the payload, which does not belong in a log.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?} with {} bytes", self.header, self.payload.len())
     }
 }
 
-/// Reads the header of a token, before anything is proven.
+/// Parses the header of a token, unverified.
 ///
 /// ```
 /// use trunkline_auth::jose::{self, JoseError};
@@ -76,8 +76,8 @@ pub fn peek(token: &str) -> Result<Header, JoseError> {
     Parts::of(token)?.header()
 }
 
-/// Reads what a token says, before anything is proven: to show it, or to find out whose it would
-/// be. Never decide by it.
+/// Parses the payload of a token, unverified: to display it, or to find its issuer. Never base a
+/// decision on it.
 ///
 /// ```
 /// use trunkline_auth::jose;
@@ -89,7 +89,8 @@ pub fn unverified_payload(token: &str) -> Result<Vec<u8>, JoseError> {
     decode(Parts::of(token)?.payload)
 }
 
-/// Checks a signature by the key the token names; by every key that fits if it names none.
+/// Verifies a signature with the key that the token names, or with every suitable key if it names
+/// none.
 pub fn verify(token: &str, keys: &Jwks, allowed: &[Algorithm]) -> Result<Verified, JoseError> {
     let parts = Parts::of(token)?;
     let header = parts.header()?;
@@ -97,34 +98,34 @@ pub fn verify(token: &str, keys: &Jwks, allowed: &[Algorithm]) -> Result<Verifie
     parts.verified(header, &named, allowed)
 }
 
-/// Checks a signature by this key, whatever the token calls it.
+/// Verifies a signature with this key, whatever key id the token has.
 pub fn verify_with(token: &str, key: &Jwk, allowed: &[Algorithm]) -> Result<Verified, JoseError> {
     let parts = Parts::of(token)?;
     let header = parts.header()?;
     parts.verified(header, &[key], allowed)
 }
 
-/// Why a token or a key is refused. Its words hold nothing of either.
+/// Why a token or a key is refused. The text contains nothing of either.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum JoseError {
-    /// Longer than any honest one.
+    /// Longer than any legitimate one.
     TooLong,
     /// Not three parts of base64url without padding, or not JSON where it should be.
     Malformed,
-    /// It wants extensions understood (`crit`).
+    /// It has critical extensions (`crit`).
     Critical,
-    /// Signed in a way that is not allowed, or that does not exist here.
+    /// Its algorithm is not allowed or not supported.
     Algorithm,
-    /// No key of this name.
+    /// No key has this id.
     UnknownKey,
     /// The key is not for this algorithm, not for signatures, or too short.
     UnfitKey,
     /// The signature is wrong.
     Signature,
-    /// A public key came with its private half.
+    /// A public key that contains its private half.
     PrivateKey,
-    /// A key cannot be read. In words.
+    /// A key cannot be parsed. In words.
     Key(String),
 }
 
@@ -146,7 +147,7 @@ impl fmt::Display for JoseError {
 
 impl std::error::Error for JoseError {}
 
-/// A token cut at its dots.
+/// A token split at its dots.
 struct Parts<'a> {
     header: &'a str,
     payload: &'a str,
@@ -186,7 +187,7 @@ impl<'a> Parts<'a> {
         })
     }
 
-    /// The order is from the token's own faults to those of its keys.
+    /// Checked in this order: first the token's own faults, then those of its keys.
     fn verified(
         &self,
         header: Header,
@@ -213,12 +214,12 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Base64url without padding, without stray bits at its end.
+/// Base64url without padding and without trailing bits.
 fn decode(text: &str) -> Result<Vec<u8>, JoseError> {
     URL_SAFE_NO_PAD.decode(text).map_err(|_| JoseError::Malformed)
 }
 
-/// What RFC 7638 and RFC 9449 name things by.
+/// The digest of RFC 7638 and RFC 9449.
 pub(crate) fn sha256(bytes: &[u8]) -> String {
     URL_SAFE_NO_PAD.encode(ring::digest::digest(&ring::digest::SHA256, bytes))
 }

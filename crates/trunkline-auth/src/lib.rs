@@ -1,8 +1,7 @@
 //! Rules of trust, without a socket.
 //!
-//! So far it holds [`seal`]: strings that a peer carries for us and can neither read nor change;
-//! [`digest`]: what proves that bytes are the ones that were promised; and [`Principal`]: who was let
-//! in.
+//! It contains [`seal`]: strings that a peer carries for us and can neither read nor change;
+//! [`digest`]: proof that bytes are the expected ones; and [`Principal`]: the authenticated caller.
 //!
 //! ```
 //! use std::time::{Duration, SystemTime};
@@ -16,6 +15,38 @@
 //! ```
 
 #![forbid(unsafe_code)]
+
+/// A struct whose fields the crate sees, and what each is unless somebody sets it.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! settings {
+    ($(#[$attr:meta])* pub struct $Name:ident {
+        $($(#[$doc:meta])* $field:ident: $Type:ty = $value:expr,)*
+    }) => {
+        $(#[$attr])*
+        pub struct $Name { $($(#[$doc])* pub(crate) $field: $Type,)* }
+
+        impl $Name {
+            fn unset() -> Self {
+                Self { $($field: $value,)* }
+            }
+        }
+    };
+}
+
+/// Methods of a builder that do one thing to one field: `name(argument: Type) { field = value }`.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! setters {
+    ($($(#[$doc:meta])* $name:ident($($argument:tt)*) { $($change:tt)* })*) => { $(
+        $(#[$doc])*
+        #[must_use]
+        pub fn $name(mut self, $($argument)*) -> Self {
+            self.$($change)*;
+            self
+        }
+    )* };
+}
 
 pub mod address;
 pub mod challenge;

@@ -1,8 +1,8 @@
-//! The documents that servers say about themselves, and where they are: protected resources
-//! (RFC 9728) and authorization servers (RFC 8414, OpenID Connect Discovery).
+//! The metadata of servers, and its URLs: protected resources (RFC 9728) and authorization servers
+//! (RFC 8414, OpenID Connect Discovery).
 //!
-//! Members that are not known are ignored, `null` is as good as nothing, and nothing is required
-//! but what the RFCs require. URLs and issuers are texts, compared byte for byte.
+//! Unknown members are ignored, `null` counts as absent, and only what the RFCs require is
+//! required. URLs and issuers are compared byte by byte.
 //!
 //! ```
 //! use trunkline_auth::metadata::ProtectedResource;
@@ -16,16 +16,16 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// What a protected resource says about itself.
+/// The metadata of a protected resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ProtectedResource {
     /// Its identifier: the audience of tokens for it.
     pub resource: String,
-    /// The issuers whose tokens it takes.
+    /// The issuers whose tokens it accepts.
     #[serde(default, deserialize_with = "list", skip_serializing_if = "Vec::is_empty")]
     pub authorization_servers: Vec<String>,
-    /// The scopes worth asking for.
+    /// The scopes worth requesting.
     #[serde(default, deserialize_with = "list", skip_serializing_if = "Vec::is_empty")]
     pub scopes_supported: Vec<String>,
     /// How a token can be sent: `header`, `body`, `query`.
@@ -46,42 +46,42 @@ pub struct ProtectedResource {
 }
 
 impl ProtectedResource {
-    /// The document of a resource that says no more than what it is.
+    /// The metadata of a resource with its identifier only.
     pub fn new(resource: impl Into<String>) -> Self {
         Self { resource: resource.into(), ..Self::default() }
     }
 
-    /// Reads one.
+    /// Parses it.
     pub fn parse(bytes: &[u8]) -> Result<Self, Unreadable> {
         serde_json::from_slice(bytes).map_err(Unreadable::new)
     }
 }
 
-/// What an authorization server says about itself.
+/// The metadata of an authorization server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct AuthorizationServer {
     /// Its identifier.
     pub issuer: String,
-    /// Where people log in.
+    /// The authorization endpoint, where people log in.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub authorization_endpoint: Option<String>,
-    /// Where tokens are given out.
+    /// The token endpoint.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub token_endpoint: Option<String>,
-    /// Where clients register themselves.
+    /// The registration endpoint (RFC 7591).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub registration_endpoint: Option<String>,
-    /// Where the keys are that tokens are signed with.
+    /// The keys that tokens are signed with.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jwks_uri: Option<String>,
-    /// Where tokens are asked about.
+    /// The introspection endpoint (RFC 7662).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub introspection_endpoint: Option<String>,
-    /// Where tokens are given back.
+    /// The revocation endpoint (RFC 7009).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revocation_endpoint: Option<String>,
-    /// The scopes it knows.
+    /// The scopes it supports.
     #[serde(default, deserialize_with = "list", skip_serializing_if = "Vec::is_empty")]
     pub scopes_supported: Vec<String>,
     /// Such as `code`.
@@ -90,10 +90,10 @@ pub struct AuthorizationServer {
     /// Such as `authorization_code`.
     #[serde(default, deserialize_with = "list", skip_serializing_if = "Vec::is_empty")]
     pub grant_types_supported: Vec<String>,
-    /// Such as `S256`: how codes are bound to who asked for them.
+    /// The PKCE methods, such as `S256`.
     #[serde(default, deserialize_with = "list", skip_serializing_if = "Vec::is_empty")]
     pub code_challenge_methods_supported: Vec<String>,
-    /// How clients prove who they are at the token endpoint.
+    /// How clients authenticate at the token endpoint.
     #[serde(default, deserialize_with = "list", skip_serializing_if = "Vec::is_empty")]
     pub token_endpoint_auth_methods_supported: Vec<String>,
     /// The algorithms of `private_key_jwt`.
@@ -105,32 +105,32 @@ pub struct AuthorizationServer {
     /// Such as the one of enterprise-managed authorization.
     #[serde(default, deserialize_with = "list", skip_serializing_if = "Vec::is_empty")]
     pub authorization_grant_profiles_supported: Vec<String>,
-    /// Whether redirects say who sends them (RFC 9207).
+    /// Whether redirects contain `iss` (RFC 9207).
     #[serde(default, deserialize_with = "flag", skip_serializing_if = "is_false")]
     pub authorization_response_iss_parameter_supported: bool,
-    /// Whether a client's identifier may be the URL of a document about it.
+    /// Whether a client's identifier may be the URL of its metadata document.
     #[serde(default, deserialize_with = "flag", skip_serializing_if = "is_false")]
     pub client_id_metadata_document_supported: bool,
 }
 
 impl AuthorizationServer {
-    /// The document of an issuer that says no more than who it is.
+    /// The metadata of an issuer with its identifier only.
     pub fn new(issuer: impl Into<String>) -> Self {
         Self { issuer: issuer.into(), ..Self::default() }
     }
 
-    /// Reads one. Whether it is the right issuer's is for the caller to say.
+    /// Parses it. The caller must check that it is the right issuer's.
     pub fn parse(bytes: &[u8]) -> Result<Self, Unreadable> {
         serde_json::from_slice(bytes).map_err(Unreadable::new)
     }
 }
 
-/// Why a document cannot be read. In words, without what it says.
+/// Why metadata cannot be parsed. In words, without its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unreadable(String);
 
 impl Unreadable {
-    /// The parser's own words repeat what it read.
+    /// The parser's own message quotes the input.
     fn new(why: serde_json::Error) -> Self {
         let what = if why.is_data() {
             "something is missing, or of the wrong kind,"
@@ -149,8 +149,8 @@ impl fmt::Display for Unreadable {
 
 impl std::error::Error for Unreadable {}
 
-/// Where the document of this resource is: the well-known name goes between host and path
-/// (RFC 9728 §3.1). `None` if it is no URL with a host.
+/// The URL of this resource's metadata: the well-known name goes between host and path (RFC 9728
+/// §3.1). `None` if it is not a URL with a host.
 ///
 /// ```
 /// use trunkline_auth::metadata::protected_resource_url;
@@ -162,14 +162,14 @@ impl std::error::Error for Unreadable {}
 /// ```
 pub fn protected_resource_url(resource: &str) -> Option<String> {
     let (origin, path) = split(resource)?;
-    // A slash that ends the host is dropped, one that ends a path is part of its name.
+    // The slash after the host is dropped; one that ends a path is part of it.
     let path =
         path.strip_prefix('/').filter(|it| it.is_empty() || it.starts_with('?')).unwrap_or(path);
     Some(format!("{origin}{PROTECTED_RESOURCE}{path}"))
 }
 
-/// Where the document of this issuer may be, in the order to try: RFC 8414, then OpenID Connect
-/// with the well-known name in the middle, then at the end. None if it is no URL with a host.
+/// The possible URLs of this issuer's metadata, in order: RFC 8414, then OpenID Connect with the
+/// well-known name in the middle, then at the end. Empty if it is not a URL with a host.
 pub fn authorization_server_urls(issuer: &str) -> Vec<String> {
     let Some((origin, path)) = split(issuer) else { return Vec::new() };
     let path = path.strip_suffix('/').unwrap_or(path);
@@ -183,16 +183,16 @@ pub fn authorization_server_urls(issuer: &str) -> Vec<String> {
     urls
 }
 
-/// The path under which a resource without a path has its document.
+/// The path of the metadata of a resource without a path.
 pub const PROTECTED_RESOURCE: &str = "/.well-known/oauth-protected-resource";
 
-/// The path under which an issuer without a path has its document (RFC 8414).
+/// The path of the metadata of an issuer without a path (RFC 8414).
 pub const AUTHORIZATION_SERVER: &str = "/.well-known/oauth-authorization-server";
 
-/// The path under which an OpenID issuer without a path has its document.
+/// The path of the metadata of an OpenID issuer without a path.
 pub const OPENID_CONFIGURATION: &str = "/.well-known/openid-configuration";
 
-/// `https://host:port` and the rest, without a fragment. Neither is changed.
+/// `https://host:port` and the rest, without a fragment. Both are unchanged.
 pub(crate) fn split(url: &str) -> Option<(&str, &str)> {
     let url = url.split('#').next().unwrap_or_default();
     let host = url.find("://").filter(|it| *it > 0)? + 3;
@@ -200,12 +200,12 @@ pub(crate) fn split(url: &str) -> Option<(&str, &str)> {
     (end > host).then(|| url.split_at(end))
 }
 
-/// A list, which `null` leaves empty.
+/// A list; `null` means empty.
 fn list<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
     Ok(Option::deserialize(from)?.unwrap_or_default())
 }
 
-/// Yes or no, which `null` leaves at no.
+/// A boolean; `null` means false.
 fn flag<'de, D: Deserializer<'de>>(from: D) -> Result<bool, D::Error> {
     Ok(Option::deserialize(from)?.unwrap_or_default())
 }

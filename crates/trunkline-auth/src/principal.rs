@@ -1,28 +1,29 @@
-//! Who was let in: what a checked credential says about its bearer.
+//! The authenticated caller: what a verified credential says about its bearer.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// Whoever a request was let in for. Two principals are the same if both issuer and subject are, and
+/// The principal of a request. Two principals are the same if both issuer and subject are, and
 /// neither or both are clients that act for themselves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Principal {
-    /// Who vouches for it, if anybody does.
+    /// The issuer that authenticated it, if any.
     pub issuer: Option<String>,
-    /// Its name with that issuer.
+    /// Its identifier at that issuer.
     pub subject: String,
-    /// What it may do.
+    /// Its scopes.
     pub scopes: Vec<String>,
-    /// The client that acts for it, as its issuer names that.
+    /// The client that acts for it, as the issuer names it.
     pub client_id: Option<String>,
-    /// From when on it is no longer let in.
+    /// When its access expires.
     pub expires: Option<SystemTime>,
-    /// The thumbprint of the key that the client proved to have (RFC 7638).
+    /// The thumbprint of the key that the client proved to hold (RFC 7638).
     pub key: Option<String>,
-    /// What else its token says, by the names that [`JwtIssuer::claim`](crate::resource::JwtIssuer::claim)
-    /// gave to it. A name whose claim the token lacks has no values.
+    /// Further claims of its token, under the names that
+    /// [`JwtIssuer::claim`](crate::resource::JwtIssuer::claim) gave them. A claim that the token
+    /// lacks has no values.
     pub claims: Arc<BTreeMap<String, Vec<String>>>,
 }
 
@@ -40,43 +41,29 @@ impl Principal {
         }
     }
 
-    /// Says who vouches for it.
-    #[must_use]
-    pub fn issued_by(mut self, issuer: impl Into<String>) -> Self {
-        self.issuer = Some(issuer.into());
-        self
+    setters! {
+        /// Sets its issuer.
+        issued_by(issuer: impl Into<String>) { issuer = Some(issuer.into()) }
+
+        /// Adds a scope.
+        scope(scope: impl Into<String>) { scopes.push(scope.into()) }
+
+        /// Sets the client that acts for it.
+        acting_by(client_id: impl Into<String>) { client_id = Some(client_id.into()) }
+
+        /// Sets when its access expires.
+        until(expires: SystemTime) { expires = Some(expires) }
     }
 
-    /// Lets it do one thing more.
-    #[must_use]
-    pub fn scope(mut self, scope: impl Into<String>) -> Self {
-        self.scopes.push(scope.into());
-        self
-    }
-
-    /// Says which client acts for it.
-    #[must_use]
-    pub fn acting_by(mut self, client_id: impl Into<String>) -> Self {
-        self.client_id = Some(client_id.into());
-        self
-    }
-
-    /// Says until when it is let in.
-    #[must_use]
-    pub fn until(mut self, expires: SystemTime) -> Self {
-        self.expires = Some(expires);
-        self
-    }
-
-    /// Whether it may do this.
+    /// Whether it has this scope.
     pub fn may(&self, scope: &str) -> bool {
         self.scopes.iter().any(|it| it == scope)
     }
 
-    /// One text for issuer and subject, to bind things to. No two principals share it: not even a
-    /// person and a client of one name, which then is its own `client_id`.
+    /// One text for issuer and subject, to bind state to. No two principals share it: not even a
+    /// person and a client of the same name, which then is its own `client_id`.
     pub fn id(&self) -> String {
-        // The length keeps the two apart, whatever characters they have.
+        // The length separates the two, whatever characters they contain.
         let issuer = self.issuer.as_deref().unwrap_or_default();
         let is_client = self.client_id.as_ref() == Some(&self.subject);
         let kind = match (&self.issuer, is_client) {

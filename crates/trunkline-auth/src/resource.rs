@@ -1,8 +1,8 @@
-//! A server's door: which tokens let whom in.
+//! A server's gate: which tokens grant access to whom.
 //!
-//! [`Protect`] says what is protected and how; a [`Gate`] made of it admits each request or says
-//! exactly why not. Tokens are [`JwtIssuer`]s' JWTs, opaque ones that an authorization server is
-//! asked about ([`Introspection`]), or keys of our own.
+//! [`Protect`] is the configuration; a [`Gate`] made of it admits each request or says exactly why
+//! not. Tokens are JWTs of [`JwtIssuer`]s, opaque ones that are introspected ([`Introspection`]),
+//! or API keys.
 //!
 //! ```
 //! use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Scopes: what was granted, what is needed, and which imply which.
+//! Scopes: granted, needed, and implied by others.
 //!
 //! ```
 //! use trunkline_auth::scope::{Hierarchy, Scopes, missing};
@@ -12,7 +12,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 
-/// A set of scopes that keeps the order it was given in.
+/// A set of scopes that keeps their order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scopes(Vec<String>);
 
@@ -28,7 +28,7 @@ impl Scopes {
         self.0.iter().chain(&others.0).collect()
     }
 
-    /// Whether this scope is among them, letter for letter.
+    /// Whether this scope is among them, exactly.
     pub fn contains(&self, scope: &str) -> bool {
         self.0.iter().any(|it| it == scope)
     }
@@ -38,7 +38,7 @@ impl Scopes {
         self.0.is_empty()
     }
 
-    /// They, in order.
+    /// The scopes, in order.
     pub fn as_slice(&self) -> &[String] {
         &self.0
     }
@@ -63,12 +63,12 @@ impl fmt::Display for Scopes {
     }
 }
 
-/// Which scopes imply others. Empty by default: every scope stands for itself alone.
+/// Which scopes imply others. Empty by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hierarchy(BTreeMap<String, Vec<String>>);
 
 impl Hierarchy {
-    /// Who has `scope` has these too, and what they imply.
+    /// `scope` includes these scopes, and what they imply.
     #[must_use]
     pub fn implies<S: Into<String>>(
         mut self,
@@ -79,12 +79,13 @@ impl Hierarchy {
         self
     }
 
-    /// Whether what was granted has `needed`, by itself or by what it implies.
+    /// Whether the granted scopes include `needed`, directly or by implication.
     pub fn allows(&self, granted: &Scopes, needed: &str) -> bool {
         self.all(granted).contains(needed)
     }
 
-    /// What was granted and all that it implies. Ends in a circle too: each scope is added once.
+    /// The granted scopes and all that they imply. It ends even for a cycle: each scope is added
+    /// once.
     pub(crate) fn all(&self, granted: &Scopes) -> Scopes {
         let mut all = Scopes::default();
         let mut found: VecDeque<&String> = granted.0.iter().collect();
@@ -120,7 +121,7 @@ where
     }
 }
 
-/// What is needed and was not granted, in the order of `needed`.
+/// The needed scopes that were not granted, in the order of `needed`.
 ///
 /// ```
 /// use trunkline_auth::scope::{Hierarchy, Scopes, missing};
@@ -134,7 +135,7 @@ pub fn missing(granted: &Scopes, needed: &Scopes, hierarchy: &Hierarchy) -> Scop
     needed.0.iter().filter(|it| !all.contains(it)).collect()
 }
 
-/// Whether a text can be one scope (RFC 6749 §3.3).
+/// Whether a text is a valid scope token (RFC 6749 §3.3).
 #[cfg(feature = "oauth")]
 pub(crate) fn is_scope(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|it| it.is_ascii_graphic() && it != b'"' && it != b'\\')

@@ -1,9 +1,9 @@
 //! Bytes ⇄ opaque strings that a peer can carry but neither read nor change.
 //!
-//! AES-256-GCM, an expiry inside, and the caller's context bound to it: a string opened in another
-//! context does not open. Random nonces of 96 bits are safe for 2^32 texts with one key (NIST SP
-//! 800-38D §8.3), which a busy process reaches; so each text has a key of its own, derived from ours
-//! by a random salt (HKDF, RFC 5869), and no number of texts wears a key out.
+//! AES-256-GCM, with an expiry inside and the caller's context as associated data: a string does
+//! not open in another context. Random nonces of 96 bits are safe for 2^32 texts with one key (NIST
+//! SP 800-38D §8.3), which a busy process reaches; so each text has its own key, derived from ours
+//! with a random salt (HKDF, RFC 5869), and the number of texts per key is not limited.
 //!
 //! ```
 //! use std::time::{Duration, SystemTime};
@@ -24,7 +24,7 @@ use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::hkdf::{HKDF_SHA256, Salt};
 use ring::rand::{SecureRandom, SystemRandom};
 
-/// Seals and opens. The first key seals, every key opens, so keys can be changed without a gap.
+/// Seals and opens. The first key seals, every key opens, so keys can be rotated without a gap.
 pub struct Sealer {
     keys: Vec<Key>,
     random: SystemRandom,
@@ -44,7 +44,7 @@ impl Key {
     }
 }
 
-/// The string is not one of ours, or not for this, or too old. Which of these is nobody's business.
+/// The string is not one of ours, or for another context, or expired. The reason is not revealed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unsealable;
 
@@ -69,7 +69,7 @@ impl Sealer {
     pub fn new(keys: &[[u8; 32]]) -> Self {
         assert!(!keys.is_empty(), "a sealer needs a key");
         let keys = keys.iter().map(|bytes| {
-            // The first byte of its digest tells keys apart without telling anything about them.
+            // The first byte of its digest selects the key without revealing anything about it.
             let id = ring::digest::digest(&ring::digest::SHA256, bytes).as_ref()[0];
             Key { id, bytes: *bytes }
         });
@@ -129,7 +129,7 @@ impl Sealer {
         Ok(plain.to_vec())
     }
 
-    /// A random name that nobody can guess: 128 bits.
+    /// A random, unguessable name: 128 bits.
     pub fn random_name(&self) -> String {
         let mut bytes = [0; 16];
         self.random.fill(&mut bytes).expect("the operating system hands out random bytes");
@@ -148,7 +148,7 @@ fn seconds(time: SystemTime) -> u64 {
 }
 
 const VERSION: u8 = 2;
-/// The bytes that a key of its own is derived by: with the nonce 224 random bits.
+/// The size of the salt; with the nonce 224 random bits.
 const SALT: usize = 16;
 const HEAD: usize = 2 + SALT + NONCE_LEN;
 

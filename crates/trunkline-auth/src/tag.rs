@@ -1,4 +1,4 @@
-//! Names that nobody can guess, and short proofs that a name was given out by us.
+//! Unguessable names, and short authentication tags that prove that we issued a name.
 //!
 //! ```
 //! use trunkline_auth::tag::{Tagger, random_name};
@@ -14,12 +14,12 @@ use std::hash::Hasher;
 use ring::hmac::{HMAC_SHA256, Key, sign};
 use ring::rand::{SecureRandom, SystemRandom};
 
-/// Makes keys for proofs, each good for one scope.
+/// Makes keys for tags, each for one scope.
 #[derive(Clone, Debug)]
 pub struct Tagger(Key);
 
-/// Computes proofs within one scope: SipHash-2-4, which is made for short texts, with a key that
-/// is an HMAC of the scope's name.
+/// Computes tags within one scope: SipHash-2-4, a MAC for short inputs, with a key that is an HMAC
+/// of the scope's name.
 #[derive(Clone, Copy)]
 pub struct Tags(u64, u64);
 
@@ -29,7 +29,7 @@ impl Tagger {
         Self(Key::generate(HMAC_SHA256, &SystemRandom::new()).expect(RANDOM))
     }
 
-    /// The proofs of `scope`.
+    /// The tags of `scope`.
     pub fn scope(&self, scope: &str) -> Tags {
         let key = sign(&self.0, scope.as_bytes());
         let half = |from: usize| {
@@ -41,7 +41,7 @@ impl Tagger {
 }
 
 impl Tags {
-    /// The proof for `place`.
+    /// The tag of `place`.
     pub fn tag(self, place: &[u8]) -> u64 {
         #[allow(deprecated, reason = "its successor for hash maps leaves the function open")]
         let mut hasher = std::hash::SipHasher::new_with_keys(self.0, self.1);

@@ -1,4 +1,4 @@
-//! URLs as texts: taken apart and put together without changing a byte that was not asked for.
+//! URLs as texts: split and joined without any normalization.
 //!
 //! ```
 //! use trunkline_auth::url;
@@ -26,7 +26,7 @@ pub fn form(fields: &[(&str, &str)]) -> String {
     out
 }
 
-/// A URL as it can be shown: without a user, a password, a query or a fragment.
+/// A URL safe to show: without user, password, query and fragment.
 ///
 /// ```
 /// # use trunkline_auth::url::shown;
@@ -42,7 +42,7 @@ pub fn shown(url: &str) -> String {
     parts.filter(|it| !it.is_control()).take(200).collect()
 }
 
-/// The fields of a query or a form body, in their order; what is wrongly encoded stays as it is.
+/// The fields of a query or a form body, in order; invalid percent-encoding stays as it is.
 ///
 /// ```
 /// # use trunkline_auth::url::fields;
@@ -65,8 +65,8 @@ pub(crate) fn encoded(text: &str) -> String {
     out
 }
 
-/// The parts of a URL that say whom it reaches. Only these are compared in a forgiving way: scheme
-/// and host in any case, a missing port is the scheme's.
+/// The parts of a URL that identify its server. Only these are normalized: scheme and host ignore
+/// case, and a missing port is the scheme's default.
 #[cfg(feature = "oauth")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Origin {
@@ -77,7 +77,8 @@ pub(crate) struct Origin {
 
 #[cfg(feature = "oauth")]
 impl Origin {
-    /// `None` if it is no http(s) URL, has a user or a password, or has characters that no URL has.
+    /// `None` if it is not an http(s) URL, has a user or a password, or has characters that no URL
+    /// has.
     pub(crate) fn of(url: &str) -> Option<Self> {
         if !url.bytes().all(|it| it.is_ascii_graphic() && !matches!(it, b'\\' | b'"' | b'<' | b'>'))
         {
@@ -106,14 +107,14 @@ impl Origin {
         (!host.is_empty()).then(|| Self { scheme, host: host.to_ascii_lowercase(), port })
     }
 
-    /// Whether it is this machine, by a name that needs nobody to be asked.
+    /// Whether it is this machine, without name resolution.
     pub(crate) fn is_loopback(&self) -> bool {
         let host = &*self.host;
         let is_v4 = || host.parse::<std::net::Ipv4Addr>().is_ok_and(|it| it.is_loopback());
         host == "localhost" || host == "[::1]" || is_v4()
     }
 
-    /// Whether what is said there stays between the two: https, or http on this machine.
+    /// Whether the connection is confidential: https, or http on this machine.
     pub(crate) fn is_private(&self) -> bool {
         self.scheme == "https" || self.is_loopback()
     }
@@ -127,13 +128,13 @@ pub(crate) fn path(url: &str) -> &str {
     &rest[rest.find('/').unwrap_or(rest.len())..]
 }
 
-/// A port: digits alone, no sign.
+/// A port: digits only, no sign.
 #[cfg(feature = "oauth")]
 fn number(text: &str) -> Option<u16> {
     text.bytes().all(|it| it.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
 
-/// A value out of a form: `+` is a space; what is wrongly encoded stays as it is.
+/// A decoded form value: `+` is a space; invalid percent-encoding stays as it is.
 #[cfg(feature = "oauth")]
 fn plain(text: &str) -> String {
     let bytes = text.as_bytes();

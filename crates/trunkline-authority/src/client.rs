@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use trunkline_auth::digest::sha256;
 use trunkline_auth::jose::Jwks;
+use trunkline_auth::setters;
 
 use crate::fields::words;
 use crate::redirect;
@@ -85,46 +86,26 @@ impl Client {
         }
     }
 
-    /// What people know it by.
-    #[must_use]
-    pub fn name(mut self, name: impl Into<String>) -> Self {
-        self.name = Some(name.into());
-        self
-    }
+    setters! {
+        /// What people know it by.
+        name(name: impl Into<String>) { name = Some(name.into()) }
 
-    /// It shows who it is by a secret, sent in the header or in the body.
-    #[must_use]
-    pub fn secret(mut self, secret: &str) -> Self {
-        self.proof = Proof::Secret { digest: sha256(secret.as_bytes()), method: None };
-        self
-    }
+        /// It shows who it is by a secret, sent in the header or in the body.
+        secret(secret: &str) {
+            proof = Proof::Secret { digest: sha256(secret.as_bytes()), method: None }
+        }
 
-    /// It shows who it is by signing with one of these keys (`private_key_jwt`).
-    #[must_use]
-    pub fn keys(mut self, keys: Jwks) -> Self {
-        self.proof = Proof::Keys(Arc::new(keys));
-        self
-    }
+        /// It shows who it is by signing with one of these keys (`private_key_jwt`).
+        keys(keys: Jwks) { proof = Proof::Keys(Arc::new(keys)) }
 
-    /// Where its users may be sent back to. On the user's own machine the port is free.
-    #[must_use]
-    pub fn redirect(mut self, uri: impl Into<String>) -> Self {
-        self.redirects.push(uri.into());
-        self
-    }
+        /// Where its users may be sent back to. On the user's own machine the port is free.
+        redirect(uri: impl Into<String>) { redirects.push(uri.into()) }
 
-    /// What it may ask for, words between spaces; everything, unless said.
-    #[must_use]
-    pub fn scope(mut self, scopes: &str) -> Self {
-        self.scopes = Some(words(scopes));
-        self
-    }
+        /// What it may ask for, words between spaces; everything, unless said.
+        scope(scopes: &str) { scopes = Some(words(scopes)) }
 
-    /// It is a resource server: it may ask what tokens are worth.
-    #[must_use]
-    pub fn introspects(mut self) -> Self {
-        self.introspects = true;
-        self
+        /// It is a resource server: it may ask what tokens are worth.
+        introspects() { introspects = true }
     }
 
     /// Whether it can show who it is.

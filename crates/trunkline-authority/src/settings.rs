@@ -4,30 +4,33 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use trunkline_auth::jose::Jwks;
+use trunkline_auth::{setters, settings};
 
 use crate::client::Client;
 
-/// Who may log in, what may be asked for, and how long it is good.
-///
-/// Unless said otherwise: the users are `alice` and `bob`, every scope is unknown, every resource
-/// is known, clients may register themselves, and a person is asked before anything is given out.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    pub(crate) users: Vec<String>,
-    pub(crate) approve_as: Option<String>,
-    pub(crate) scopes: Vec<String>,
-    pub(crate) resources: Vec<String>,
-    pub(crate) clients: Vec<Client>,
-    pub(crate) registration: bool,
-    pub(crate) documents: bool,
-    pub(crate) opaque: bool,
-    pub(crate) require_dpop: bool,
-    pub(crate) dpop_nonces: bool,
-    pub(crate) access: Duration,
-    pub(crate) refresh: Duration,
-    pub(crate) providers: Vec<Trusted>,
-    pub(crate) workloads: Vec<Trusted>,
-    pub(crate) exchanges: Vec<Exchange>,
+settings! {
+    /// Who may log in, what may be asked for, and how long it is good.
+    ///
+    /// Unless said otherwise: the users are `alice` and `bob`, every scope is unknown, every resource
+    /// is known, clients may register themselves, and a person is asked before anything is given out.
+    #[derive(Clone, Debug)]
+    pub struct Settings {
+        users: Vec<String> = vec!["alice".to_owned(), "bob".to_owned()],
+        approve_as: Option<String> = None,
+        scopes: Vec<String> = Vec::new(),
+        resources: Vec<String> = Vec::new(),
+        clients: Vec<Client> = Vec::new(),
+        registration: bool = true,
+        documents: bool = false,
+        opaque: bool = false,
+        require_dpop: bool = false,
+        dpop_nonces: bool = false,
+        access: Duration = Duration::from_secs(3600),
+        refresh: Duration = Duration::from_secs(30 * 24 * 3600),
+        providers: Vec<Trusted> = Vec::new(),
+        workloads: Vec<Trusted> = Vec::new(),
+        exchanges: Vec<Exchange> = Vec::new(),
+    }
 }
 
 /// Somebody else whose signatures are believed.
@@ -57,23 +60,7 @@ pub(crate) struct Exchange {
 impl Settings {
     /// The settings that [`Settings`] describes.
     pub fn new() -> Self {
-        Self {
-            users: vec!["alice".to_owned(), "bob".to_owned()],
-            approve_as: None,
-            scopes: Vec::new(),
-            resources: Vec::new(),
-            clients: Vec::new(),
-            registration: true,
-            documents: false,
-            opaque: false,
-            require_dpop: false,
-            dpop_nonces: false,
-            access: Duration::from_secs(3600),
-            refresh: Duration::from_secs(30 * 24 * 3600),
-            providers: Vec::new(),
-            workloads: Vec::new(),
-            exchanges: Vec::new(),
-        }
+        Self::unset()
     }
 
     /// Who may log in, by name alone: there are no passwords.
@@ -98,70 +85,36 @@ impl Settings {
         self
     }
 
-    /// A resource that tokens can be for; others are then unknown. A request that names none means
-    /// the first.
-    #[must_use]
-    pub fn resource(mut self, resource: impl Into<String>) -> Self {
-        self.resources.push(resource.into());
-        self
-    }
+    setters! {
+        /// A resource that tokens can be for; others are then unknown. A request that names none means
+        /// the first.
+        resource(resource: impl Into<String>) { resources.push(resource.into()) }
 
-    /// A client that need not register.
-    #[must_use]
-    pub fn client(mut self, client: Client) -> Self {
-        self.clients.push(client);
-        self
-    }
+        /// A client that need not register.
+        client(client: Client) { clients.push(client) }
 
-    /// Clients cannot register themselves.
-    #[must_use]
-    pub fn without_registration(mut self) -> Self {
-        self.registration = false;
-        self
-    }
+        /// Clients cannot register themselves.
+        without_registration() { registration = false }
 
-    /// A client may be a URL where its metadata is. Whoever runs the server then fetches what
-    /// [`crate::Authority::wants`] names.
-    #[must_use]
-    pub fn client_documents(mut self) -> Self {
-        self.documents = true;
-        self
-    }
+        /// A client may be a URL where its metadata is. Whoever runs the server then fetches what
+        /// [`crate::Authority::wants`] names.
+        client_documents() { documents = true }
 
-    /// Access tokens say nothing by themselves; resource servers ask `/introspect`.
-    #[must_use]
-    pub fn opaque_tokens(mut self) -> Self {
-        self.opaque = true;
-        self
-    }
+        /// Access tokens say nothing by themselves; resource servers ask `/introspect`.
+        opaque_tokens() { opaque = true }
 
-    /// Every token is bound to a key of the client (RFC 9449). Unless said, those are whose
-    /// request has a proof.
-    #[must_use]
-    pub fn require_dpop(mut self) -> Self {
-        self.require_dpop = true;
-        self
-    }
+        /// Every token is bound to a key of the client (RFC 9449). Unless said, those are whose
+        /// request has a proof.
+        require_dpop() { require_dpop = true }
 
-    /// Proofs have to hold a value that this server gave out (RFC 9449 §8).
-    #[must_use]
-    pub fn dpop_nonces(mut self) -> Self {
-        self.dpop_nonces = true;
-        self
-    }
+        /// Proofs have to hold a value that this server gave out (RFC 9449 §8).
+        dpop_nonces() { dpop_nonces = true }
 
-    /// How long access tokens are good: an hour, unless said.
-    #[must_use]
-    pub fn access_lifetime(mut self, lifetime: Duration) -> Self {
-        self.access = lifetime;
-        self
-    }
+        /// How long access tokens are good: an hour, unless said.
+        access_lifetime(lifetime: Duration) { access = lifetime }
 
-    /// How long a login lasts that nobody refreshes: thirty days, unless said.
-    #[must_use]
-    pub fn refresh_lifetime(mut self, lifetime: Duration) -> Self {
-        self.refresh = lifetime;
-        self
+        /// How long a login lasts that nobody refreshes: thirty days, unless said.
+        refresh_lifetime(lifetime: Duration) { refresh = lifetime }
     }
 
     /// An identity provider whose identity assertions (ID-JAG) are exchanged for access tokens.

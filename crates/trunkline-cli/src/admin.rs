@@ -1,4 +1,4 @@
-//! Where a gateway's admin API is, and a question → its answer.
+//! A client of a gateway's admin API.
 
 mod place;
 pub(crate) mod table;
@@ -48,8 +48,8 @@ pub(crate) struct Gateway {
 }
 
 impl Gateway {
-    /// Every gateway that is meant: the one that was named, or all that run for whoever asks. One where
-    /// there is none, which then says so.
+    /// Every gateway that is meant: the one that was named, or all that run for this user. If there
+    /// is none, one whose requests report that.
     pub(crate) async fn all(&self) -> Result<Vec<Self>, Failure> {
         if self.admin.is_some() {
             return Ok(vec![self.clone()]);
@@ -67,7 +67,7 @@ impl Gateway {
         Ok(if found.is_empty() { vec![self.clone()] } else { found })
     }
 
-    /// The gateways that are meant and know a server; all if none does, and they say so.
+    /// The gateways that are meant and have this server; all of them if none has it.
     pub(crate) async fn with(&self, server: &str) -> Result<Vec<Self>, Failure> {
         let all = self.all().await?;
         if all.len() == 1 {
@@ -82,26 +82,26 @@ impl Gateway {
         Ok(if found.is_empty() { all } else { found })
     }
 
-    /// Asks for something.
+    /// A GET for JSON.
     pub(crate) async fn get(&self, path: &str) -> Result<Value, Failure> {
         let text = self.text(path).await?;
         serde_json::from_str(&text).map_err(|_| unreadable())
     }
 
-    /// Asks for something that is no JSON.
+    /// A GET for text.
     pub(crate) async fn text(&self, path: &str) -> Result<String, Failure> {
         let response = self.send(Method::GET, path, Bytes::new()).await?;
         read(response).await
     }
 
-    /// Has something done.
+    /// A POST.
     pub(crate) async fn post(&self, path: &str, body: &Value) -> Result<Value, Failure> {
         let body = if body.is_null() { Bytes::new() } else { body.to_string().into() };
         let response = self.send(Method::POST, path, body).await?;
         serde_json::from_str(&read(response).await?).map_err(|_| unreadable())
     }
 
-    /// Asks for lines, and hands them on as they come.
+    /// A GET for lines, which are passed on as they arrive.
     pub(crate) async fn lines(
         &self,
         path: &str,
@@ -110,7 +110,7 @@ impl Gateway {
         let mut body = self.send(Method::GET, path, Bytes::new()).await?.into_body();
         let mut rest = Vec::new();
         while let Some(piece) = body.next().await {
-            // A gateway that ends in the middle of a line has nothing more to say.
+            // A gateway that ends in the middle of a line sends nothing more.
             let Ok(piece) = piece else { break };
             rest.extend_from_slice(&piece);
             while let Some(end) = rest.iter().position(|it| *it == b'\n') {
@@ -127,7 +127,7 @@ impl Gateway {
         Ok(())
     }
 
-    /// Sends a request; whatever is no success is a failure.
+    /// Sends a request; any status but success is a failure.
     async fn send(
         &self,
         method: Method,
@@ -184,14 +184,14 @@ impl Gateway {
         tls::Files { roots: self.cacert.as_deref(), pair }
     }
 
-    /// What the gateway wants to know; nothing over a Unix socket.
+    /// The token for the gateway; none over a Unix socket.
     fn token(&self, place: &Place) -> Result<Option<String>, Failure> {
         match &self.token {
             Some(source) => source.read().map(Some),
-            // The one that is kept goes to nobody who could be somebody else, and never in clear.
+            // The stored token is never sent to another machine, and never in plain text.
             None if !place.is_own() => Ok(None),
             None => {
-                // If there is none, the gateway says so.
+                // If there is none, the gateway refuses with an explanation.
                 let kept = self.state()?.join("admin.token");
                 let kept = std::fs::read_to_string(kept).ok();
                 Ok(kept.map(|it| it.trim().to_owned()).filter(|it| !it.is_empty()))
@@ -200,7 +200,7 @@ impl Gateway {
     }
 }
 
-/// What the gateway said instead.
+/// The gateway's refusal.
 async fn refused(response: Response<Pieces>) -> Failure {
     let status = response.status();
     let text = read(response).await.unwrap_or_default();
@@ -211,7 +211,7 @@ async fn refused(response: Response<Pieces>) -> Failure {
     };
     let failure = Failure::admin(PEER, cause);
     match error["advice"].as_str() {
-        // The gateway does not know who asks.
+        // The request lacks a valid token.
         Some(_) if status == StatusCode::UNAUTHORIZED => failure.advice(
             "Pass `--token env:NAME` or `--token file:PATH`: the token is `gateway.admin.token` of \
              the catalog, or in `admin.token` of the gateway's state folder.",
@@ -239,5 +239,5 @@ fn unreadable() -> Failure {
 
 const ODD_NAME: &str = "That is no name of a server.";
 const PATIENCE: Duration = Duration::from_secs(10);
-/// An answer of a gateway with very many servers.
+/// The largest response: that of a gateway with very many servers.
 const LONGEST: usize = 64 << 20;

@@ -1,4 +1,5 @@
-//! A server's question → the answer: from the command line, from whoever sits at the terminal, or no.
+//! A server's question → the answer: from the command line, from the user at the terminal, or a
+//! refusal.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -34,7 +35,7 @@ pub(crate) struct Answering {
     root: Vec<PathBuf>,
 }
 
-/// Answers for the person at the command line.
+/// Answers for the user of the command line.
 pub(crate) struct Host {
     answers: BTreeMap<String, String>,
     mood: Mood,
@@ -50,7 +51,7 @@ enum Mood {
     Accept,
     Decline,
     Ask,
-    /// Nobody is there: accept only what the command line answers.
+    /// Without a terminal: accepts only what the command line answers.
     Alone,
 }
 
@@ -73,14 +74,14 @@ impl Host {
         Ok(Self { answers, mood, roots, screen, shows_log, turn: Mutex::new(()) })
     }
 
-    /// The folders that the server is told, if the command line named any.
+    /// The roots, if the command line named any.
     pub(crate) fn roots(&self) -> Option<Roots> {
         (!self.roots.get().is_empty()).then(|| self.roots.clone())
     }
 
     async fn form(&self, form: ElicitForm) -> ElicitResult {
         let mut schema: FormSchema = form.requested_schema.to().unwrap_or_default();
-        // What must be filled in is asked first; otherwise the server's order stands.
+        // Required fields are asked first; otherwise the server's order is kept.
         schema.properties.sort_by_key(|(name, _)| !schema.required.contains(name));
         let raw: Value = form.requested_schema.to().unwrap_or_default();
         let answered = schema.properties.iter().any(|(name, _)| self.answers.contains_key(name));
@@ -238,7 +239,7 @@ impl trunkline::client::Responder for Host {
     }
 }
 
-/// Nobody is typing any more.
+/// The terminal is at its end.
 struct Stopped;
 
 fn label(
@@ -276,7 +277,7 @@ fn choices(choice: &EnumSchema) -> String {
     if choice.many.is_some() { format!("several of {options}, with commas") } else { options }
 }
 
-/// What was typed, as the field has it.
+/// The typed text as a value of the field.
 fn read(name: &str, text: &str, field: &PrimitiveSchema, schema: &Value) -> Result<Value, String> {
     let known = |choice: &EnumSchema, text: &str| {
         let found =
@@ -352,5 +353,5 @@ fn root(path: &Path) -> Result<Root, Failure> {
     })
 }
 
-/// What servers are told when the user refuses to let a model be asked.
+/// The error code for a sampling request that the user refused.
 const USER_REJECTED: i64 = -1;

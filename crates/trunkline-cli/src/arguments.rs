@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::failure::Failure;
 
-/// Puts arguments together: `base` first, then each of `pairs`.
+/// Combines arguments: `base` first, then each of `pairs`.
 pub(crate) fn build(
     base: Map<String, Value>,
     pairs: &[String],
@@ -36,7 +36,7 @@ pub(crate) fn build(
     Ok(arguments)
 }
 
-/// Reads one value as the schema of its field has it.
+/// Parses one value by the schema of its field.
 pub(crate) fn typed(key: &str, text: &str, schema: &Value, root: &Value) -> Result<Value, Failure> {
     let types = types_of(schema, root, 0);
     let has = |kind: &str| types.contains(&kind);
@@ -83,7 +83,7 @@ fn read_pair(pair: &str, schema: &Value) -> Result<(String, Given), Failure> {
     Ok((key.to_owned(), Given::Whole(typed(key, text, field, schema)?)))
 }
 
-/// The types a schema allows, as far as that can be seen at a glance; none if it cannot.
+/// The types that a schema allows, as far as that is obvious; empty if it is not.
 fn types_of<'a>(schema: &'a Value, root: &'a Value, depth: usize) -> Vec<&'a str> {
     if depth > 8 {
         return Vec::new();

@@ -1,17 +1,17 @@
-//! Which catalog is meant: the one that is named, the one in this folder, or the person's own.
+//! Finds the catalog: the one that is named, the one in this folder, or the user's own.
 
 use std::path::{Path, PathBuf};
 
-/// The catalog in a folder.
+/// The name of a catalog in a folder.
 pub(crate) const NAME: &str = "trunkline.yaml";
 
-/// The catalog that is meant; `None` if there is none.
+/// The catalog to use; `None` if there is none.
 pub(crate) fn meant(named: Option<&Path>) -> Option<PathBuf> {
     let there = |it: PathBuf| it.is_file().then_some(it);
     named.map(Path::to_owned).or_else(|| there(NAME.into())).or_else(|| there(own()?))
 }
 
-/// Where a person's own catalog is, which is meant wherever there is no other.
+/// The path of the user's own catalog, the default.
 pub(crate) fn own() -> Option<PathBuf> {
     let folder = |name: &str| {
         let value = std::env::var_os(name).map(PathBuf::from);

@@ -1,7 +1,7 @@
-//! Other programs' configuration files ⇄ servers of ours. Texts in, texts out: whoever calls reads
-//! and writes the files.
+//! Other programs' configuration files ⇄ servers of ours. Texts in, texts out: the caller reads and
+//! writes the files.
 //!
-//! Where to read first: `read.rs` for what is found in them, `write.rs` for what is put there.
+//! Start with `read.rs` for what is found in them, and `write.rs` for what is added.
 
 mod catalog;
 mod edit;
@@ -88,8 +88,8 @@ impl Client {
         Self::ALL.into_iter().find(|it| it.name() == name)
     }
 
-    /// Whether a URL in its file is understood. Claude Desktop has its URLs elsewhere, in the
-    /// settings of the account.
+    /// Whether its file supports URLs. Claude Desktop has them elsewhere, in the settings of the
+    /// account.
     pub(crate) const fn takes_url(self) -> bool {
         !matches!(self, Self::ClaudeDesktop)
     }

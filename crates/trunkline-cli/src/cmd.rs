@@ -35,21 +35,21 @@ use crate::failure::Failure;
 use crate::output::Screen;
 use crate::target::Target;
 
-/// Starts the server, talks to it and hangs up.
+/// Starts the server, runs the conversation, and closes the connection.
 async fn talk<T>(
     target: &Target,
     screen: &Screen,
     talk: impl AsyncFnOnce(&Client) -> Result<T>,
 ) -> Result<T> {
-    let (client, way) = target.connect(screen).await?;
+    let (client, stored) = target.connect(screen).await?;
     let mut outcome = talk(&client).await;
     match &mut outcome {
         Ok(_) => drop(client.close().await),
         Err(error) => {
             if let Some(failure) = error.downcast_mut::<Failure>() {
-                target.explain(failure, way.as_deref());
+                target.explain(failure, stored.as_deref());
                 if failure.is_hung_up
-                    && let Ok(Some(exit)) = timeout(LAST_WORDS, client.close()).await
+                    && let Ok(Some(exit)) = timeout(EXIT_GRACE, client.close()).await
                 {
                     failure.ended(exit);
                 }
@@ -59,7 +59,7 @@ async fn talk<T>(
     outcome
 }
 
-/// Makes a call; what goes wrong is told with its method.
+/// Makes a call; a failure names its method.
 async fn made<T: 'static>(client: &Client, method: &str, call: Call<T>) -> Result<T, Failure> {
     match call.await {
         Ok(result) => Ok(result),
@@ -67,6 +67,6 @@ async fn made<T: 'static>(client: &Client, method: &str, call: Call<T>) -> Resul
     }
 }
 
-/// How long a server that hung up may take to end. So soon it gets no signal from us: the way it
-/// ends is its own.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+/// How long a server that closed the connection may take to exit. Until then it gets no signal from
+/// us, so the exit status is its own.
+const EXIT_GRACE: Duration = Duration::from_secs(1);

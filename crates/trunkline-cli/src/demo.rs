@@ -34,7 +34,7 @@ pub(crate) struct Args {
     auth: auth::Login,
 }
 
-/// Serves the demo: to whoever started this process, or to whoever comes.
+/// Serves the demo over stdin and stdout, or over HTTP.
 pub(crate) fn run(args: Args) -> Result<()> {
     if let Some(address) = args.http.address() {
         return http::run(build(args.auth.is_on()), address, &args.http, &args.auth);
@@ -52,11 +52,11 @@ pub(crate) fn server() -> Result<Server> {
     Ok(build(false))
 }
 
-/// The demo server, for everybody or for those who log in.
+/// The demo server, with or without a login.
 fn build(is_protected: bool) -> Server {
     let touch = tool("touch", touch).about("Says that a resource was updated.");
     let announce = tool("announce", announce).about("Says that a list has changed.");
-    // Whoever disturbs others needs to be let do that.
+    // Tools that affect other clients need a scope.
     let (touch, announce) = match is_protected {
         true => (touch.scopes([auth::WRITE]), announce.scopes([auth::WRITE])),
         false => (touch, announce),
@@ -64,7 +64,7 @@ fn build(is_protected: bool) -> Server {
     let read_only = ToolAnnotations::new().read_only_hint(true).open_world_hint(false);
     let server = Server::builder("trunkline-demo", env!("CARGO_PKG_VERSION"))
         .title("The trunkline demo")
-        // It shows what tasks are, however quick they are.
+        // Shows every task, however quick it is.
         .tasks(TaskBounds { inline: Duration::ZERO, ..TaskBounds::default() })
         .icon(Icon::new(content::LOGO_URI).mime_type("image/png"))
         .instructions(
@@ -130,7 +130,7 @@ struct Total {
     sum: Number,
 }
 
-/// A whole number is written without a fraction, as people write it.
+/// An integer is written without a fraction.
 #[derive(Serialize, JsonSchema)]
 #[serde(transparent)]
 struct Number(trunkline::serde_json::Number);

@@ -1,5 +1,4 @@
-//! What went wrong → an exit code, and what to tell the person or the program: stage, cause, what
-//! to do.
+//! A failure → an exit code, and a message for the user or the program: stage, cause, what to do.
 
 use std::fmt;
 use std::io;
@@ -13,9 +12,9 @@ use trunkline_auth::url::shown;
 
 use crate::words::{as_word, word};
 
-/// The command line makes no sense.
+/// The command line is invalid.
 pub(crate) const USAGE: u8 = 2;
-/// There is no connection, or it broke.
+/// There is no connection, or it was lost.
 pub(crate) const CONNECT: u8 = 3;
 /// The server answered with an error.
 pub(crate) const PEER: u8 = 4;
@@ -26,17 +25,17 @@ pub(crate) const TIMEOUT: u8 = 5;
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) code: u8,
-    /// What was being done: `spawn`, `handshake`, `tools/call` …
+    /// The stage: `spawn`, `handshake`, `tools/call` …
     pub(crate) stage: String,
     pub(crate) cause: String,
     pub(crate) advice: Option<String>,
     /// The last lines of the server's stderr.
     pub(crate) stderr: Vec<String>,
-    /// Whether the server went away in the middle of it.
+    /// Whether the server disconnected during it.
     pub(crate) is_hung_up: bool,
-    /// Whether it is what we keep that cannot be understood.
+    /// Whether something that we stored cannot be parsed.
     pub(crate) is_damaged: bool,
-    /// Whether nothing was found that lets the call in.
+    /// Whether no credentials were available.
     is_denied: bool,
     /// The HTTP status that the server refused it with.
     status: Option<u16>,
@@ -46,10 +45,10 @@ pub(crate) struct Failure {
     exit: Option<Exit>,
 }
 
-/// What a login that is kept did not suffice for.
+/// Why a stored login was not sufficient.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Denial {
-    /// The scopes to log in with, if those of this login did not suffice.
+    /// The scopes to log in with, if those of this login were not sufficient.
     pub(crate) lacks: Option<String>,
     /// Whether a person has to log in again.
     pub(crate) has_ended: bool,
@@ -85,23 +84,23 @@ impl Failure {
         self
     }
 
-    /// A conversation in which we are the server, and which broke.
+    /// A failed conversation in which we are the server.
     pub(crate) fn serving(error: &anyhow::Error) -> Self {
         Self::new(CONNECT, "serve", format!("{error:#}"))
     }
 
-    /// A gateway that is not there, or does not do what it was asked.
+    /// A gateway that cannot be reached, or refuses.
     pub(crate) fn admin(code: u8, cause: impl Into<String>) -> Self {
         Self::new(code, "admin", cause)
     }
 
-    /// What nobody gave a name to: most likely nothing can be written to.
+    /// Any other failure: most likely the output cannot be written.
     pub(crate) fn other(error: &anyhow::Error) -> Self {
         let is_io = error.chain().any(|cause| cause.is::<io::Error>());
         Self::new(CONNECT, if is_io { "output" } else { "start" }, format!("{error:#}."))
     }
 
-    /// A call that came to nothing.
+    /// A failed call.
     pub(crate) fn call(stage: &str, error: &CallError, client: &Client) -> Self {
         let is_hung_up = *error == CallError::Closed
             || (matches!(error, CallError::Unreachable(_)) && client.is_closed());
@@ -137,7 +136,7 @@ impl Failure {
         }
     }
 
-    /// A login that came to nothing.
+    /// A failed login.
     pub(crate) fn login(error: AuthError) -> Self {
         let (code, advice) = match &error {
             AuthError::Unreachable(_) | AuthError::Vault(_) => (CONNECT, None),
@@ -155,29 +154,29 @@ impl Failure {
         Self { advice: advice.map(str::to_owned), ..failure }
     }
 
-    /// Logins that cannot be read or kept.
+    /// Logins that cannot be read or stored.
     pub(crate) fn vault(error: &VaultError) -> Self {
         Self::new(CONNECT, "login", error.to_string())
     }
 
-    /// A login that somebody else keeps busy.
+    /// A login that another process keeps locked.
     pub(crate) fn late(error: &AuthError) -> Self {
         Self::new(TIMEOUT, "login", error.to_string())
     }
 
-    /// Whether somebody else kept us waiting too long.
+    /// Whether waiting for another process timed out.
     pub(crate) fn is_late(&self) -> bool {
         self.code == TIMEOUT
     }
 
-    /// Nobody is logged in to this server.
+    /// There is no login for this server.
     pub(crate) fn logged_out(url: &str) -> Self {
         Self::new(PEER, "whoami", format!("Nobody is logged in to `{}`.", shown(url)))
             .advice(format!("`trunkline login {}`", as_word(url)))
     }
 
-    /// Says what to do if the server at this URL wants a login, another one, or more of it.
-    /// `denial` is what the login that is kept for it came up against, if there is one.
+    /// Says what to do if the server at this URL requires a login, another one, or more scopes.
+    /// `denial` is why the stored login was not sufficient, if there is one.
     pub(crate) fn explain(&mut self, url: &str, denial: Option<&Denial>, has_header: bool) {
         let login = format!("`trunkline login {}`", as_word(url));
         self.hide(url);
@@ -209,7 +208,7 @@ impl Failure {
         }
     }
 
-    /// Shows nothing of a server's URL that may be secret.
+    /// Removes the secret parts of a server's URL.
     pub(crate) fn hide(&mut self, url: &str) {
         let safe = shown(url);
         if safe != url {
@@ -218,7 +217,7 @@ impl Failure {
         }
     }
 
-    /// A login that worked, and that the server takes nothing for.
+    /// A login that succeeded, but whose tokens the server refuses.
     pub(crate) fn unwelcome(url: &str, login: &Login) -> Self {
         let bound = if login.is_bound { ", which is bound to a key (DPoP)" } else { "" };
         let cause = format!(

@@ -1,4 +1,4 @@
-//! A signal that ends programs → the end of what was started here, and the exit code for it.
+//! A terminating signal → stops what was started here, and the exit code.
 
 use std::future::poll_fn;
 use std::io;
@@ -16,20 +16,20 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 use trunkline::auth::Pending;
 
-/// Runs `work` until it is done or a signal comes. What `work` holds is dropped then, which kills
-/// the server and everything it started.
+/// Runs `work` until it is done or a signal arrives. Then `work` is dropped, which kills the server
+/// and its process group.
 pub(crate) fn until_signal<W>(work: impl FnOnce() -> W + Send + 'static) -> Result<ExitCode>
 where
     W: Future<Output = Result<ExitCode>>,
 {
     let runtime = Builder::new_current_thread().enable_all().build().context(NO_RUNTIME)?;
     let _inside = runtime.enter();
-    // Before anything is started: from then on a signal must find us prepared.
+    // Before anything is started: from then on a signal must be handled.
     let mut signals = Signals::new().context("The signals cannot be watched")?;
     let (stop, stopped) = oneshot::channel::<()>();
     let (finished, mut outcome) = oneshot::channel();
-    // In a thread of its own, because a write to a full pipe or a read from a terminal blocks it,
-    // and signals must work all the same.
+    // In its own thread, because a write to a full pipe or a read from a terminal blocks it, and
+    // signals must work nevertheless.
     let worker = thread::Builder::new().name("trunkline-work".into());
     worker
         .spawn(move || {
@@ -43,12 +43,12 @@ where
             number = signals.next() => {
                 drop(stop);
                 let ended = async {
-                    // What does not block is about to end; what it has begun may take longer.
+                    // Work that does not block is about to end; detached work may take longer.
                     if timeout(PATIENCE, &mut outcome).await.is_err() && is_settling() {
                         let _ = timeout(LAST_WORK, outcome).await;
                     }
                 };
-                // Whoever sends another one has waited enough.
+                // A second signal ends the wait.
                 tokio::select! {
                     () = ended => {}
                     _ = signals.next() => {}
@@ -59,7 +59,7 @@ where
     })
 }
 
-/// Runs `work`, and drops it unfinished when the other end of `stopped` goes away.
+/// Runs `work`, and drops it unfinished when the other end of `stopped` is dropped.
 fn run<W>(work: impl FnOnce() -> W, stopped: oneshot::Receiver<()>) -> Result<ExitCode>
 where
     W: Future<Output = Result<ExitCode>>,
@@ -72,18 +72,18 @@ where
         }
     });
     runtime.block_on(settle());
-    // A thread may still wait for someone to type; nobody needs what they type now.
+    // A thread may still be reading from the terminal; its input is no longer needed.
     runtime.shutdown_background();
     outcome
 }
 
-/// Does not let the program end before this has, or for a while: a login is being renewed, and what
-/// it is renewed with may be good for one use.
+/// Delays the end of the program until this is done, for a while: a login is being refreshed, and
+/// its refresh token may be single-use.
 pub(crate) fn outlast(work: Pending<'static, ()>) {
     LAST.lock().unwrap_or_else(PoisonError::into_inner).push(work);
 }
 
-/// Waits for what has to be done before the end.
+/// Waits for the work that must finish before the end.
 async fn settle() {
     let all = std::mem::take(&mut *LAST.lock().unwrap_or_else(PoisonError::into_inner));
     IS_SETTLING.store(true, Ordering::Release);
@@ -117,7 +117,7 @@ impl Signals {
         let mut signals = Vec::new();
         for kind in kinds {
             let number = kind.as_raw_value();
-            // Whoever started us, such as `nohup`, may want a signal ignored.
+            // The parent process, such as `nohup`, may want a signal ignored.
             if ignored & (1 << (number - 1)) == 0 {
                 signals.push((number as u8, signal(kind)?));
             }
@@ -138,14 +138,14 @@ impl Signals {
     }
 }
 
-/// The signals that this process ignores, one bit each; none where the system does not say.
+/// The signals that this process ignores, as bits; none if the system does not tell.
 fn ignored() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     mask.and_then(|it| u64::from_str_radix(it.trim(), 16).ok()).unwrap_or(0)
 }
 
-/// How long the work may take to let go of what it holds. Only one that blocks needs so long.
+/// How long the work may take to stop. Only blocking work needs that long.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// How long the last work may take.

@@ -1,12 +1,12 @@
-//! JSON that people wrote → a value, if it says everything once.
+//! JSON that people wrote → a value, without duplicate names.
 
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-/// Reads one JSON value. A name that stands twice in an object is refused, since only one of the
-/// two can be meant.
+/// Parses one JSON value. A duplicate name in an object is refused, because only one of the two can
+/// be meant.
 pub(crate) fn parse(text: &str) -> Result<Value, serde_json::Error> {
     let mut reader = serde_json::Deserializer::from_str(text);
     let value = Once.deserialize(&mut reader)?;

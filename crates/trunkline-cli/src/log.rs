@@ -1,4 +1,4 @@
-//! What a gateway has to say of itself → lines on stderr, for people or for programs.
+//! The gateway's own log → lines on stderr, for people or for programs.
 
 use std::io::{self, Write};
 use std::str::FromStr;
@@ -36,7 +36,7 @@ enum Format {
     Json,
 }
 
-/// Begins to log. What is said before the end is written while the guard lives. The error is a sentence.
+/// Starts logging. The guard flushes when it is dropped. The error is a sentence.
 pub(crate) fn begin(args: &LogArgs, unless_said: &str) -> Result<Guard, String> {
     let wanted = args.log.as_deref().map(str::trim).filter(|it| !it.is_empty());
     let filter = Targets::from_str(wanted.unwrap_or(unless_said)).map_err(|error| {
@@ -50,12 +50,12 @@ pub(crate) fn begin(args: &LogArgs, unless_said: &str) -> Result<Guard, String> 
         Format::Text => layer.boxed(),
         Format::Json => layer.json().flatten_event(true).boxed(),
     };
-    // In tests of this program, whoever came first has the log.
+    // In tests of this program, the first subscriber stays.
     let _ = tracing_subscriber::registry().with(layer.with_filter(filter)).try_init();
     Ok(guard)
 }
 
-/// Writes what was said before it is dropped.
+/// Flushes the log when it is dropped.
 pub(crate) struct Guard(Lines);
 
 impl Drop for Guard {
@@ -67,8 +67,8 @@ impl Drop for Guard {
     }
 }
 
-/// Lines on their way to stderr. Nobody waits for whoever reads them: where that falls behind, lines are left
-/// out, and how many is said.
+/// Lines on their way to stderr. A slow reader blocks no call: if it falls behind, lines are
+/// dropped, and their number is logged.
 #[derive(Clone)]
 struct Lines {
     to: SyncSender<Item>,
@@ -94,10 +94,10 @@ impl Lines {
     }
 }
 
-/// Writes until nobody is left who could say anything.
+/// Writes until every sender is dropped.
 fn write(from: &Receiver<Item>, lost: &AtomicU64, mut to: impl Write) {
     for item in from {
-        // A reader that has gone takes nothing with it.
+        // A reader that is gone is ignored.
         let _ = match item {
             Item::Line(line) => to.write_all(&line),
             Item::Flush(tell) => tell.send(()).map_err(io::Error::other),
@@ -130,7 +130,7 @@ impl<'a> MakeWriter<'a> for Lines {
     }
 }
 
-/// How many lines may wait to be written.
+/// How many lines may be queued.
 const WAITING: usize = 4096;
 /// How long the end waits for the last of them.
 const LAST: Duration = Duration::from_millis(500);

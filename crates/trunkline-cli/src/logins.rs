@@ -1,4 +1,4 @@
-//! A server's URL → the login that this user keeps for it, and what lets calls in.
+//! A server's URL → the user's stored login for it, and the credentials for calls.
 //!
 //! ```text
 //! cli URL      how to log in there: client, scopes, key …          always in the folder
@@ -12,7 +12,7 @@ mod person;
 mod profile;
 mod unreadable;
 
-pub(crate) use method::{Probe, Way};
+pub(crate) use method::{Probe, StoredLogin};
 pub(crate) use person::Person;
 pub(crate) use profile::{Profile, certificate};
 pub(crate) use unreadable::Damaged;
@@ -23,7 +23,7 @@ use std::sync::{Arc, OnceLock};
 use trunkline::auth::vault::{Vault, VaultError};
 use trunkline::auth::{FileVault, KeyringVault, Login, OAuth};
 
-use self::lock_timeout::Patient;
+use self::lock_timeout::LockTimeout;
 use crate::failure::Failure;
 use crate::words::as_word;
 
@@ -34,7 +34,7 @@ pub(crate) struct Logins {
 }
 
 impl Logins {
-    /// Those in the folder that `TRUNKLINE_LOGINS` names, or else in the usual one.
+    /// Those in the folder that `TRUNKLINE_LOGINS` names, or else in the default one.
     pub(crate) fn open() -> Result<Self, Failure> {
         let files = match std::env::var_os("TRUNKLINE_LOGINS") {
             Some(folder) if !folder.is_empty() => FileVault::new(folder),
@@ -45,7 +45,7 @@ impl Logins {
         Ok(Self { files: Arc::new(files), keyring: OnceLock::new() })
     }
 
-    /// How to log in to a server, if somebody has.
+    /// The profile of the login to a server, if there is one.
     pub(crate) async fn find(&self, url: &str) -> Result<Option<Profile>, Failure> {
         if let Some(text) = self.files.get(&name(url)).await.map_err(broken)? {
             return match serde_json::from_str(&text) {
@@ -59,7 +59,7 @@ impl Logins {
         Ok(is_there.then_some(profile))
     }
 
-    /// Every server that somebody logged in to, in order; and what cannot be read any more.
+    /// Every server with a login, in order; and the unreadable ones.
     pub(crate) async fn all(&self) -> Result<(Vec<Profile>, Vec<Damaged>), Failure> {
         let (mut profiles, mut damaged) = (Vec::new(), Vec::new());
         for name in self.files.names().await.map_err(broken)? {
@@ -84,18 +84,18 @@ impl Logins {
         Ok((profiles, damaged))
     }
 
-    /// What is kept of a login, to be shown.
+    /// The stored login, for display.
     pub(crate) async fn login(&self, profile: &Profile) -> Result<Option<Login>, Failure> {
         let oauth = profile.way_in(self.vault(profile), None)?;
         oauth.status().await.map_err(Failure::login)
     }
 
-    /// The way in that a profile describes.
+    /// The login that a profile describes.
     pub(crate) async fn way_in(&self, profile: &Profile) -> Result<OAuth, Failure> {
         profile.way_in(self.vault(profile), self.secret(profile).await?)
     }
 
-    /// Keeps how to log in, and the client's secret if there is one.
+    /// Stores a profile, and the client's secret if there is one.
     pub(crate) async fn keep(
         &self,
         profile: &Profile,
@@ -112,13 +112,13 @@ impl Logins {
     /// The client's secret of an earlier login.
     pub(crate) async fn secret(&self, profile: &Profile) -> Result<Option<String>, Failure> {
         let kept = self.vault(profile).get(&secret(profile.server())).await.map_err(broken)?;
-        // What is damaged reads as nothing.
+        // An unreadable secret counts as absent.
         Ok(kept.filter(|it| !it.is_empty()))
     }
 
-    /// Gives a login back and forgets all about it.
+    /// Revokes a login and deletes everything about it.
     pub(crate) async fn leave(&self, profile: &Profile) -> Result<(), Failure> {
-        // The key may have gone; what can be forgotten is.
+        // The keyring may be unavailable; delete what can be deleted.
         let left = match self.secret(profile).await {
             Ok(secret) => self.give_back(profile, secret).await,
             Err(failure) => Err(failure),
@@ -131,13 +131,13 @@ impl Logins {
         left
     }
 
-    /// Gives the tokens of a login back, and forgets them.
+    /// Revokes the tokens of a login, and deletes them.
     pub(crate) async fn give_back(
         &self,
         profile: &Profile,
         secret: Option<String>,
     ) -> Result<(), Failure> {
-        let vault = Patient::new(self.vault(profile), self.files.folder());
+        let vault = LockTimeout::new(self.vault(profile), self.files.folder());
         let oauth = profile.way_in(Arc::clone(&vault) as _, secret)?;
         oauth.logout().await.map_err(|error| match vault.is_late() {
             true => Failure::late(&error),
@@ -145,14 +145,14 @@ impl Logins {
         })
     }
 
-    /// The authorization servers that we are registered at.
+    /// The authorization servers at which we are registered.
     pub(crate) async fn registrations(&self) -> Result<Vec<String>, Failure> {
         let names = self.files.names().await.map_err(broken)?;
         let issuers = names.iter().filter_map(|it| it.strip_prefix(CLIENT));
         Ok(issuers.map(str::to_owned).collect())
     }
 
-    /// Forgets tokens that no login leads to any more, and registrations.
+    /// Deletes registrations, and tokens that belong to no login.
     pub(crate) async fn forget_rest(&self) -> Result<(), Failure> {
         for name in self.files.names().await.map_err(broken)? {
             if name.starts_with("token ") || name.starts_with(CLIENT) {
@@ -162,14 +162,14 @@ impl Logins {
         Ok(())
     }
 
-    /// Removes a file that says nothing any more.
+    /// Removes an unreadable file.
     pub(crate) fn discard(&self, file: &Path) -> Result<(), Failure> {
         std::fs::remove_file(file).map_err(|error| {
             broken(VaultError(format!("`{}` cannot be removed: {error}.", file.display())))
         })
     }
 
-    /// Where a login lies, in words.
+    /// Where a login is stored, in words.
     pub(crate) fn place(&self, profile: &Profile) -> String {
         let folder = shown(self.files.folder());
         match profile.keyring {
@@ -187,7 +187,7 @@ impl Logins {
     }
 }
 
-/// A folder as people write it.
+/// A folder for display.
 fn shown(folder: &Path) -> String {
     let home = std::env::var_os("HOME").filter(|it| !it.is_empty());
     match home.and_then(|home| folder.strip_prefix(home).ok()) {
@@ -196,7 +196,7 @@ fn shown(folder: &Path) -> String {
     }
 }
 
-/// A URL in which what does not matter is written in one way.
+/// A normalized URL.
 fn key(url: &str) -> String {
     let url = url.split('#').next().unwrap_or_default();
     let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
@@ -226,7 +226,7 @@ fn unreadable(url: &str) -> Failure {
 }
 
 const PROFILE: &str = "cli ";
-/// How the names of registrations begin.
+/// The prefix of the names of registrations.
 const CLIENT: &str = "client ";
 
 #[cfg(test)]

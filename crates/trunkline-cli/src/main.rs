@@ -141,10 +141,10 @@ fn main() -> ExitCode {
         })
     };
     let outcome = match cli.command {
-        // The gateway has a runtime of its own, and ends in good order.
+        // The gateway has its own runtime, and shuts down gracefully.
         None => serve(cmd::serve::Args::default()),
         Some(Command::Serve(args)) => serve(args),
-        // The demo has a runtime of its own, and starts nothing that could be left behind.
+        // The demo has its own runtime, and starts no processes.
         Some(Command::Demo(args)) => demo::run(args)
             .map(|()| ExitCode::SUCCESS)
             .map_err(|error| Failure::serving(&error).into()),
@@ -187,16 +187,16 @@ async fn run(command: Option<Command>, screen: &Screen) -> anyhow::Result<ExitCo
     }
 }
 
-/// Says what went wrong.
+/// Reports a failure.
 fn fail(screen: &Screen, is_json: bool, error: anyhow::Error) -> ExitCode {
-    // Whoever reads our output has seen enough.
+    // The reader of our output has closed the pipe.
     if output::is_broken_pipe(&error) {
         return ExitCode::SUCCESS;
     }
     let failure = error.downcast::<Failure>().unwrap_or_else(|error| Failure::other(&error));
     screen.failure(&failure);
     if is_json {
-        // Where nothing can be written, stderr has said so.
+        // If stdout cannot be written, stderr has said so.
         let _ = screen.json_failure(&failure);
     }
     ExitCode::from(failure.code)

@@ -1,4 +1,4 @@
-//! What was found → readable text: colours for people only, nothing a terminal would obey.
+//! Results → readable text: colours for people only, and no control characters.
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
@@ -24,7 +24,7 @@ pub(crate) enum ColorWhen {
     Never,
 }
 
-/// How to stress something.
+/// An emphasis.
 #[derive(Clone, Copy)]
 pub(crate) enum Tone {
     Bold,
@@ -46,14 +46,14 @@ struct Inner {
     line: Mutex<Line>,
 }
 
-/// What stands on the last line of stderr.
+/// The content of the last line of stderr.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Line {
     /// Nothing that matters.
     Free,
-    /// Progress, which the next thing said replaces.
+    /// Progress, which the next output replaces.
     Progress,
-    /// A question, which progress must not wipe away.
+    /// A question, which progress must not overwrite.
     Question,
 }
 
@@ -84,7 +84,7 @@ impl Screen {
         }))
     }
 
-    /// Whether somebody is there to be asked.
+    /// Whether a user can be asked.
     pub(crate) fn is_interactive(&self) -> bool {
         self.0.err_is_terminal && io::stdin().is_terminal()
     }
@@ -115,21 +115,21 @@ impl Screen {
         paint(self.0.out_color, tone, text)
     }
 
-    /// A server's text, for stdout: as it is for programs, harmless for terminals.
+    /// A server's text for stdout: unchanged for programs, sanitized for terminals.
     pub(crate) fn foreign<'a>(&self, text: &'a str) -> std::borrow::Cow<'a, str> {
         if self.0.out_is_terminal { harmless(text).into() } else { text.into() }
     }
 
-    /// Says something on the side, on stderr.
+    /// Prints a remark to stderr.
     pub(crate) fn aside(&self, label: &str, text: &str) {
         let label = paint(self.0.err_color, Tone::Dim, &format!("{}:", one_line(label)));
         self.say(&format!("{label} {}\n", indented(text)));
     }
 
-    /// Writes to stderr as it is.
+    /// Writes to stderr unchanged.
     pub(crate) fn say(&self, text: &str) {
         self.clear_progress();
-        // With stderr gone there is nobody left to tell.
+        // Without stderr there is nobody left to tell.
         let _ = io::stderr().write_all(text.as_bytes());
     }
 
@@ -138,14 +138,14 @@ impl Screen {
         paint(self.0.err_color, tone, text)
     }
 
-    /// Keeps progress away while somebody is being asked.
+    /// Suppresses progress while the user is being asked.
     pub(crate) fn asking(&self) -> Asking {
         self.clear_progress();
         *self.line() = Line::Question;
         Asking(self.clone())
     }
 
-    /// Shows progress, if somebody watches.
+    /// Shows progress on a terminal.
     pub(crate) fn progress(&self, step: &Progress) {
         if !self.0.err_is_terminal || *self.line() == Line::Question {
             return;
@@ -230,12 +230,12 @@ pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     kind == Some(io::ErrorKind::BrokenPipe)
 }
 
-/// Text in which nothing moves the cursor or turns the direction of writing.
+/// Text without characters that move the cursor or change the direction of writing.
 pub(crate) fn harmless(text: &str) -> String {
     escaped(text, |it| is_obeyed(it) && it != '\n' && it != '\t')
 }
 
-/// The same for what stands on one line, such as a name: it cannot start another.
+/// The same for a single line, such as a name: it cannot begin another.
 pub(crate) fn one_line(text: &str) -> String {
     escaped(text, is_obeyed)
 }
@@ -245,7 +245,7 @@ pub(crate) fn indented(text: &str) -> String {
     harmless(text).replace('\n', "\n  ")
 }
 
-/// JSON of the same meaning in which nothing is obeyed.
+/// Equivalent JSON without control characters.
 fn harmless_json(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
@@ -255,7 +255,7 @@ fn harmless_json(text: &str) -> String {
             '\t' | '\r' => out.push(' '),
             // None of these has more than four digits.
             it if is_obeyed(it) => drop(write!(out, "\\u{:04x}", u32::from(it))),
-            // What nobody sees is no better in JSON.
+            // Invisible characters are escaped too.
             it if hidden::is_hidden(it) && !SCRIPT.contains(&it) => {
                 let units = it.encode_utf16(&mut [0; 2]).to_vec();
                 units.iter().for_each(|unit| out.push_str(&format!("\\u{unit:04x}")));
@@ -266,7 +266,7 @@ fn harmless_json(text: &str) -> String {
     out
 }
 
-/// Joiners and the two variation selectors of emoji, which honest text is full of.
+/// Joiners and the two variation selectors of emoji, which are common in legitimate text.
 const SCRIPT: [char; 4] = ['\u{200c}', '\u{200d}', '\u{fe0e}', '\u{fe0f}'];
 
 fn escaped(text: &str, is_unwanted: impl Fn(char) -> bool) -> String {
@@ -280,7 +280,7 @@ fn escaped(text: &str, is_unwanted: impl Fn(char) -> bool) -> String {
     out
 }
 
-/// Whether a terminal does something else with a character than to show it.
+/// Whether a terminal interprets a character instead of showing it.
 fn is_obeyed(character: char) -> bool {
     let turns = matches!(
         character,

@@ -1,11 +1,11 @@
-//! Says to whoever started us as a service that we are ready (systemd's `Type=notify`).
+//! Notifies the service manager that we are ready (systemd's `Type=notify`).
 
 use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-/// Says so, if somebody waits for it.
+/// Notifies it, if one waits.
 pub(crate) fn tell() {
     if let Some(place) = std::env::var_os("NOTIFY_SOCKET")
         && let Err(error) = send(&place)
@@ -21,7 +21,7 @@ fn send(place: &OsStr) -> io::Result<()> {
     Ok(())
 }
 
-/// A path, or with an `@` a name that is in no folder.
+/// A path, or with an `@` an abstract socket.
 fn address(place: &OsStr) -> io::Result<SocketAddr> {
     match place.as_bytes().split_first() {
         #[cfg(target_os = "linux")]

@@ -1,4 +1,4 @@
-//! Where a secret is → the secret. Never on the command line: others could read it there.
+//! The location of a secret → the secret. Never on the command line, which others can read.
 
 use std::path::PathBuf;
 use std::str::FromStr;

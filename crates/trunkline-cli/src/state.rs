@@ -1,4 +1,4 @@
-//! Where a gateway keeps what must outlive it: `--state`, or the usual folder.
+//! The state folder of a gateway: `--state`, or the default one.
 
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::{ErrorKind, Write};
@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use trunkline_auth::digest::sha256_bytes;
 use trunkline_auth::tag::random_name;
 
-/// The folder, made if it is not there.
+/// The folder, created if it does not exist.
 pub(crate) fn folder(named: Option<PathBuf>) -> Result<PathBuf> {
     let folder = place(named)?;
     DirBuilder::new()
@@ -20,7 +20,7 @@ pub(crate) fn folder(named: Option<PathBuf>) -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// The key that what clients carry across a restart is sealed with, made up if there is none.
+/// The key that seals session ids, which survive a restart; generated if there is none.
 pub(crate) fn key(state: &Path) -> Result<[u8; 32]> {
     let path = state.join("session.key");
     let cannot = || format!("The key in `{}` cannot be kept", path.display());
@@ -54,5 +54,5 @@ pub(crate) fn place(named: Option<PathBuf>) -> Result<PathBuf> {
     named.or_else(usual).context("There is no `HOME`. Name a folder with `--state`")
 }
 
-/// The shortest key that nobody guesses.
+/// The shortest key that cannot be guessed.
 const LEAST: usize = 32;

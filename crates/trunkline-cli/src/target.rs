@@ -12,7 +12,7 @@ use trunkline::{Limits, Revision};
 
 use crate::answer::{Answering, Host};
 use crate::failure::Failure;
-use crate::logins::{Logins, Profile, Way, certificate};
+use crate::logins::{Logins, Profile, StoredLogin, certificate};
 use crate::output::Screen;
 use crate::words::is_url;
 
@@ -63,12 +63,12 @@ enum FramingChoice {
 }
 
 impl Target {
-    /// Starts or reaches the server and shakes hands with it. If somebody logged in to it, calls are
-    /// let in by that.
+    /// Starts or reaches the server and performs the handshake, with the stored login if there is
+    /// one.
     pub(crate) async fn connect(
         &self,
         screen: &Screen,
-    ) -> Result<(Client, Option<Arc<Way>>), Failure> {
+    ) -> Result<(Client, Option<Arc<StoredLogin>>), Failure> {
         let host = Host::new(&self.answering, screen, self.log.is_some())?;
         let roots = host.roots();
         let watched = |client: Client| {
@@ -95,16 +95,16 @@ impl Target {
             for file in trusted.chain(self.cacert.iter().filter(|_| login.is_none())) {
                 builder = builder.root_certificate(&certificate(file)?);
             }
-            let way = login.map(|(_, way)| way);
-            if let Some(way) = &way {
-                builder = builder.credentials(Arc::clone(way) as _);
+            let stored = login.map(|(_, stored)| stored);
+            if let Some(stored) = &stored {
+                builder = builder.credentials(Arc::clone(stored) as _);
             }
             return match builder.connect_http(url).await {
-                Ok(client) => Ok((watched(client), way)),
+                Ok(client) => Ok((watched(client), stored)),
                 Err(error) => {
                     let mut failure = Failure::from(error);
                     failure.hide(url);
-                    self.explain(&mut failure, way.as_deref());
+                    self.explain(&mut failure, stored.as_deref());
                     Err(failure)
                 }
             };
@@ -120,24 +120,24 @@ impl Target {
         Ok((watched(client), None))
     }
 
-    /// Says what to do about a server that wants a login.
-    pub(crate) fn explain(&self, failure: &mut Failure, way: Option<&Way>) {
+    /// Says what to do about a server that requires a login.
+    pub(crate) fn explain(&self, failure: &mut Failure, stored: Option<&StoredLogin>) {
         if let Some(url) = self.url() {
-            failure.explain(url, way.map(Way::denial).as_ref(), self.is_authorized());
+            failure.explain(url, stored.map(StoredLogin::denial).as_ref(), self.is_authorized());
         }
     }
 
-    /// The login that is kept for the server, unless the command line brings its own.
-    async fn login(&self, url: &str) -> Result<Option<(Profile, Arc<Way>)>, Failure> {
+    /// The stored login for the server, unless the command line has its own credentials.
+    async fn login(&self, url: &str) -> Result<Option<(Profile, Arc<StoredLogin>)>, Failure> {
         if self.is_authorized() {
             return Ok(None);
         }
-        // Where logins cannot be kept, there are none.
+        // Without a folder for logins there are none.
         let Ok(logins) = Logins::open() else { return Ok(None) };
         let Some(mut profile) = logins.find(url).await? else { return Ok(None) };
         profile.cacert.extend(self.cacert.iter().cloned());
-        let way = Way::new(logins.way_in(&profile).await?);
-        Ok(Some((profile, Arc::new(way))))
+        let stored = StoredLogin::new(logins.way_in(&profile).await?);
+        Ok(Some((profile, Arc::new(stored))))
     }
 
     fn is_authorized(&self) -> bool {
@@ -184,10 +184,10 @@ impl Target {
     }
 }
 
-/// A command line in which the server's URL stands where a command would: without a `--`, the last
-/// word that is a URL is the server.
+/// A command line with a URL in the place of a command: without a `--`, the last word that is a URL
+/// is the server.
 pub(crate) fn with_url(mut line: Vec<OsString>) -> Vec<OsString> {
-    // These name it themselves.
+    // These commands name it themselves.
     let is_about_servers = line.get(1).is_some_and(|it| OTHERS.iter().all(|verb| it != verb));
     if !is_about_servers || line.iter().any(|word| word == "--") {
         return line;
@@ -199,10 +199,10 @@ pub(crate) fn with_url(mut line: Vec<OsString>) -> Vec<OsString> {
     line
 }
 
-/// How often the folders of `--root` are looked at.
+/// How often the folders of `--root` are checked.
 const LOOK_AT_ROOTS: Duration = Duration::from_secs(1);
 
-/// Verbs that are not about one server, or name it themselves.
+/// Commands that are not about one server, or name it themselves.
 const OTHERS: &[&str] = &[
     "approve", "check", "connect", "demo", "doctor", "import", "login", "logout", "logs", "ps",
     "reload", "retry", "schema", "serve", "stats", "tour", "whoami",

@@ -1,4 +1,4 @@
-//! A command line that makes no sense → what to write instead.
+//! An invalid command line → what to write instead.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -13,7 +13,7 @@ use crate::target::with_url;
 use crate::words::{as_word, is_url, word};
 use crate::{Cli, Command};
 
-/// Says what is wrong with our own command line, or shows the help or version it asks for.
+/// Says what is wrong with our own command line, or prints the requested help or version.
 pub(crate) fn explain(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() {
         let _ = error.print();
@@ -37,13 +37,13 @@ pub(crate) fn explain(error: &clap::Error) -> ExitCode {
         }
     };
     if is_for_a_program(&line) {
-        // Where nothing can be written, stderr has said so.
+        // If stdout cannot be written, stderr has said so.
         let _ = screen.json_failure(&failure);
     }
     ExitCode::from(USAGE)
 }
 
-/// The command line with the `--` that it lacks, if that is what is wrong with it.
+/// The command line with the missing `--`, if that is the fault.
 fn with_dashes(line: &[OsString], error: &clap::Error) -> Option<Vec<OsString>> {
     let is_about_words = match error.kind() {
         ErrorKind::UnknownArgument | ErrorKind::MissingRequiredArgument => true,
@@ -84,7 +84,7 @@ fn shown(line: &[OsString]) -> String {
     format!("`{}`", words.collect::<Vec<_>>().join(" "))
 }
 
-/// Whether `--json` stands before the server's command.
+/// Whether `--json` comes before the server's command.
 fn is_for_a_program(line: &[OsString]) -> bool {
     line.iter().take_while(|word| *word != "--").any(|word| word == "--json")
 }

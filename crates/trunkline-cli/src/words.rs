@@ -1,8 +1,8 @@
-//! Words of a command line: as a shell takes them, and what they say.
+//! Words of a command line: quoted for a shell, and parsed.
 
 use trunkline_auth::url::shown;
 
-/// A word as a shell takes it.
+/// A word quoted for a shell.
 pub(crate) fn word(text: &str) -> String {
     let is_plain = |it: char| it.is_alphanumeric() || "-_=+:,./@%".contains(it);
     match !text.is_empty() && text.chars().all(is_plain) {
@@ -11,7 +11,7 @@ pub(crate) fn word(text: &str) -> String {
     }
 }
 
-/// A URL as a shell takes it; where it cannot be shown, a word that stands for it.
+/// A URL quoted for a shell; a placeholder if it cannot be shown.
 pub(crate) fn as_word(url: &str) -> String {
     if shown(url) == url { word(url) } else { "URL".to_owned() }
 }

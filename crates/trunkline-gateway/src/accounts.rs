@@ -19,7 +19,7 @@ use tokio::sync::Notify;
 use trunkline_auth::address::{Guard, Reach as Far};
 use trunkline_auth::client::vault::{Vault, VaultError};
 use trunkline_auth::client::{AuthError, OAuth};
-use trunkline_auth::credentials::{Credentials, Denied, Headers, People, Refused, Target};
+use trunkline_auth::credentials::{Asked, Credentials, Denied, Headers, Refused, Retry, Target};
 use trunkline_auth::fetch::Pending;
 use trunkline_proto::Change;
 use trunkline_transport::auth::HttpFetch;
@@ -43,7 +43,7 @@ pub(crate) struct Accounts {
     /// Sessions that are notified when a page was visited: the elicitation id and its owner.
     visits: Mutex<VecDeque<(String, Owner, ConversationHandle)>>,
     /// Notified when a principal has logged in.
-    news: Notify,
+    changed: Notify,
 }
 
 /// Whose login it is, and where.
@@ -91,12 +91,7 @@ impl Credentials for Account {
         self.oauth.headers(to)
     }
 
-    fn refused<'a>(
-        &'a self,
-        to: Target<'a>,
-        refusal: Refused<'a>,
-        _: Option<&'a People<'a>>,
-    ) -> Pending<'a, Result<(), Denied>> {
+    fn refused<'a>(&'a self, to: Target<'a>, refusal: Refused<'a>, _: Asked<'a>) -> Retry<'a> {
         Box::pin(async move {
             let outcome = self.oauth.refused(to, refusal, None).await;
             if outcome.as_ref().is_err_and(|it| it.needs_login) {
@@ -119,7 +114,7 @@ impl Accounts {
             desk: Mutex::new(Desk::new()),
             people: Mutex::default(),
             visits: Mutex::default(),
-            news: Notify::new(),
+            changed: Notify::new(),
         }
     }
 
@@ -183,11 +178,11 @@ impl Accounts {
     pub(crate) async fn wait(&self, server: &str, id: &str) -> bool {
         let waiting = async {
             loop {
-                let news = self.news.notified();
+                let changed = self.changed.notified();
                 if self.is_logged_in(server, id) {
                     return;
                 }
-                news.await;
+                changed.await;
             }
         };
         tokio::time::timeout(PATIENCE, waiting).await.is_ok()
@@ -218,13 +213,13 @@ impl Accounts {
         &self,
         elicitation: String,
         owner: Owner,
-        voice: &ConversationHandle,
+        handle: &ConversationHandle,
     ) {
         let mut visits = self.visits.lock().unwrap_or_else(PoisonError::into_inner);
         if visits.len() >= VISITS {
             visits.pop_front();
         }
-        visits.push_back((elicitation, owner, voice.clone()));
+        visits.push_back((elicitation, owner, handle.clone()));
     }
 
     /// Revokes and forgets the login of a principal, by its name in the audit; `None` for all principals.
@@ -266,13 +261,13 @@ impl Accounts {
             .entry(owner.server.clone())
             .or_default()
             .insert(Arc::clone(&owner.id), person);
-        self.news.notify_waiters();
+        self.changed.notify_waiters();
         let mut visits = self.visits.lock().unwrap_or_else(PoisonError::into_inner);
-        visits.retain(|(elicitation, whose, voice)| {
+        visits.retain(|(elicitation, whose, handle)| {
             let is_theirs = (&whose.id, &whose.server) == (&owner.id, &owner.server);
             if is_theirs {
                 // A full queue drops it: that client has more urgent messages to read.
-                let _ = voice.try_changed(Change::ElicitationComplete(elicitation.clone()));
+                let _ = handle.try_changed(Change::ElicitationComplete(elicitation.clone()));
             }
             !is_theirs
         });

@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_host_wants_to_see_is_said_in_a_line() {
+    fn the_hello_line_selects_servers() {
         let tags = Selector::Tags(vec!["a".to_owned(), "b".to_owned()]);
         let server = Selector::Server("git".to_owned());
         for selector in [Selector::All, Selector::Untagged, server, tags] {

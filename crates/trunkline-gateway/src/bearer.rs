@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_does_not_make_anybody_the_owner_of_a_token() {
+    fn a_claim_does_not_impersonate_the_owner_of_a_token() {
         let token = TokenPlan { name: "ada".into(), token: "x".into(), tags: Vec::new() };
         let auth = Inward { tokens: vec![token], ..Inward::default() };
         assert_eq!(Bearer::of(&Principal::new("ada")).sees(&auth), None);

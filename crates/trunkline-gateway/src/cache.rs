@@ -133,7 +133,7 @@ mod tests {
     const PAGE: &str = r#"{"tools":[{"name":"log","inputSchema":{"type":"object","properties":{"n":{"maximum":1.50}}},"_meta":{"x/y":[1.0]}}]}"#;
 
     #[tokio::test]
-    async fn what_is_saved_is_loaded_by_another_process() {
+    async fn saved_lists_are_loaded_by_another_process() {
         let store: Arc<dyn Store> = Arc::new(Memory::default());
         let saved = lists(PAGE);
         Cache::new(store.clone()).save("f1", &saved).await;
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_did_not_change_is_not_written_again() {
+    async fn unchanged_lists_are_not_written_again() {
         let store: Arc<dyn Store> = Arc::new(Memory::default());
         let cache = Cache::new(store.clone());
         cache.save("f", &lists(PAGE)).await;
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn damaged_and_foreign_entries_are_as_if_not_there() {
+    async fn damaged_and_foreign_entries_are_cache_misses() {
         let store: Arc<dyn Store> = Arc::new(Memory::default());
         let cache = Cache::new(store.clone());
         cache.save("f", &lists(PAGE)).await;

@@ -30,23 +30,23 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    pub(crate) fn of(call: &Call, voice: &ConversationHandle) -> Self {
+    pub(crate) fn of(call: &Call, handle: &ConversationHandle) -> Self {
         Self {
             has_session: call.revision.era() == Era::Stateful,
             peer: Arc::clone(&call.peer),
-            ..Self::listening(&call.attached, voice)
+            ..Self::listening(&call.attached, handle)
         }
     }
 
     /// The client that listens in a conversation.
-    pub(crate) fn listening(attached: &Attached, voice: &ConversationHandle) -> Self {
+    pub(crate) fn listening(attached: &Attached, handle: &ConversationHandle) -> Self {
         let principal = principal(attached);
         Self {
             name: principal.map(name),
             bearer: principal.map(Bearer::of).unwrap_or_default(),
             id: id(principal),
             issuer: issuer(principal),
-            conversation: voice.number(),
+            conversation: handle.number(),
             has_session: false,
             peer: Arc::default(),
         }
@@ -83,7 +83,7 @@ impl Caller {
     }
 
     /// The capabilities that the client declared.
-    pub(crate) fn able(&self) -> &ClientCapabilities {
+    pub(crate) fn capabilities(&self) -> &ClientCapabilities {
         &self.peer.client
     }
 

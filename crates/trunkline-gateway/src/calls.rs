@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_says_who_what_and_how_long() {
+    fn an_entry_shows_principal_target_and_duration() {
         let calls = Calls::default();
         calls.note(Noted { principal: Some("alice"), outcome: Outcome::ToolError, ..call("now") });
         calls.note(Noted { server: "", ..call(&"é".repeat(LONGEST)) });

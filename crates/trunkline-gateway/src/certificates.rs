@@ -16,17 +16,17 @@ pub struct Certificates {
     key: PathBuf,
     clients: Option<PathBuf>,
     tls: Tls,
-    seen: Vec<Seen>,
+    seen: Vec<Stamp>,
 }
 
 /// Identifies the version of a file.
-type Seen = Option<(SystemTime, u64)>;
+type Stamp = Option<(SystemTime, u64)>;
 
 impl Certificates {
     /// Reads the files.
     pub fn open(certificate: &Path, key: &Path, clients: Option<&Path>) -> io::Result<Self> {
         let seen =
-            [Some(certificate), Some(key), clients].into_iter().flatten().map(look).collect();
+            [Some(certificate), Some(key), clients].into_iter().flatten().map(stamp).collect();
         let read = Read::new(certificate, key, clients)?;
         let tls = Tls::new(&read.certificate, &read.key, read.clients.as_deref())
             .map_err(|error| in_file(certificate, &error))?;
@@ -43,7 +43,7 @@ impl Certificates {
     /// ones in use, and the next call tries again.
     pub fn refresh(&mut self) -> io::Result<bool> {
         let files = [Some(&self.certificate), Some(&self.key), self.clients.as_ref()];
-        let seen: Vec<_> = files.into_iter().flatten().map(|it| look(it)).collect();
+        let seen: Vec<_> = files.into_iter().flatten().map(|it| stamp(it)).collect();
         if seen == self.seen {
             return Ok(false);
         }
@@ -92,7 +92,7 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
     })
 }
 
-fn look(path: &Path) -> Seen {
+fn stamp(path: &Path) -> Stamp {
     let found = fs::metadata(path).ok()?;
     Some((found.modified().ok()?, found.len()))
 }

@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_process_wrote_is_told_to_the_operator_alone() {
+    fn stderr_is_shown_to_the_operator_alone() {
         let mut failure = Failure::new(Reason::InstanceEnded, Stage::Call, "It ended.").of("time");
         failure.exit = Some("exited with code 1".to_owned());
         failure.stderr = vec!["alice was here".to_owned()];

@@ -17,20 +17,20 @@ use trunkline_wire::revision::Era;
 use crate::failure::{Done, Failure, Reason, Stage};
 use crate::otel::Open;
 use crate::pool::{Lease, Parking};
-use crate::question_router::OpenLine;
+use crate::question_router::OpenCall;
 use crate::upstream::{Instance, Upstream};
-use crate::upstream_call::{OnLine, Question, UpstreamCallContext};
+use crate::upstream_call::{InCall, Question, UpstreamCallContext};
 
 type Work = Pin<Box<dyn Future<Output = Result<Json, CallError>> + Send>>;
 
 /// A call in flight. Dropping it cancels it at the server.
 pub(crate) struct Forward {
     call: Work,
-    pub(crate) line: Arc<UpstreamCallContext>,
+    pub(crate) context: Arc<UpstreamCallContext>,
     /// Questions that the caller has not answered, in the stateless era.
     asked: Vec<(String, InputRequest, Question)>,
     count: u32,
-    open: OpenLine,
+    open: OpenCall,
     /// The span of this call; ends with it.
     pub(crate) span: Option<Box<Open>>,
     pub(crate) lease: Lease<Upstream>,
@@ -56,7 +56,7 @@ impl Forward {
     /// Sends the call.
     pub(crate) fn begin(
         lease: Lease<Upstream>,
-        line: Arc<UpstreamCallContext>,
+        context: Arc<UpstreamCallContext>,
         method: Method,
         params: Object,
         timing: Timing,
@@ -65,29 +65,29 @@ impl Forward {
         let mut request = Request::new(method, params);
         request.timing = Some(timing);
         request.relays = relays;
-        request.attached = Attached::new(OnLine(Arc::clone(&line)));
-        if line.listens {
-            request.listener = Some(Arc::clone(&line) as Arc<dyn Listener>);
+        request.attached = Attached::new(InCall(Arc::clone(&context)));
+        if context.listens {
+            request.listener = Some(Arc::clone(&context) as Arc<dyn Listener>);
         }
         let instance = lease.instance();
-        let open = instance.open_line(&line);
+        let open = instance.open_call(&context);
         let call: Work = match instance.lacks_roots() {
             false => Box::pin(instance.call(request)),
             true => Box::pin(Arc::clone(instance).call_with_roots(request)),
         };
         let (asked, parking, is_begun) = (Vec::new(), None, false);
-        Self { call, line, asked, count: 0, open, span: None, lease, parking, is_begun }
+        Self { call, context, asked, count: 0, open, span: None, lease, parking, is_begun }
     }
 
     /// A call made of several requests, with one answer.
     pub(crate) fn driving(
         lease: Lease<Upstream>,
-        line: Arc<UpstreamCallContext>,
+        context: Arc<UpstreamCallContext>,
         call: Work,
     ) -> Self {
-        let open = lease.instance().open_line(&line);
+        let open = lease.instance().open_call(&context);
         let (span, asked, parking) = (None, Vec::new(), None);
-        Self { call, line, asked, count: 0, open, span, lease, parking, is_begun: true }
+        Self { call, context, asked, count: 0, open, span, lease, parking, is_begun: true }
     }
 
     /// The lease of a call that has ended.
@@ -106,10 +106,10 @@ impl Forward {
 
     pub(crate) async fn next(&mut self) -> Event {
         loop {
-            if let Some((said, held)) = self.line.next_said() {
+            if let Some((said, held)) = self.context.next_said() {
                 return Event::Said(said, held);
             }
-            for question in self.line.take_questions() {
+            for question in self.context.take_questions() {
                 self.count += 1;
                 let request = question.request.clone();
                 self.asked.push((format!("q{}", self.count), request, question));
@@ -117,20 +117,20 @@ impl Forward {
             self.asked.retain(|(.., question)| !question.tell.is_closed());
             if !self.asked.is_empty() {
                 // Questions asked together arrive one by one.
-                let more = tokio::time::timeout(TOGETHER, self.line.news.notified());
+                let more = tokio::time::timeout(TOGETHER, self.context.changed.notified());
                 if more.await.is_err() {
                     return Event::Asked;
                 }
                 continue;
             }
-            let told = match self.line.is_asking() {
+            let told = match self.context.is_asking() {
                 true => Some(self.park()),
                 false => None,
             };
             self.parking.take_if(|_| told.is_none());
             tokio::select! {
                 biased;
-                () = self.line.news.notified() => {}
+                () = self.context.changed.notified() => {}
                 () = wanted(told) => return Event::MadeWay,
                 outcome = &mut self.call => {
                     self.open.over();
@@ -268,7 +268,7 @@ pub(crate) async fn failed(
             failure.message =
                 format!("`{server}` went away during the call; the work may have been done.");
             if let CallError::Lost(why) = error {
-                failure.message.push_str(&format!(" What is known: {why}"));
+                failure.message.push_str(&format!(" Details: {why}"));
             }
             failure.advice("Look before trying again.")
         }

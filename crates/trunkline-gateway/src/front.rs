@@ -87,7 +87,7 @@ impl Chosen {
 impl Front {
     /// The front of a gateway that listens at `address`.
     pub fn new(gateway: &Gateway, address: SocketAddr) -> Result<Arc<Self>, Failure> {
-        let plan = gateway.0.world().plan.gateway.clone();
+        let plan = gateway.0.active_plan().plan.gateway.clone();
         // The plan may have changed since it was checked.
         may_listen(&address.to_string(), &plan)
             .map_err(|why| Failure::new(Reason::BadAuth, Stage::Policy, why))?;
@@ -113,7 +113,7 @@ impl Front {
 
     /// Puts a changed plan in force: admission follows its rules.
     pub fn follow(&self) -> Result<(), Failure> {
-        let plan = self.gateway.0.world().plan.gateway.clone();
+        let plan = self.gateway.0.active_plan().plan.gateway.clone();
         let public = plan.auth.resource.as_deref().unwrap_or(&self.origin);
         self.gateway.0.accounts.reached_at(public);
         let mut doors = self.write();
@@ -178,9 +178,9 @@ impl Front {
         &self,
         request: &Request<B>,
     ) -> Result<(Arc<Endpoint<ScopedHandler>>, Option<Uri>), Refusal> {
-        let (path, world) = (request.uri().path(), self.gateway.0.world());
+        let (path, active) = (request.uri().path(), self.gateway.0.active_plan());
         let place = Place::of(path);
-        let choice = place.choice(request.headers(), &world.tags)?;
+        let choice = place.choice(request.headers(), &active.tags)?;
         let caller = Caller::let_in(request.extensions());
         match &choice.selector {
             Selector::All if self.read().plan.selector_required => {
@@ -189,9 +189,9 @@ impl Front {
                 return Err(Refusal::new(StatusCode::BAD_REQUEST, why));
             }
             // A caller that may see nothing of a server does not learn that it exists.
-            Selector::Server(name) if !Visibility::new(&world, &caller).sees_server(name) => {
+            Selector::Server(name) if !Visibility::new(&active, &caller).sees_server(name) => {
                 let mut why = format!("There is no server `{name}` here.");
-                if let Some(out) = world.why_not(&Visibility::new(&world, &caller), name) {
+                if let Some(out) = active.why_not(&Visibility::new(&active, &caller), name) {
                     why = format!("{why} {out}");
                 }
                 return Err(Refusal::new(StatusCode::NOT_FOUND, why));
@@ -305,8 +305,8 @@ fn build(
     settings.gate = gate.cloned();
     settings.budgets = Some(budgets.clone());
     settings.lasting = shared.settings.lasting.clone();
-    let face = gateway.face(choice.selector.clone());
-    Endpoint::new(Arc::new(shared.core_of(&face.view)), face, settings)
+    let handler = gateway.handler(choice.selector.clone());
+    Endpoint::new(Arc::new(shared.core_of(&handler.view)), handler, settings)
 }
 
 /// Which Host and Origin headers are allowed.
@@ -359,8 +359,8 @@ impl Answers for Front {
 impl Front {
     /// Whether some server has `auth.perUser`.
     fn has_accounts(&self) -> bool {
-        let world = self.gateway.0.world();
-        world.plan.servers.values().any(|it| it.per_user().is_some())
+        let active = self.gateway.0.active_plan();
+        active.plan.servers.values().any(|it| it.per_user().is_some())
     }
 
     /// Answers a browser, which has no token: the pages identify the person.
@@ -374,7 +374,7 @@ impl Front {
             return refuse(refusal);
         }
         let shared = &self.gateway.0;
-        let plan = Arc::clone(&shared.world().plan);
+        let plan = Arc::clone(&shared.active_plan().plan);
         let (response, changed) = shared.accounts.answer(request, &plan, gate.as_deref()).await;
         if let Some(changed) = changed {
             shared.account_changed(&changed);

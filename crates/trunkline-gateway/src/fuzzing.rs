@@ -10,7 +10,7 @@ use crate::admin::Operate;
 /// ambiguous.
 pub fn uri_forms(uri: &str) -> Option<(Vec<String>, Vec<String>)> {
     let forms = crate::policy::uri::Forms::of(uri);
-    (!forms.is_unclear).then_some((forms.near, forms.far))
+    (!forms.is_ambiguous).then_some((forms.near, forms.far))
 }
 
 /// The admin API without a socket: with a token as over TCP, without one as on the Unix socket.

@@ -45,36 +45,36 @@ pub(crate) fn call(
     shared: &Arc<GatewayState>,
     view: &Arc<View>,
     call: Call,
-    voice: &ConversationHandle,
+    handle: &ConversationHandle,
 ) -> Answer {
-    let world = shared.world();
-    let caller = Arc::new(Caller::of(&call, voice));
+    let active = shared.active_plan();
+    let caller = Arc::new(Caller::of(&call, handle));
     if let Some(kind) = Kind::of_method(call.method.method) {
-        shared.try_again(&world);
-        let missing = shared.missing(&world, view, &caller);
-        if missing.is_empty() && shared.is_complete(&world, view) {
-            return Answer::Now(list(shared, &world, view, &caller, kind, &call));
+        shared.retry_missing(&active);
+        let missing = shared.missing(&active, view, &caller);
+        if missing.is_empty() && shared.is_complete(&active, view) {
+            return Answer::Now(list(shared, &active, view, &caller, kind, &call));
         }
-        let (shared, view, voice) = (Arc::clone(shared), Arc::clone(view), voice.clone());
+        let (shared, view, handle) = (Arc::clone(shared), Arc::clone(view), handle.clone());
         return Answer::later(async move {
-            shared.complete(&world, &view).await;
-            let page = list(&shared, &world, &view, &caller, kind, &call)?;
-            let missing = shared.missing(&world, &view, &caller);
+            shared.complete(&active, &view).await;
+            let page = list(&shared, &active, &view, &caller, kind, &call)?;
+            let missing = shared.missing(&active, &view, &caller);
             if missing.is_empty() || call.params.get("cursor").is_some() {
                 return Ok(page);
             }
             let words = Json::string(&missing.sentence());
             let message = LogMessage::new(LogLevel::Warning, words).logger("trunkline");
-            voice.say(call.key, HandlerEvent::Log(message)).await;
+            handle.say(call.key, HandlerEvent::Log(message)).await;
             Ok(missing.within(page))
         });
     }
     let walk = Walk {
         shared: Arc::clone(shared),
-        world,
+        active,
         view: Arc::clone(view),
         caller,
-        voice: voice.clone(),
+        handle: handle.clone(),
         began: Instant::now(),
         call,
         approved: None,
@@ -89,15 +89,16 @@ pub(crate) fn call(
 /// One page of a list.
 fn list(
     shared: &GatewayState,
-    world: &ActivePlan,
+    active: &ActivePlan,
     view: &View,
     caller: &Caller,
     kind: Kind,
     call: &Call,
 ) -> Outcome {
     let index = view.index(shared);
-    let sight = Visibility::new(world, caller);
-    let bad = || ErrorObject::invalid_params("The cursor is not valid here. Begin again without.");
+    let visibility = Visibility::new(active, caller);
+    let bad =
+        || ErrorObject::invalid_params("The cursor is not valid here. List again without one.");
     let after = match call.params.get("cursor") {
         None => None,
         Some(cursor) => {
@@ -106,15 +107,15 @@ fn list(
             Some(Cursor::from_bytes(&bytes).map_err(|_| bad())?)
         }
     };
-    let visible = |target: &Target| sight.effect(target) != Effect::Deny;
+    let visible = |target: &Target| visibility.effect(target) != Effect::Deny;
     let look = Look {
         revision: call.revision,
         after: after.as_ref(),
-        visible: (!sight.is_open()).then_some(&visible),
+        visible: (!visibility.is_open()).then_some(&visible),
         seal: &|cursor| shared.seals.cursor(&cursor.to_bytes(), &caller.id),
     };
     if kind == Kind::Tools
-        && let Some(tools) = automatic::tools(shared, world, view, caller, call.revision)
+        && let Some(tools) = automatic::tools(shared, active, view, caller, call.revision)
     {
         return Ok(tools);
     }
@@ -126,10 +127,10 @@ fn list(
 /// A call in flight.
 pub(crate) struct Walk {
     pub(crate) shared: Arc<GatewayState>,
-    pub(crate) world: Arc<ActivePlan>,
+    pub(crate) active: Arc<ActivePlan>,
     pub(crate) view: Arc<View>,
     pub(crate) caller: Arc<Caller>,
-    pub(crate) voice: ConversationHandle,
+    pub(crate) handle: ConversationHandle,
     pub(crate) began: Instant,
     pub(crate) call: Call,
     /// What the user approved, where a rule demands consent.
@@ -181,62 +182,62 @@ impl Walk {
     async fn go(mut self) -> Outcome {
         let own = self.shared.next_trace();
         let span = self.shared.otel.as_ref().map(|it| it.begin(&self.call));
-        let with = With { audits: self.world.audits(), began: self.began, span };
-        let trail = CallRecord::new(&self.call, &self.caller, own, with);
-        let mut noted = Noted {
+        let with = With { audits: self.active.audits(), began: self.began, span };
+        let record = CallRecord::new(&self.call, &self.caller, own, with);
+        let mut guard = RecordGuard {
             shared: Arc::clone(&self.shared),
-            world: Arc::clone(&self.world),
-            trail: Some(trail),
+            active: Arc::clone(&self.active),
+            record: Some(record),
         };
-        let Some(trail) = &mut noted.trail else { unreachable!("nobody has taken it") };
-        let mut came = self.route(trail).await;
-        if let (Ok(CallOutcome::Ask(input)), Some(binding)) = (&mut came, &self.approved) {
+        let Some(record) = &mut guard.record else { unreachable!("nobody has taken it") };
+        let mut result = self.route(record).await;
+        if let (Ok(CallOutcome::Ask(input)), Some(binding)) = (&mut result, &self.approved) {
             approve::once(&self.shared, binding, input);
         }
-        if let Err(CallFailure::Here(failure)) = &came {
-            trail.failed(failure);
+        if let Err(CallFailure::Here(failure)) = &result {
+            record.failed(failure);
         }
         if let (Ok(CallOutcome::Answer(said, _) | CallOutcome::Told(said)), Some(server)) =
-            (&came, &trail.server)
+            (&result, &record.server)
         {
             let index = || self.view.index(&self.shared);
             self.shared.named.remember(index, &self.caller, server, said);
         }
-        let outcome = self.tell(came, trail);
-        if let Some(trail) = noted.trail.take() {
-            let word = trail.outcome(&outcome);
-            self.shared.note(&self.world, &trail, word);
-            trail.end(word, &outcome);
+        let outcome = self.tell(result, record);
+        if let Some(record) = guard.record.take() {
+            let word = record.outcome(&outcome);
+            self.shared.note(&self.active, &record, word);
+            record.end(word, &outcome);
         }
         outcome
     }
 
     /// resolve → decide → call → review, for every call that a server answers. `decide` alone decides what
     /// a call may do, and no call reaches a server without the permit that it returns.
-    async fn route(&mut self, trail: &mut CallRecord) -> Result<CallOutcome, CallFailure> {
-        if let Some(audit) = &self.world.audit {
+    async fn route(&mut self, record: &mut CallRecord) -> Result<CallOutcome, CallFailure> {
+        if let Some(audit) = &self.active.audit {
             audit.admit()?;
         }
-        let mut about = match self.resolve(trail).await? {
+        let mut about = match self.resolve(record).await? {
             Resolved::About(about) => about,
             Resolved::Told(told) => return Ok(told),
         };
-        let permit = match self.decide(trail, &about).await? {
+        let permit = match self.decide(record, &about).await? {
             Decided::Permit(permit) => permit,
             Decided::Told(told) => return Ok(told),
         };
-        let came = self.perform(trail, &mut about, &permit).await;
-        let came = self.tell_plugins(trail, &about.target, permit.into_plugins(), came).await;
+        let result = self.perform(record, &mut about, &permit).await;
+        let result = self.tell_plugins(record, &about.target, permit.into_plugins(), result).await;
         match about.work {
-            Work::Skill(asked) => came.map(|it| self.as_asked(trail, &asked, it)),
-            _ => came,
+            Work::Skill(asked) => result.map(|it| self.as_asked(record, &asked, it)),
+            _ => result,
         }
     }
 
     /// Makes the permitted call, under the server's own name for the target.
     async fn perform(
         &mut self,
-        trail: &mut CallRecord,
+        record: &mut CallRecord,
         about: &mut About,
         permit: &Permit,
     ) -> Result<CallOutcome, CallFailure> {
@@ -244,7 +245,7 @@ impl Walk {
         match &mut about.work {
             Work::Tool(tool) => {
                 self.call.params.set("name", name());
-                return tasks::call(self, trail, permit, tool).await;
+                return tasks::call(self, record, permit, tool).await;
             }
             Work::Prompt => self.call.params.set("name", name()),
             Work::Resource | Work::Skill(_) => {
@@ -253,46 +254,47 @@ impl Walk {
             }
             Work::Completion(_) => completed::unpack(&mut self.call.params),
         }
-        let came = Box::pin(self.at(trail, permit, true)).await;
+        let result = Box::pin(self.at(record, permit, true)).await;
         match &mut about.work {
-            Work::Completion(Some(completed)) => came.map(|it| completed.filter(self, it)),
-            _ => came,
+            Work::Completion(Some(completed)) => result.map(|it| completed.filter(self, it)),
+            _ => result,
         }
     }
 
     /// Carries the outcome to the caller's revision.
-    fn tell(&self, came: Result<CallOutcome, CallFailure>, trail: &CallRecord) -> Outcome {
+    fn tell(&self, result: Result<CallOutcome, CallFailure>, record: &CallRecord) -> Outcome {
         let (method, revision) = (self.call.method.method, self.call.revision);
-        match came {
+        match result {
             Ok(CallOutcome::Told(told)) => Ok(told),
             Ok(CallOutcome::Ask(input)) => {
                 Ok(stateless::encode_input_required(&input, &stateless::Extras::default()))
             }
             Ok(CallOutcome::Answer(said, from)) => {
-                let schema = trail.tool.as_ref().and_then(|it| it.output_schema.as_ref());
+                let schema = record.tool.as_ref().and_then(|it| it.output_schema.as_ref());
                 carry::result(method, said, from, revision, schema).map_err(|error| {
                     let message =
-                        format!("The answer of the server cannot be told in {revision}: {error}.");
+                        format!("The server's answer cannot be expressed in {revision}: {error}.");
                     let mut failure = Failure::new(Reason::BadAnswer, Stage::Bridge, message);
                     failure.done = Done::Unknown;
-                    failure.to_error(&trail.id.to_string())
+                    failure.to_error(&record.id.to_string())
                 })
             }
             Err(CallFailure::Server(error, from)) => {
                 Err(carry::error(method, error, from, revision))
             }
             Err(CallFailure::Plain(error)) => Err(error),
-            Err(CallFailure::Here(failure)) => Err(failure.to_error(&trail.id.to_string())),
+            Err(CallFailure::Here(failure)) => Err(failure.to_error(&record.id.to_string())),
         }
     }
 
     fn may(&self, target: &Target) -> Effect {
-        Visibility::new(&self.world, &self.caller).effect(target)
+        Visibility::new(&self.active, &self.caller).effect(target)
     }
 
     pub(crate) fn server(&self, target: &Target) -> Result<Arc<Server>, Failure> {
-        let known = self.world.servers.get(&*target.server).cloned();
-        let known = known.or_else(|| self.shared.world().servers.get(&*target.server).cloned());
+        let known = self.active.servers.get(&*target.server).cloned();
+        let known =
+            known.or_else(|| self.shared.active_plan().servers.get(&*target.server).cloned());
         known.ok_or_else(|| {
             Failure::new(Reason::Gone, Stage::Route, "That server is no longer in the catalog.")
                 .of(&target.server)
@@ -320,16 +322,16 @@ fn digest(arguments: Option<&Json>) -> String {
 }
 
 /// Records the call as cancelled when its caller drops it before the end.
-struct Noted {
+struct RecordGuard {
     shared: Arc<GatewayState>,
-    world: Arc<ActivePlan>,
-    trail: Option<CallRecord>,
+    active: Arc<ActivePlan>,
+    record: Option<CallRecord>,
 }
 
-impl Drop for Noted {
+impl Drop for RecordGuard {
     fn drop(&mut self) {
-        if let Some(trail) = self.trail.take() {
-            self.shared.note(&self.world, &trail, outcome::Outcome::Cancelled);
+        if let Some(record) = self.record.take() {
+            self.shared.note(&self.active, &record, outcome::Outcome::Cancelled);
         }
     }
 }

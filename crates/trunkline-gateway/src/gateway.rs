@@ -49,7 +49,7 @@ impl Gateway {
             gateway.0.logs.add(Logged::gateway("", &fault.to_string()));
         }
         gateway.apply(plan).await?;
-        if let Some(audit) = &gateway.0.world().audit {
+        if let Some(audit) = &gateway.0.active_plan().audit {
             let version = env!("CARGO_PKG_VERSION");
             audit.note_event("started", serde_json::json!({ "version": version }));
         }
@@ -60,7 +60,7 @@ impl Gateway {
     /// Puts another plan in force. Unchanged servers keep their processes; changed ones drain first.
     pub async fn apply(&self, plan: Plan) -> Result<Diff, Failure> {
         let shared = &self.0;
-        let before = shared.world();
+        let before = shared.active_plan();
         let redactor = Arc::new(Redactor::of(&plan));
         let changes = diff(&before.plan, &plan);
         // Fallible steps come first: a plan is put in force as a whole or not at all.
@@ -129,9 +129,9 @@ impl Gateway {
                         };
                         match event {
                             Event::Started { id, cause, .. } if *cause != Cause::List => {
-                                shared.look_at(server, *id);
+                                shared.compare_in_background(server, *id);
                             }
-                            Event::Stopped { id, .. } => shared.looked_at_is_gone(&server, *id),
+                            Event::Stopped { id, .. } => shared.forget_instance(&server, *id),
                             _ => {}
                         }
                     });
@@ -141,7 +141,7 @@ impl Gateway {
             servers.insert(name.clone(), server);
         }
         before.quota.lock().unwrap_or_else(PoisonError::into_inner).replace(&plan.gateway.rates);
-        let world = ActivePlan {
+        let active = ActivePlan {
             rules: Rules::new(&plan.gateway.rules),
             tags: known_tags(&plan),
             quota: Arc::clone(&before.quota),
@@ -151,12 +151,12 @@ impl Gateway {
             audit,
             redactor,
         };
-        shared.enforce(&before, world);
+        shared.enforce(&before, active);
         Ok(changes)
     }
 
     /// The handler for clients with this selector.
-    pub(crate) fn face(&self, selector: Selector) -> Arc<ScopedHandler> {
+    pub(crate) fn handler(&self, selector: Selector) -> Arc<ScopedHandler> {
         Arc::new(ScopedHandler { shared: Arc::clone(&self.0), view: self.0.view(selector) })
     }
 
@@ -164,19 +164,19 @@ impl Gateway {
     pub async fn close(&self) {
         // No client is left to poll tasks or to resume calls.
         self.0.tasks.clear();
-        self.0.lot.clear();
-        let world = self.0.world();
+        self.0.parked_calls.clear();
+        let active = self.0.active_plan();
         let mut closing = JoinSet::new();
-        for server in world.servers.values() {
+        for server in active.servers.values() {
             let (pool, drain) = (Arc::clone(&server.pool), server.plan().drain);
             closing.spawn(async move { pool.close(drain).await });
         }
         while closing.join_next().await.is_some() {}
-        world.plugins.close().await;
+        active.plugins.close().await;
         // No process that we started may outlive us.
         let _ = tokio::task::spawn_blocking(orphan_reaper::wait_until_gone).await;
-        let audit = world.audit.clone();
-        drop(world);
+        let audit = active.audit.clone();
+        drop(active);
         self.0.clear();
         if let Some(audit) = audit {
             audit.close().await;

@@ -51,7 +51,7 @@ impl Logged {
 /// The last lines.
 pub(crate) struct Logs {
     last: Mutex<Last>,
-    news: broadcast::Sender<Arc<Logged>>,
+    updates: broadcast::Sender<Arc<Logged>>,
 }
 
 #[derive(Default)]
@@ -62,7 +62,7 @@ struct Last {
 
 impl Default for Logs {
     fn default() -> Self {
-        Self { last: Mutex::default(), news: broadcast::channel(1024).0 }
+        Self { last: Mutex::default(), updates: broadcast::channel(1024).0 }
     }
 }
 
@@ -83,7 +83,7 @@ impl Logs {
             last.bytes -= oldest.line.len();
         }
         // There may be no follower.
-        let _ = self.news.send(logged);
+        let _ = self.updates.send(logged);
     }
 
     /// The last lines of a server, or of all, and those to come.
@@ -93,7 +93,7 @@ impl Logs {
     ) -> (Vec<Arc<Logged>>, broadcast::Receiver<Arc<Logged>>) {
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let wanted = last.lines.iter().filter(|it| server.is_none_or(|name| it.server == name));
-        (wanted.cloned().collect(), self.news.subscribe())
+        (wanted.cloned().collect(), self.updates.subscribe())
     }
 }
 
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_kept_is_bounded_in_lines_and_in_bytes() {
+    fn the_ring_is_bounded_in_lines_and_bytes() {
         let logs = Logs::default();
         let kept = || logs.follow(None).0;
         (0..3000).for_each(|it| logs.add(Logged::gateway("time", &it.to_string())));

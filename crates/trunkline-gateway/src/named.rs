@@ -28,7 +28,7 @@ pub(crate) fn ambiguous(uri: &str, found: &[Target]) -> Failure {
     let shown = crate::policy::plain(uri, 200);
     let message = format!("The servers {} claim `{shown}`.", names.join(" and "));
     Failure::new(Reason::AmbiguousUri, Stage::Route, message)
-        .advice(format!("Say which is meant: `{}`.", wrap(first, &shown)))
+        .advice(format!("Name the one you mean: `{}`.", wrap(first, &shown)))
 }
 
 /// Which server named which URI to which principal.
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_uri_is_read_where_it_was_named_and_only_by_whom_it_was_named_to() {
+    fn a_uri_is_read_from_its_naming_server_by_its_principal_alone() {
         let mut memory = Memory::new(TOTAL, SHARE);
         note(&mut memory, "ann", "x:1", "b");
         note(&mut memory, "ann", "x:1", "b");
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_is_bounded_and_nobody_pushes_others_out() {
+    fn the_memory_is_bounded_and_principals_do_not_evict_each_other() {
         let one = size(&("ann".into(), "x:000".into()));
         let mut memory = Memory::new(one * 6, one * 3);
         let uri = |at: usize| format!("x:{at:03}");

@@ -12,9 +12,9 @@ use crate::catalog::{Change, Faults, Loaded, Watch, load_file};
 use crate::failure::Failure;
 use crate::front::Front;
 use crate::gateway::Gateway;
+use crate::list_changes::REFRESHES;
 use crate::logs::Logged;
 use crate::merge::Kind;
-use crate::news::LOOKS;
 use crate::policy::pins::{Approval, Offered, Unapproved};
 use crate::policy::plain;
 use crate::policy::stamp::rfc3339;
@@ -113,7 +113,7 @@ impl Operation {
             ),
         }
         self.gateway.0.logs.add(Logged::gateway("", &text));
-        if let Some(audit) = &self.gateway.0.world().audit {
+        if let Some(audit) = &self.gateway.0.active_plan().audit {
             match &outcome {
                 Ok(told) => audit.note_event("reloaded", json!({ "changes": told["changes"] })),
                 Err(why) => {
@@ -146,13 +146,13 @@ impl Operation {
 
     /// Whether all of these are left out already, for the same reasons.
     fn knows(&self, out: &BTreeMap<String, String>) -> bool {
-        let known = &self.gateway.0.world().plan.out;
+        let known = &self.gateway.0.active_plan().plan.out;
         out.iter().all(|(name, why)| known.get(name) == Some(why))
     }
 
     fn server(&self, name: &str) -> Result<Arc<crate::server::Server>, Complaint> {
-        let world = self.gateway.0.world();
-        world.servers.get(name).cloned().ok_or_else(|| Complaint::no_server(name))
+        let active = self.gateway.0.active_plan();
+        active.servers.get(name).cloned().ok_or_else(|| Complaint::no_server(name))
     }
 }
 
@@ -194,8 +194,8 @@ impl Operate for Operation {
 
     fn status(&self) -> Value {
         let shared = &self.gateway.0;
-        let world = shared.world();
-        let servers = world.servers.values().map(|server| {
+        let active = shared.active_plan();
+        let servers = active.servers.values().map(|server| {
             let plan = server.plan();
             let lists = server.lists();
             let count = |kind| lists.as_ref().map(|it| it.count(kind));
@@ -215,11 +215,12 @@ impl Operate for Operation {
             if plan.per_user().is_some() {
                 told["logins"] = json!(shared.accounts.logged_in(&server.name).len());
             }
-            told["looks"] = json!({ "lastHour": server.news().looks(now()), "most": LOOKS });
+            told["looks"] =
+                json!({ "lastHour": server.list_changes().refreshes(now()), "most": REFRESHES });
             told["warnings"] = json!(lists.as_ref().map(|it| &it.warnings));
             told
         });
-        let out = world.plan.out.iter().map(|(name, why)| {
+        let out = active.plan.out.iter().map(|(name, why)| {
             json!({ "name": name, "state": "out", "instances": [], "waiters": 0, "lastError": why })
         });
         let servers = servers.chain(out);
@@ -230,9 +231,9 @@ impl Operate for Operation {
             "listen": *self.listen.read().unwrap_or_else(PoisonError::into_inner),
             "servers": servers.collect::<Vec<_>>(),
             "clients": shared.client_count(),
-            "parked": shared.lot.len(),
-            "plugins": world.plugins.status(),
-            "audit": world.audit.as_ref().map(|it| it.status()),
+            "parked": shared.parked_calls.len(),
+            "plugins": active.plugins.status(),
+            "audit": active.audit.as_ref().map(|it| it.status()),
             "lastReload": *self.last.lock().unwrap_or_else(PoisonError::into_inner),
         })
     }
@@ -251,8 +252,8 @@ impl Operate for Operation {
 
     fn metrics(&self) -> String {
         let shared = &self.gateway.0;
-        shared.look();
-        if let Some(audit) = &shared.world().audit {
+        shared.sample_gauges();
+        if let Some(audit) = &shared.active_plan().audit {
             shared.metrics.audit(audit.lost(), audit.is_failing());
         }
         shared.metrics.render()
@@ -277,7 +278,7 @@ impl Operate for Operation {
     fn retry(&self, server: &str) -> Result<Value, Complaint> {
         let server = self.server(server)?;
         server.pool.retry();
-        server.try_again();
+        server.clear_fetch_failure();
         let shared = Arc::clone(&self.gateway.0);
         let known = server.lists().is_some();
         let again = Arc::clone(&server);
@@ -310,7 +311,7 @@ impl Operate for Operation {
             None => Vec::new(),
         };
         if !approved.is_empty() {
-            if let Some(audit) = &shared.world().audit {
+            if let Some(audit) = &shared.active_plan().audit {
                 let names: Vec<_> = approved.iter().map(|it| it.name.clone()).collect();
                 audit.note_approved(&server.name, &names);
             }
@@ -326,7 +327,7 @@ impl Operate for Operation {
         let gone = shared.accounts.log_out(&plan, whom).await;
         let gone = gone.map_err(|error| {
             let status = http::StatusCode::INTERNAL_SERVER_ERROR;
-            Complaint::new(status, format!("The login is kept no more, but: {error}"))
+            Complaint::new(status, format!("The login was forgotten here, but: {error}"))
         })?;
         gone.iter().for_each(|it| shared.account_changed(it));
         let names: Vec<_> = gone.iter().map(|it| &*it.owner.name).collect();

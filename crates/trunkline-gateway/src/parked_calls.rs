@@ -48,19 +48,19 @@ impl ParkedCalls {
         mut forward: Forward,
         owner: &Arc<str>,
     ) -> Result<String, Failure> {
-        let mut lot = self.lock();
-        let own = lot.parked.values().filter(|it| it.owner == *owner).count();
+        let mut calls = self.lock();
+        let own = calls.parked.values().filter(|it| it.owner == *owner).count();
         // Anonymous callers cannot be told apart; together they leave room for named principals.
         let most = if owner.is_empty() { ALL / 2 } else { OWN };
-        if lot.parked.len() >= ALL || own >= most {
+        if calls.parked.len() >= ALL || own >= most {
             let mut failure = Failure::new(
                 Reason::TooManyParked,
                 Stage::Bridge,
-                "Too many calls wait for answers of their callers.",
+                "Too many calls wait for their callers' answers.",
             );
             // The server has begun the work.
             failure.done = Done::Unknown;
-            return Err(failure.advice("Answer or give up the others first."));
+            return Err(failure.advice("Answer or cancel the others first."));
         }
         let (name, told) = (random_name(), forward.park());
         let (this, gone) = (Arc::downgrade(self), name.clone());
@@ -71,34 +71,34 @@ impl ParkedCalls {
             }
         });
         let patience = patience.abort_handle();
-        forward.line.park(true);
-        lot.parked.insert(name.clone(), Parked { forward, owner: Arc::clone(owner), patience });
+        forward.context.park(true);
+        calls.parked.insert(name.clone(), Parked { forward, owner: Arc::clone(owner), patience });
         Ok(name)
     }
 
     /// Resumes a call. This works once.
     pub(crate) fn resume(&self, name: &str) -> Result<Forward, Missing> {
-        let mut lot = self.lock();
-        let Some(parked) = lot.parked.remove(name) else {
-            let made_way = lot.made_way.iter().any(|it| it == name);
+        let mut calls = self.lock();
+        let Some(parked) = calls.parked.remove(name) else {
+            let made_way = calls.made_way.iter().any(|it| it == name);
             return Err(if made_way { Missing::MadeWay } else { Missing::Unknown });
         };
         parked.patience.abort();
-        parked.forward.line.park(false);
+        parked.forward.context.park(false);
         Ok(parked.forward)
     }
 
     /// The deadline has passed, or the call makes way.
     fn give_up(&self, name: String, made_way: bool) {
-        let mut lot = self.lock();
-        let parked = lot.parked.remove(&name);
+        let mut calls = self.lock();
+        let parked = calls.parked.remove(&name);
         if made_way && parked.is_some() {
-            if lot.made_way.len() >= REMEMBERED {
-                lot.made_way.pop_front();
+            if calls.made_way.len() >= REMEMBERED {
+                calls.made_way.pop_front();
             }
-            lot.made_way.push_back(name);
+            calls.made_way.push_back(name);
         }
-        drop(lot);
+        drop(calls);
         // Dropping it cancels the call at the server.
         drop(parked);
     }

@@ -69,18 +69,18 @@ pub(crate) fn offered(profile: Profile, allowed: Questions) -> Profile {
 /// The same for the envelope of a request of the stateless era.
 pub(crate) fn offered_in(envelope: Option<Json>, allowed: Questions) -> Option<Json> {
     let mut object = Object::parse(envelope.as_ref()?.get()).ok()?;
-    let Some(able) = object.get(meta::CLIENT_CAPABILITIES) else { return envelope };
-    let mut able = Object::parse(able.get()).ok()?;
+    let Some(capabilities) = object.get(meta::CLIENT_CAPABILITIES) else { return envelope };
+    let mut capabilities = Object::parse(capabilities.get()).ok()?;
     for (is_allowed, name) in [
         (allowed.elicitation, "elicitation"),
         (allowed.sampling, "sampling"),
         (allowed.roots, "roots"),
     ] {
         if !is_allowed {
-            able.take(name);
+            capabilities.take(name);
         }
     }
-    object.set(meta::CLIENT_CAPABILITIES, able.to_json());
+    object.set(meta::CLIENT_CAPABILITIES, capabilities.to_json());
     Some(object.to_json())
 }
 
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_question_says_who_asks_and_one_that_is_not_allowed_reaches_nobody() {
+    fn a_question_names_its_server_and_a_forbidden_one_is_refused() {
         let mut params = Object::parse(r#"{"message":"Your name?"}"#).unwrap();
         let all = Questions::default();
         admit("talk", all, Method::ElicitationCreate, &mut params).unwrap();
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_is_not_told_of_what_it_may_not_ask() {
+    fn capabilities_that_a_server_may_not_use_are_not_declared() {
         let none = Questions { elicitation: false, sampling: false, roots: false };
         let left = offered(client_profile::ALL, none);
         assert!(

@@ -19,7 +19,7 @@ use trunkline_wire::model::LogMessage;
 use crate::caller::Caller;
 use crate::catalog::plan::Questions;
 use crate::question;
-use crate::upstream_call::{OnLine, UpstreamCallContext, nobody};
+use crate::upstream_call::{InCall, UpstreamCallContext, nobody};
 use crate::watcher::Watcher;
 use roots::Roots;
 
@@ -31,7 +31,7 @@ pub(crate) struct QuestionRouter {
     /// What the server may ask.
     questions: Questions,
     watcher: Weak<dyn Watcher>,
-    lines: Mutex<Lines>,
+    calls: Mutex<OpenCalls>,
     /// Notified when a call ends, or when one more question is ambiguous.
     ended: Arc<Notify>,
     /// Who is notified when a URL elicitation completes, by its id.
@@ -40,19 +40,19 @@ pub(crate) struct QuestionRouter {
 
 /// The candidates for a message that names no call.
 #[derive(Default)]
-struct Lines {
+struct OpenCalls {
     open: Vec<Arc<UpstreamCallContext>>,
     /// Callers that cancelled a call, and until when the server may still work on it.
     left: Vec<(Arc<Caller>, Instant)>,
     served: Served,
     roots: Roots,
     /// How many ambiguous questions wait to be routed.
-    unclear: usize,
+    ambiguous: usize,
 }
 
 /// The addressee of a message that names no call.
-enum Meant {
-    Line(Arc<UpstreamCallContext>),
+enum Addressee {
+    Call(Arc<UpstreamCallContext>),
     /// One of several callers with calls in flight.
     OneOf,
     Nobody(&'static str),
@@ -78,11 +78,11 @@ impl Served {
     }
 }
 
-impl Lines {
+impl OpenCalls {
     /// The call that a message without an address belongs to: the newest open call whose caller can hear it.
     /// Only if every call that this instance ever served is one caller's, and no other caller has one open or
     /// cancelled one just now.
-    fn only(&mut self) -> Option<Arc<UpstreamCallContext>> {
+    fn only_call(&mut self) -> Option<Arc<UpstreamCallContext>> {
         if matches!(self.served, Served::Several) {
             return None;
         }
@@ -92,14 +92,14 @@ impl Lines {
     }
 
     /// The addressee of a question.
-    fn meant(&mut self) -> Meant {
-        match self.only() {
-            Some(line) => Meant::Line(line),
+    fn addressee(&mut self) -> Addressee {
+        match self.only_call() {
+            Some(context) => Addressee::Call(context),
             None if self.open.is_empty() => {
-                Meant::Nobody("No call is open that the question could belong to.")
+                Addressee::Nobody("No call is open that the question could belong to.")
             }
-            None if matches!(self.served, Served::Several) => Meant::Nobody(SHARED),
-            None => Meant::OneOf,
+            None if matches!(self.served, Served::Several) => Addressee::Nobody(SHARED),
+            None => Addressee::OneOf,
         }
     }
 
@@ -125,78 +125,78 @@ impl QuestionRouter {
         questions: Questions,
         watcher: Weak<dyn Watcher>,
     ) -> Arc<Self> {
-        let (lines, visits) = (Mutex::default(), Mutex::default());
+        let (calls, visits) = (Mutex::default(), Mutex::default());
         Arc::new_cyclic(|this| {
             let this = Weak::clone(this);
-            Self { this, id, server, questions, watcher, lines, ended: Arc::default(), visits }
+            Self { this, id, server, questions, watcher, calls, ended: Arc::default(), visits }
         })
     }
 
     /// Registers a call as open for as long as the guard lives.
-    pub(crate) fn open_line(self: &Arc<Self>, line: &Arc<UpstreamCallContext>) -> OpenLine {
-        let mut lines = self.lock();
-        lines.served.note(&line.caller);
-        lines.open.push(Arc::clone(line));
-        lines.roots.opened(line);
-        drop(lines);
-        OpenLine { switch: Arc::clone(self), line: Arc::clone(line), is_over: false }
+    pub(crate) fn open_call(self: &Arc<Self>, context: &Arc<UpstreamCallContext>) -> OpenCall {
+        let mut calls = self.lock();
+        calls.served.note(&context.caller);
+        calls.open.push(Arc::clone(context));
+        calls.roots.opened(context);
+        drop(calls);
+        OpenCall { router: Arc::clone(self), context: Arc::clone(context), is_over: false }
     }
 
     /// Remembers whom to notify when a URL elicitation completes. The oldest are evicted.
-    pub(crate) fn will_complete(&self, id: String, voice: &ConversationHandle) {
+    pub(crate) fn will_complete(&self, id: String, handle: &ConversationHandle) {
         let mut visits = self.visits.lock().unwrap_or_else(PoisonError::into_inner);
         if visits.len() >= VISITS {
             visits.pop_front();
         }
-        visits.push_back((id, voice.clone()));
+        visits.push_back((id, handle.clone()));
     }
 
     fn completed(&self, id: &str) {
         let mut visits = self.visits.lock().unwrap_or_else(PoisonError::into_inner);
         // Only the conversations that were given this id are notified.
-        visits.retain(|(it, voice)| {
+        visits.retain(|(it, handle)| {
             if it == id {
                 // A full queue drops it: that client has more urgent messages to read.
-                let _ = voice.try_changed(Change::ElicitationComplete(it.clone()));
+                let _ = handle.try_changed(Change::ElicitationComplete(it.clone()));
             }
             it != id
         });
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Lines> {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> std::sync::MutexGuard<'_, OpenCalls> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The addressee of a question, if it is certain: the stream it came on names the call, or this instance
     /// has served only one caller.
-    fn line_of(&self, call: &Call) -> Meant {
+    fn addressee_of(&self, call: &Call) -> Addressee {
         match call.attached.get() {
-            Some(OnLine(line)) => Meant::Line(Arc::clone(line)),
-            None => self.lock().meant(),
+            Some(InCall(context)) => Addressee::Call(Arc::clone(context)),
+            None => self.lock().addressee(),
         }
     }
 
     /// From now on callers do not share instances, where the catalog leaves that open.
-    fn asks_nobody(&self) {
+    fn unroutable_question(&self) {
         if let Some(watcher) = self.watcher.upgrade() {
-            watcher.asks_nobody(&self.server);
+            watcher.unroutable_question(&self.server);
         }
     }
 
     /// Waits until a question's addressee is certain: a call that ends meanwhile has not asked it. Gives up if
     /// every open call may have asked, because then none of them ends.
-    async fn becomes_clear(&self) -> Result<Arc<UpstreamCallContext>, &'static str> {
-        let _unclear = Unclear::new(self);
+    async fn await_addressee(&self) -> Result<Arc<UpstreamCallContext>, &'static str> {
+        let _ambiguous = Ambiguous::new(self);
         let began = Instant::now();
         loop {
             let ended = Arc::clone(&self.ended).notified_owned();
             {
-                let mut lines = self.lock();
-                match lines.meant() {
-                    Meant::Line(line) => return Ok(line),
-                    Meant::Nobody(why) => return Err(why),
-                    Meant::OneOf if lines.unclear >= lines.open.len() => return Err(SHARED),
-                    Meant::OneOf => {}
+                let mut calls = self.lock();
+                match calls.addressee() {
+                    Addressee::Call(context) => return Ok(context),
+                    Addressee::Nobody(why) => return Err(why),
+                    Addressee::OneOf if calls.ambiguous >= calls.open.len() => return Err(SHARED),
+                    Addressee::OneOf => {}
                 }
             }
             if began.elapsed() > CLEAR {
@@ -207,23 +207,28 @@ impl QuestionRouter {
         }
     }
 
-    async fn ask(&self, line: Arc<UpstreamCallContext>, method: Method, params: Object) -> Outcome {
+    async fn ask(
+        &self,
+        context: Arc<UpstreamCallContext>,
+        method: Method,
+        params: Object,
+    ) -> Outcome {
         if let Some(id) = params.get("elicitationId").and_then(|it| it.to::<String>().ok()) {
-            self.will_complete(id, &line.voice);
+            self.will_complete(id, &context.handle);
         }
-        line.ask(method, params).await
+        context.ask(method, params).await
     }
 
     /// A log message that belongs to no listening call. It goes to the caller if only one can be meant, and
     /// otherwise to the operator's log.
     fn logged(&self, message: LogMessage) {
         let only = {
-            let mut lines = self.lock();
+            let mut calls = self.lock();
             // With several open calls, it could be reported in the wrong one.
-            if lines.open.len() == 1 { lines.only() } else { None }
+            if calls.open.len() == 1 { calls.only_call() } else { None }
         };
         match (only, self.watcher.upgrade()) {
-            (Some(line), _) => line.say(HandlerEvent::Log(message)),
+            (Some(context), _) => context.say(HandlerEvent::Log(message)),
             (None, Some(watcher)) => watcher.logged(&self.server, self.id, &message),
             (None, None) => {}
         }
@@ -242,12 +247,12 @@ impl Handler for QuestionRouter {
             Ok(answer) => return answer,
             Err(call) => call,
         };
-        if method == Method::RootsList && call.attached.get::<OnLine>().is_none() {
+        if method == Method::RootsList && call.attached.get::<InCall>().is_none() {
             return self.roots();
         }
-        let meant = self.line_of(&call);
-        if matches!(meant, Meant::OneOf | Meant::Nobody(SHARED)) {
-            self.asks_nobody();
+        let addressee = self.addressee_of(&call);
+        if matches!(addressee, Addressee::OneOf | Addressee::Nobody(SHARED)) {
+            self.unroutable_question();
         }
         let mut params = call.params;
         if let Some(meta) = call.meta {
@@ -256,13 +261,13 @@ impl Handler for QuestionRouter {
         let this = self.this.upgrade();
         Answer::later(async move {
             let Some(this) = this else { return nobody("The server is being stopped.") };
-            let line = match meant {
-                Meant::Line(line) => Ok(line),
-                Meant::OneOf => this.becomes_clear().await,
-                Meant::Nobody(why) => Err(why),
+            let context = match addressee {
+                Addressee::Call(context) => Ok(context),
+                Addressee::OneOf => this.await_addressee().await,
+                Addressee::Nobody(why) => Err(why),
             };
-            match line {
-                Ok(line) => this.ask(line, method, params).await,
+            match context {
+                Ok(context) => this.ask(context, method, params).await,
                 Err(why) => nobody(why),
             }
         })
@@ -287,47 +292,47 @@ impl Handler for QuestionRouter {
 }
 
 /// Guard of an open call.
-pub(crate) struct OpenLine {
-    switch: Arc<QuestionRouter>,
-    line: Arc<UpstreamCallContext>,
+pub(crate) struct OpenCall {
+    router: Arc<QuestionRouter>,
+    context: Arc<UpstreamCallContext>,
     is_over: bool,
 }
 
-impl OpenLine {
+impl OpenCall {
     /// The call was answered: the server does nothing more for it.
     pub(crate) fn over(&mut self) {
         self.is_over = true;
     }
 }
 
-impl Drop for OpenLine {
+impl Drop for OpenCall {
     fn drop(&mut self) {
-        let mut lines = self.switch.lock();
-        if let Some(at) = lines.open.iter().position(|it| Arc::ptr_eq(it, &self.line)) {
-            lines.open.remove(at);
+        let mut calls = self.router.lock();
+        if let Some(at) = calls.open.iter().position(|it| Arc::ptr_eq(it, &self.context)) {
+            calls.open.remove(at);
         }
         if !self.is_over {
-            lines.leave(&self.line.caller);
+            calls.leave(&self.context.caller);
         }
-        drop(lines);
-        self.switch.ended.notify_waiters();
+        drop(calls);
+        self.router.ended.notify_waiters();
     }
 }
 
 /// Guard of an ambiguous question.
-struct Unclear<'a>(&'a QuestionRouter);
+struct Ambiguous<'a>(&'a QuestionRouter);
 
-impl<'a> Unclear<'a> {
-    fn new(switch: &'a QuestionRouter) -> Self {
-        switch.lock().unclear += 1;
-        switch.ended.notify_waiters();
-        Self(switch)
+impl<'a> Ambiguous<'a> {
+    fn new(router: &'a QuestionRouter) -> Self {
+        router.lock().ambiguous += 1;
+        router.ended.notify_waiters();
+        Self(router)
     }
 }
 
-impl Drop for Unclear<'_> {
+impl Drop for Ambiguous<'_> {
     fn drop(&mut self) {
-        self.0.lock().unclear -= 1;
+        self.0.lock().ambiguous -= 1;
     }
 }
 
@@ -350,18 +355,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_left_of_a_call_that_was_given_up_is_nobody_elses() {
+    fn messages_of_a_cancelled_call_reach_no_other_caller() {
         let (alice, bob) = (Arc::new(Caller::named("alice")), Caller::named("bob"));
-        let mut lines = Lines::default();
-        assert!(lines.are_all_of(&bob));
-        lines.leave(&alice);
-        lines.leave(&alice);
-        assert_eq!(lines.left.len(), 1, "one caller is noted once");
-        assert!(!lines.are_all_of(&bob), "it may be about the work of alice");
-        assert!(lines.are_all_of(&alice));
-        lines.left[0].1 = Instant::now();
-        assert!(lines.are_all_of(&bob), "it is long ago");
-        assert!(lines.left.is_empty());
+        let mut calls = OpenCalls::default();
+        assert!(calls.are_all_of(&bob));
+        calls.leave(&alice);
+        calls.leave(&alice);
+        assert_eq!(calls.left.len(), 1, "one caller is noted once");
+        assert!(!calls.are_all_of(&bob), "it may be about the work of alice");
+        assert!(calls.are_all_of(&alice));
+        calls.left[0].1 = Instant::now();
+        assert!(calls.are_all_of(&bob), "it is long ago");
+        assert!(calls.left.is_empty());
     }
 
     /// An anonymous caller, with or without a session.
@@ -371,26 +376,26 @@ mod tests {
         Arc::new(Caller { name, bearer, id, issuer: None, conversation, has_session, peer })
     }
 
-    fn line(caller: &Arc<Caller>) -> Arc<UpstreamCallContext> {
+    fn context(caller: &Arc<Caller>) -> Arc<UpstreamCallContext> {
         let key = trunkline_proto::CallKey(1);
-        let (caller, voice) = (Arc::clone(caller), ConversationHandle::unheard());
-        UpstreamCallContext::new(caller, voice, key, Revision::LATEST, false, Arc::default(), None)
+        let (caller, handle) = (Arc::clone(caller), ConversationHandle::unheard());
+        UpstreamCallContext::new(caller, handle, key, Revision::LATEST, false, Arc::default(), None)
     }
 
     /// Whether the last of these callers is the addressee after the others were answered.
     fn is_meant(callers: &[&Arc<Caller>]) -> bool {
-        let switch =
+        let router =
             QuestionRouter::new(1, Arc::from("time"), Questions::default(), Weak::<Nothing>::new());
         let mut last = None;
         for caller in callers {
-            let mut open = switch.open_line(&line(caller));
+            let mut open = router.open_call(&context(caller));
             open.over();
             last = Some(open);
         }
-        let meant = switch.lock().only().is_some();
+        let addressee = router.lock().only_call().is_some();
         drop(last);
-        assert!(switch.lock().only().is_none(), "nobody is meant when no call is open");
-        meant
+        assert!(router.lock().only_call().is_none(), "nobody is meant when no call is open");
+        addressee
     }
 
     #[test]
@@ -410,24 +415,24 @@ mod tests {
     }
 
     #[test]
-    fn of_the_calls_of_one_caller_the_last_is_meant_that_it_waits_for() {
+    fn of_the_calls_of_one_caller_the_last_awaited_is_meant() {
         let alice = Arc::new(Caller::named("alice"));
-        let switch =
+        let router =
             QuestionRouter::new(1, Arc::from("time"), Questions::default(), Weak::<Nothing>::new());
-        let lines: Vec<_> = (0..4).map(|_| line(&alice)).collect();
-        let mut open: Vec<_> = lines.iter().map(|it| switch.open_line(it)).collect();
+        let calls: Vec<_> = (0..4).map(|_| context(&alice)).collect();
+        let mut open: Vec<_> = calls.iter().map(|it| router.open_call(it)).collect();
         let is_meant = |at: usize| {
-            let meant = switch.lock().only();
-            meant.is_some_and(|it| Arc::ptr_eq(&it, &lines[at]))
+            let addressee = router.lock().only_call();
+            addressee.is_some_and(|it| Arc::ptr_eq(&it, &calls[at]))
         };
         assert!(is_meant(3));
         drop(open.remove(0));
         assert!(is_meant(3), "they stay in order");
-        lines[3].park(true);
+        calls[3].park(true);
         assert!(is_meant(2), "she has left the last one to find answers");
-        lines[1..3].iter().for_each(|it| it.park(true));
+        calls[1..3].iter().for_each(|it| it.park(true));
         assert!(is_meant(3), "she has left them all");
-        lines[1].park(false);
+        calls[1].park(false);
         assert!(is_meant(1));
     }
 
@@ -440,13 +445,13 @@ mod tests {
             Answer::Now(nobody("There is nobody."))
         }
 
-        fn asks_nobody(&self, _: &str) {}
+        fn unroutable_question(&self, _: &str) {}
 
         fn asks_for_roots(&self, _: &str) {}
 
         fn logged(&self, _: &str, _: u64, _: &LogMessage) {}
 
-        fn line(&self, _: &str, _: u64, _: &str) {}
+        fn stderr_line(&self, _: &str, _: u64, _: &str) {}
 
         fn known_era(&self, _: &str) -> Option<trunkline_wire::revision::Era> {
             None

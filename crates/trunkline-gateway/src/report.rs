@@ -22,7 +22,7 @@ pub(crate) fn pool(server: &str, event: &Event) {
             "did not start"
         ),
         Event::BackingOff { attempt, pause } => tracing::info!(
-            target: "trunkline::instance", server, attempt, ms = ms(*pause), "will be started again later"
+            target: "trunkline::instance", server, attempt, ms = ms(*pause), "backs off before the next start"
         ),
         Event::Suspended { attempt } => tracing::error!(
             target: "trunkline::instance", server, attempt,
@@ -35,7 +35,7 @@ pub(crate) fn pool(server: &str, event: &Event) {
             target: "trunkline::instance", server, instance = id, ?why, ms = ms(*took), "stopped"
         ),
         Event::Refused { reason } => {
-            tracing::debug!(target: "trunkline::instance", server, reason, "had no place for a call");
+            tracing::debug!(target: "trunkline::instance", server, reason, "had no free instance for a call");
         }
         Event::Starting { .. } | Event::Stopping { .. } | Event::Waited { .. } => {}
     }

@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_installed_is_told_and_nothing_else() {
+    fn only_recognised_installer_lines_are_reported() {
         for (line, expected) in [
             (
                 "npm warn exec The following package was not found and will be installed: @scope/server@1.2.3",

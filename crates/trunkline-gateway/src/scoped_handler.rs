@@ -20,20 +20,20 @@ pub(crate) struct ScopedHandler {
 }
 
 impl Handler for ScopedHandler {
-    fn call(&self, call: Call, voice: &ConversationHandle) -> Answer {
-        crate::gate::call(&self.shared, &self.view, call, voice)
+    fn call(&self, call: Call, handle: &ConversationHandle) -> Answer {
+        crate::gate::call(&self.shared, &self.view, call, handle)
     }
 
-    fn heard(&self, heard: PeerNotification, voice: &ConversationHandle) {
+    fn heard(&self, heard: PeerNotification, handle: &ConversationHandle) {
         if heard.method == Method::RootsListChanged {
-            let world = self.shared.world();
-            return world.servers.values().for_each(|it| it.has_other_roots(voice.number()));
+            let active = self.shared.active_plan();
+            return active.servers.values().for_each(|it| it.has_other_roots(handle.number()));
         }
-        self.shared.subscriptions.heard(&*self.shared, &heard, voice);
+        self.shared.subscriptions.heard(&*self.shared, &heard, handle);
     }
 
-    fn listen(&self, voice: &ConversationHandle, attached: &Attached) -> Listening {
-        Some(Box::new(Joined::new(self, voice, attached)))
+    fn listen(&self, handle: &ConversationHandle, attached: &Attached) -> Listening {
+        Some(Box::new(Joined::new(self, handle, attached)))
     }
 
     fn param_headers(
@@ -60,15 +60,15 @@ struct Joined {
 }
 
 impl Joined {
-    fn new(face: &ScopedHandler, voice: &ConversationHandle, attached: &Attached) -> Self {
-        let caller = Caller::listening(attached, voice);
-        let (selector, conversation) = (face.view.selector.clone(), caller.conversation);
-        let seat = ListenerInfo { selector, caller: caller.id.clone(), conversation };
-        face.shared.subscriptions.joined(caller, &face.view.selector);
-        let listener = face.shared.listeners.add(voice.clone(), seat);
-        let (shared, view) = (Arc::clone(&face.shared), Arc::clone(&face.view));
+    fn new(handler: &ScopedHandler, handle: &ConversationHandle, attached: &Attached) -> Self {
+        let caller = Caller::listening(attached, handle);
+        let (selector, conversation) = (handler.view.selector.clone(), caller.conversation);
+        let info = ListenerInfo { selector, caller: caller.id.clone(), conversation };
+        handler.shared.subscriptions.joined(caller, &handler.view.selector);
+        let listener = handler.shared.listeners.add(handle.clone(), info);
+        let (shared, view) = (Arc::clone(&handler.shared), Arc::clone(&handler.view));
         shared.joined(&view.selector);
-        Self { shared, view, conversation: voice.number(), listener }
+        Self { shared, view, conversation: handle.number(), listener }
     }
 }
 

@@ -17,8 +17,8 @@ use crate::catalog::plan::{Affinity, Reach, ServerPlan, Sharing, Strategy};
 use crate::client_profile::{self, ClientProfile};
 use crate::compared::Epoch;
 use crate::failure::{Failure, Reason, Stage};
+use crate::list_changes::ListChanges;
 use crate::merge::{Draft, Kind, Lists};
-use crate::news::News;
 use crate::policy::pins::Offered;
 use crate::policy::redact::Redactor;
 use crate::pool::{Cause, Lease, Pool, Profile, Want};
@@ -49,7 +49,7 @@ pub(crate) struct Server {
     /// Whether a change was announced and not fetched yet.
     stale: AtomicBool,
     /// The `list_changed` notifications of its instances.
-    news: Mutex<News>,
+    list_changes: Mutex<ListChanges>,
     /// Digests of definitions that less capable clients get, and that differ from the lists.
     variants: Mutex<BTreeSet<String>>,
     /// When a fetch of the lists last failed.
@@ -93,7 +93,7 @@ impl Server {
             lists: RwLock::new(lists),
             fetching: tokio::sync::Mutex::default(),
             stale: AtomicBool::new(false),
-            news: Mutex::default(),
+            list_changes: Mutex::default(),
             variants: Mutex::default(),
             failed: Mutex::default(),
             doing: Mutex::default(),
@@ -125,7 +125,7 @@ impl Server {
         announce();
         *kept = Some(lists);
         drop(kept);
-        self.try_again();
+        self.clear_fetch_failure();
         self.doing.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 
@@ -151,7 +151,7 @@ impl Server {
     }
 
     /// Records that it did not list in time: callers no longer wait for it.
-    pub(crate) fn give_up(&self) {
+    pub(crate) fn mark_fetch_failed(&self) {
         *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
     }
 
@@ -189,24 +189,24 @@ impl Server {
     }
 
     /// Reads that from a line of stderr.
-    pub(crate) fn wrote(&self, line: &str) {
+    pub(crate) fn read_stderr(&self, line: &str) {
         if let Some(doing) = crate::runner::doing(line) {
             *self.doing.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::from(doing));
         }
     }
 
     /// Forgets that listing failed.
-    pub(crate) fn try_again(&self) {
+    pub(crate) fn clear_fetch_failure(&self) {
         *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    pub(crate) fn gave_up(&self) -> bool {
+    pub(crate) fn has_fetch_failed(&self) -> bool {
         let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
         failed.is_some()
     }
 
     /// Tells the pool how many clients there are.
-    pub(crate) fn has_clients(&self, count: usize) {
+    pub(crate) fn set_clients(&self, count: usize) {
         let mut told = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         for _ in *told..count {
             self.pool.client_joined();
@@ -222,18 +222,18 @@ impl Server {
         &self,
         key: Option<Box<str>>,
         who: Who<'_>,
-        able: ClientProfile,
+        client: ClientProfile,
         cause: Cause,
     ) -> Want {
-        let (plan, era) = (self.plan(), self.era_for(able.era));
+        let (plan, era) = (self.plan(), self.era_for(client.era));
         // A server of the stateless era learns its caller from every request.
         let profile = match era {
             Some(Era::Stateless) => client_profile::ALL,
-            _ => able.profile,
+            _ => client.profile,
         };
         let is_old = era != self.era();
         let profile = client_profile::connected(question::offered(profile, plan.questions), is_old);
-        let owner = self.is_isolated(&plan, era).then(|| self.owner(who, able.profile));
+        let owner = self.is_isolated(&plan, era).then(|| self.owner(who, client.profile));
         let by = match who {
             Who::Caller(caller) => Arc::clone(&caller.id),
             Who::Principal(id) => Arc::from(id),
@@ -261,7 +261,7 @@ impl Server {
     }
 
     /// Whether callers of an era do not share its instances.
-    pub(crate) fn keeps_apart(&self, caller: Era) -> bool {
+    pub(crate) fn is_isolated_for(&self, caller: Era) -> bool {
         self.is_isolated(&self.plan(), self.era_for(caller))
     }
 
@@ -284,14 +284,14 @@ impl Server {
     /// The owner of an instance that is lent. Anonymous callers are one principal. Their sessions are kept
     /// apart only if the catalog says so, or if the server asked a question that could not be routed. Sessions
     /// with roots are kept apart at a server that keeps roots.
-    fn owner(&self, who: Who<'_>, able: Profile) -> Arc<str> {
+    fn owner(&self, who: Who<'_>, profile: Profile) -> Arc<str> {
         match who {
             // The login alone decides.
             Who::Caller(caller) if self.plan().per_user().is_some() => Arc::clone(&caller.id),
             Who::Nobody if self.plan().per_user().is_some() => Arc::from(accounts::LISTER),
             Who::Caller(caller)
                 if caller.has_session
-                    && client_profile::has_roots(able)
+                    && client_profile::has_roots(profile)
                     && self.keeps_roots.load(Ordering::Relaxed) =>
             {
                 Arc::from(format!("\0s{}", caller.conversation))
@@ -311,7 +311,7 @@ impl Server {
 
     /// It asked a question that could not be routed: from now on its callers do not share instances, where the
     /// catalog leaves that open.
-    pub(crate) fn has_asked(&self) {
+    pub(crate) fn has_unroutable_questions(&self) {
         self.asks.store(true, Ordering::Relaxed);
     }
 
@@ -337,20 +337,20 @@ impl Server {
     }
 
     /// The `list_changed` notifications of its instances.
-    pub(crate) fn news(&self) -> MutexGuard<'_, News> {
-        self.news.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn list_changes(&self) -> MutexGuard<'_, ListChanges> {
+        self.list_changes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Marks its lists as stale.
-    pub(crate) fn went_stale(&self) {
+    pub(crate) fn mark_stale(&self) {
         self.stale.store(true, Ordering::Release);
     }
 
     /// Whether a list request has to wait for it: its lists are unknown, or stale and due for a refresh.
     pub(crate) fn is_unknown(&self) -> bool {
-        !self.gave_up()
+        !self.has_fetch_failed()
             && (self.lists().is_none()
-                || self.stale.load(Ordering::Acquire) && self.news().may_start(now()))
+                || self.stale.load(Ordering::Acquire) && self.list_changes().may_start(now()))
     }
 
     /// Fetches its lists from a running instance, or else, if allowed, from one started for it. Concurrent
@@ -409,7 +409,7 @@ impl Server {
             Ok(lists) => Ok(Fetched { lists, from, since, is_for_all, was_started }),
             Err(failure) => {
                 if was_started {
-                    self.let_go(from.id);
+                    self.retire(from.id);
                 }
                 Err(failure)
             }
@@ -420,27 +420,27 @@ impl Server {
     /// with all of them, so that the lists do not depend on who calls first.
     fn lists_as(&self) -> (Profile, Option<&'static str>) {
         let profile = question::offered(client_profile::ALL, self.plan().questions);
-        let is_apart = self.keeps_apart(Era::Stateless);
+        let is_apart = self.is_isolated_for(Era::Stateless);
         let nobody = if self.plan().per_user().is_some() { accounts::LISTER } else { "" };
         (client_profile::connected(profile, false), is_apart.then_some(nobody))
     }
 
     /// Stops an instance that was started only for the lists.
-    fn let_go(&self, instance: u64) {
+    fn retire(&self, instance: u64) {
         self.pool.forget(LISTER);
         self.pool.retire(instance);
     }
 
     /// The same after a delay: many servers announce changed lists right after they start.
-    pub(crate) fn let_go_later(self: &Arc<Self>, instance: &Instance) {
+    pub(crate) fn retire_later(self: &Arc<Self>, instance: &Instance) {
         if !instance.may_announce() {
-            return self.let_go(instance.id);
+            return self.retire(instance.id);
         }
         let (this, id) = (Arc::downgrade(self), instance.id);
         tokio::spawn(async move {
             tokio::time::sleep(LINGER).await;
             if let Some(this) = this.upgrade() {
-                this.let_go(id);
+                this.retire(id);
             }
         });
     }
@@ -469,7 +469,7 @@ impl Server {
     }
 
     /// Remembers definitions that only some clients get, so that they cause no further refresh.
-    pub(crate) fn knows_variants(&self, of: BTreeSet<String>) {
+    pub(crate) fn add_variants(&self, of: BTreeSet<String>) {
         let mut variants = self.variants.lock().unwrap_or_else(PoisonError::into_inner);
         if variants.len() + of.len() <= VARIANTS {
             variants.extend(of);

@@ -40,7 +40,7 @@ pub(crate) async fn bind(path: &Path) -> io::Result<(UnixListener, Socket)> {
         .recursive(true)
         .mode(0o700)
         .create(folder)
-        .map_err(|error| failed("There can be no folder for", error))?;
+        .map_err(|error| failed("Cannot create the folder of", error))?;
     let lock = lock(path).map_err(|error| match error {
         TryLockError::WouldBlock => taken(path),
         TryLockError::Error(error) => failed("Cannot lock", error),
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_no_socket_is_left_alone() {
+    async fn a_file_that_is_no_socket_is_left_alone() {
         let folder = folder();
         fs::create_dir(&folder).unwrap();
         let path = folder.join("notes.txt");

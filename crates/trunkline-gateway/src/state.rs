@@ -81,7 +81,7 @@ pub struct Settings {
 
 /// The state that all calls share.
 pub(crate) struct GatewayState {
-    world: RwLock<Arc<ActivePlan>>,
+    active: RwLock<Arc<ActivePlan>>,
     /// Incremented whenever a list or the plan changes.
     pub(crate) generation: AtomicU64,
     views: Mutex<HashMap<Selector, Weak<View>>>,
@@ -90,7 +90,7 @@ pub(crate) struct GatewayState {
     /// The number of connected clients by selector.
     clients: Mutex<BTreeMap<Selector, usize>>,
     pub(crate) seals: Seals,
-    pub(crate) lot: Arc<ParkedCalls>,
+    pub(crate) parked_calls: Arc<ParkedCalls>,
     pub(crate) notices: Arc<Notices>,
     pub(crate) envelopes: Envelopes,
     pub(crate) tasks: Arc<Registry>,
@@ -104,7 +104,7 @@ pub(crate) struct GatewayState {
     /// The logins of principals at servers.
     pub(crate) accounts: Accounts,
     pub(crate) pins: Option<PinFile>,
-    told_held: pinning::ToldHeld,
+    told_held: pinning::HeldReports,
     pub(crate) metrics: Metrics,
     refusals: report::Refusals,
     pub(crate) logs: Logs,
@@ -122,7 +122,7 @@ pub(crate) struct ActivePlan {
     pub(crate) plan: Arc<Plan>,
     pub(crate) servers: BTreeMap<String, Arc<Server>>,
     pub(crate) rules: Rules,
-    /// The tags that some server has; any other tag selects nothing.
+    /// The tags of servers and of automatic mode; any other tag selects nothing.
     pub(crate) tags: BTreeSet<String>,
     pub(crate) quota: Arc<Mutex<Quota>>,
     pub(crate) plugins: Arc<Pipeline>,
@@ -154,13 +154,17 @@ pub(crate) fn left_out(name: &str, why: &str) -> String {
 impl ActivePlan {
     /// Why a name that starts with a server's name does not exist: the server is left out, or its lists are
     /// unknown. `None` if the caller may not know of the server.
-    pub(crate) fn why_not(&self, sight: &Visibility<'_>, shown: &str) -> Option<String> {
-        let mut out = self.plan.out.iter().filter(|_| sight.is_open());
+    pub(crate) fn why_not(&self, visibility: &Visibility<'_>, shown: &str) -> Option<String> {
+        let mut out = self.plan.out.iter().filter(|_| visibility.is_open());
         if let Some((name, why)) = out.find(|(name, _)| is_of(shown, name)) {
             return Some(left_out(name, why));
         }
-        let server = self.unknown(shown).filter(|it| sight.sees_server(&it.name))?;
-        Some(format!("`{}` has not said yet what it offers. {}", server.name, server.why_unknown()))
+        let server = self.unknown(shown).filter(|it| visibility.sees_server(&it.name))?;
+        Some(format!(
+            "`{}` has not listed yet what it offers. {}",
+            server.name,
+            server.why_unknown()
+        ))
     }
 
     /// The server that a name starts with, if its lists are unknown.
@@ -194,13 +198,13 @@ impl GatewayState {
         let cache = Cache::new(Arc::clone(&settings.store));
         let listeners = Arc::new(Listeners::default());
         Arc::new_cyclic(|this: &Weak<GatewayState>| GatewayState {
-            world: RwLock::new(Arc::new(ActivePlan::empty())),
+            active: RwLock::new(Arc::new(ActivePlan::empty())),
             generation: AtomicU64::new(1),
             views: Mutex::default(),
             copies: Mutex::default(),
             clients: Mutex::default(),
             seals: Seals::new(Sealer::random()),
-            lot: Arc::default(),
+            parked_calls: Arc::default(),
             notices: Arc::default(),
             envelopes: Envelopes::default(),
             tasks: Registry::new(Arc::clone(&listeners)),
@@ -212,7 +216,7 @@ impl GatewayState {
             cache,
             accounts: Accounts::new(Arc::clone(&settings.accounts)),
             pins,
-            told_held: pinning::ToldHeld::default(),
+            told_held: pinning::HeldReports::default(),
             metrics: Metrics::default(),
             refusals: report::Refusals::default(),
             logs: Logs::default(),
@@ -229,27 +233,28 @@ impl GatewayState {
         })
     }
 
-    pub(crate) fn world(&self) -> Arc<ActivePlan> {
-        Arc::clone(&self.world.read().unwrap_or_else(PoisonError::into_inner))
+    pub(crate) fn active_plan(&self) -> Arc<ActivePlan> {
+        Arc::clone(&self.active.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Replaces the plan with an empty one.
     pub(crate) fn clear(&self) {
-        *self.world.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(ActivePlan::empty());
+        *self.active.write().unwrap_or_else(PoisonError::into_inner) =
+            Arc::new(ActivePlan::empty());
     }
 
     /// Puts a plan in force and drops what the new plan does not contain.
-    pub(crate) fn enforce(&self, before: &ActivePlan, world: ActivePlan) {
-        let world = Arc::new(world);
-        *self.world.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&world);
+    pub(crate) fn enforce(&self, before: &ActivePlan, active: ActivePlan) {
+        let active = Arc::new(active);
+        *self.active.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&active);
         self.generation.fetch_add(1, Ordering::AcqRel);
         for (name, server) in &before.servers {
-            if world.servers.get(name).is_none_or(|it| !Arc::ptr_eq(it, server)) {
+            if active.servers.get(name).is_none_or(|it| !Arc::ptr_eq(it, server)) {
                 let (pool, drain) = (Arc::clone(&server.pool), server.plan().drain);
                 tokio::spawn(async move { pool.close(drain).await });
             }
         }
-        for server in world.servers.values() {
+        for server in active.servers.values() {
             self.count_clients(server);
         }
         self.subscriptions.follow(self);
@@ -258,7 +263,7 @@ impl GatewayState {
                 self.listeners.tell(&kind.change(), |_| true);
             }
         }
-        self.bootstrap(&world);
+        self.bootstrap(&active);
     }
 
     /// The view of a selector, shared by all clients that chose it for as long as one holds it.
@@ -314,40 +319,40 @@ impl GatewayState {
     pub(crate) fn refused(&self, status: u16) {
         self.metrics.refused(status);
         self.refusals.note(status);
-        if let Some(audit) = &self.world().audit {
+        if let Some(audit) = &self.active_plan().audit {
             audit.refused(status);
         }
     }
 
     /// Records a finished call.
-    pub(crate) fn note(&self, world: &ActivePlan, trail: &CallRecord, outcome: Outcome) {
-        let took = trail.began.elapsed();
-        report::call(&trail.done(outcome, took));
-        if let Some(server) = &trail.server {
-            self.metrics.call_finished(server, trail.method.name(), outcome, took);
+    pub(crate) fn note(&self, active: &ActivePlan, record: &CallRecord, outcome: Outcome) {
+        let took = record.began.elapsed();
+        report::call(&record.done(outcome, took));
+        if let Some(server) = &record.server {
+            self.metrics.call_finished(server, record.method.name(), outcome, took);
         }
-        if let Some(reason) = trail.rejection() {
+        if let Some(reason) = record.rejection() {
             self.metrics.rejected(reason);
         }
         self.calls.note(Noted {
-            server: trail.server.as_deref().unwrap_or_default(),
-            method: trail.method.name(),
-            name: trail.name.as_deref().unwrap_or_default(),
-            principal: trail.caller.name.as_deref(),
+            server: record.server.as_deref().unwrap_or_default(),
+            method: record.method.name(),
+            name: record.name.as_deref().unwrap_or_default(),
+            principal: record.caller.name.as_deref(),
             took,
             outcome,
-            trace: trail.id,
+            trace: record.id,
         });
-        if let Some(audit) = &world.audit {
-            audit.note(trail.entry(outcome));
+        if let Some(audit) = &active.audit {
+            audit.note(record.entry(outcome));
         }
     }
 
     /// Samples the gauges, which no event counts.
-    pub(crate) fn look(&self) {
+    pub(crate) fn sample_gauges(&self) {
         let dropped = self.notices.dropped.load(Ordering::Relaxed);
-        self.metrics.now(self.client_count(), self.lot.len(), dropped);
-        for server in self.world().servers.values() {
+        self.metrics.now(self.client_count(), self.parked_calls.len(), dropped);
+        for server in self.active_plan().servers.values() {
             let plan = server.plan();
             let capacity = plan.max_concurrent * plan.max_instances;
             self.metrics.server(&server.name).pool_status(&server.pool.status(), capacity);
@@ -370,7 +375,7 @@ impl GatewayState {
             }
         }
         let key = session_key(conversation);
-        for server in self.world().servers.values() {
+        for server in self.active_plan().servers.values() {
             server.pool.forget(&key);
         }
         self.recount();
@@ -381,7 +386,7 @@ impl GatewayState {
     }
 
     fn recount(&self) {
-        for server in self.world().servers.values() {
+        for server in self.active_plan().servers.values() {
             self.count_clients(server);
         }
     }
@@ -390,7 +395,7 @@ impl GatewayState {
         let plan = server.plan();
         let clients = self.clients();
         let count = clients.iter().filter(|(it, _)| it.chooses(&plan)).map(|(_, n)| n).sum();
-        server.has_clients(count);
+        server.set_clients(count);
     }
 
     fn clients(&self) -> std::sync::MutexGuard<'_, BTreeMap<Selector, usize>> {
@@ -400,7 +405,7 @@ impl GatewayState {
 
 impl otel::Host for GatewayState {
     fn metrics(&self) -> &Metrics {
-        self.look();
+        self.sample_gauges();
         &self.metrics
     }
 

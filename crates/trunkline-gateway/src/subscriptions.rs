@@ -22,7 +22,7 @@ use crate::policy::audit::Audit;
 use crate::selector::Selector;
 use crate::server::Server;
 use crate::upstream::Instance;
-use keeper::{Spot, Subscriber};
+use keeper::{InstanceGroup, Subscriber};
 
 /// What subscriptions need of the gateway.
 pub(crate) trait Host: Send + Sync + 'static {
@@ -70,7 +70,7 @@ struct State {
     clients: HashMap<u64, Client>,
     /// The subscriptions at each server, and the task that keeps them. Clients whose calls go to different
     /// instances have a task each.
-    held: HashMap<Spot, Held>,
+    held: HashMap<InstanceGroup, Held>,
 }
 
 /// A listening client, and the URIs it subscribed to, as it knows them.
@@ -78,16 +78,16 @@ struct Client {
     caller: Arc<Caller>,
     era: Era,
     selector: Selector,
-    wanted: HashMap<String, Wish>,
+    wanted: HashMap<String, Subscription>,
     /// Whether servers are being asked for their lists, to find out which one is meant.
-    is_seeking: bool,
+    is_listing: bool,
 }
 
-struct Wish {
+struct Subscription {
     /// Where the resource is; `None` while no server is known to have it.
     place: Option<Place>,
     /// Where it is subscribed to.
-    spot: Option<Spot>,
+    group: Option<InstanceGroup>,
     /// Until when the client's calls wait for it.
     until: Instant,
     /// Whether it lives in a request of its own (`subscriptions/listen`), apart from the client's calls.
@@ -143,7 +143,7 @@ impl Subscriptions {
         let conversation = caller.conversation;
         let (caller, selector) = (Arc::new(caller), selector.clone());
         let (era, wanted) = (Era::Stateless, HashMap::new());
-        let client = Client { caller, era, selector, wanted, is_seeking: false };
+        let client = Client { caller, era, selector, wanted, is_listing: false };
         self.lock().clients.insert(conversation, client);
     }
 
@@ -152,19 +152,19 @@ impl Subscriptions {
         &self,
         host: &dyn Host,
         heard: &PeerNotification,
-        voice: &ConversationHandle,
+        handle: &ConversationHandle,
     ) {
         let uri = || heard.params.get("uri").and_then(|it| it.to::<String>().ok());
         match heard.method {
             Method::ResourcesSubscribe => {
-                self.know(voice.number(), Era::Stateful, heard);
-                self.want(host, voice.number(), uri().into_iter().collect(), false);
+                self.record_era(handle.number(), Era::Stateful, heard);
+                self.want(host, handle.number(), uri().into_iter().collect(), false);
             }
             Method::ResourcesUnsubscribe => {
                 if let Some(uri) = uri() {
                     let mut left = None;
                     self.change(host, |state| {
-                        if let Some(client) = state.clients.get_mut(&voice.number()) {
+                        if let Some(client) = state.clients.get_mut(&handle.number()) {
                             let place = client.wanted.remove(&uri).and_then(|it| it.place);
                             left = place.map(|it| (Arc::clone(&client.caller), it));
                         }
@@ -175,18 +175,18 @@ impl Subscriptions {
                 }
             }
             Method::SubscriptionsListen => {
-                self.know(voice.number(), Era::Stateless, heard);
+                self.record_era(handle.number(), Era::Stateless, heard);
                 let filter = heard.params.get("notifications");
                 let filter = filter.and_then(|it| it.to::<SubscriptionFilter>().ok());
                 let uris = filter.map(|it| it.resource_subscriptions).unwrap_or_default();
-                self.want(host, voice.number(), uris, true);
+                self.want(host, handle.number(), uris, true);
             }
             _ => {}
         }
     }
 
     /// Records who subscribes, and in which era.
-    fn know(&self, conversation: u64, era: Era, heard: &PeerNotification) {
+    fn record_era(&self, conversation: u64, era: Era, heard: &PeerNotification) {
         if let (Some(peer), Some(client)) =
             (&heard.peer, self.lock().clients.get_mut(&conversation))
         {
@@ -230,10 +230,10 @@ impl Subscriptions {
         instance: &Arc<Instance>,
     ) {
         let mut waits = Vec::new();
-        for (spot, held) in &mut self.lock().held {
-            let is_meant = spot.server == instance.server && spot.owner.as_ref() == owner;
+        for (group, held) in &mut self.lock().held {
+            let is_meant = group.server == instance.server && group.owner.as_ref() == owner;
             // A stateful server has one instance for each key.
-            if !is_meant || spot.key.is_some() || held.is_kept(instance.id) {
+            if !is_meant || group.key.is_some() || held.is_kept(instance.id) {
                 continue;
             }
             if held.also.len() >= ALSO {
@@ -264,21 +264,24 @@ impl Subscriptions {
         for (conversation, client) in clients {
             let is_own = *conversation == caller.conversation;
             let is_same = client.caller.id == caller.id;
-            for (_, wish) in client.wanted.iter_mut().filter(|(_, it)| it.until > now) {
-                if !(is_own || is_same && wish.is_apart) {
+            for (_, subscription) in client.wanted.iter_mut().filter(|(_, it)| it.until > now) {
+                if !(is_own || is_same && subscription.is_apart) {
                     continue;
                 }
-                match &wish.place {
-                    None if client.is_seeking => return Some((wish.until, None)),
+                match &subscription.place {
+                    None if client.is_listing => return Some((subscription.until, None)),
                     Some(place) if *place.server == *server => {
-                        let held = wish.spot.as_ref().and_then(|it| held.get(it));
+                        let held = subscription.group.as_ref().and_then(|it| held.get(it));
                         let Some(held) = held else { continue };
                         let there = held.in_place.clone();
                         if !there.borrow().contains(&place.uri) {
-                            return Some((wish.until, Some((Arc::clone(&place.uri), there))));
+                            return Some((
+                                subscription.until,
+                                Some((Arc::clone(&place.uri), there)),
+                            ));
                         }
                         // Waiting once is enough: it may have to be put in place again much later.
-                        wish.until = now;
+                        subscription.until = now;
                     }
                     _ => {}
                 }
@@ -305,18 +308,19 @@ impl Subscriptions {
         // A notification from one principal's instance is not passed to others.
         let shared_at = |id: u64| {
             let mut open = state.held.iter().filter(|(it, _)| it.owner.is_none());
-            open.any(|(spot, held)| *spot.server == *server && held.is_at(id))
+            open.any(|(group, held)| *group.server == *server && held.is_at(id))
         };
-        let is_at = |spot: &Spot, id: u64| match spot.owner {
-            Some(_) => state.held.get(spot).is_some_and(|it| it.is_at(id)),
+        let is_at = |group: &InstanceGroup, id: u64| match group.owner {
+            Some(_) => state.held.get(group).is_some_and(|it| it.is_at(id)),
             None => shared_at(id),
         };
         for (conversation, client) in &state.clients {
-            for (shown, wish) in &client.wanted {
-                let Some(place) = wish.place.as_ref().filter(|it| *it.server == *server) else {
+            for (shown, subscription) in &client.wanted {
+                let Some(place) = subscription.place.as_ref().filter(|it| *it.server == *server)
+                else {
                     continue;
                 };
-                if !wish.spot.as_ref().is_some_and(|it| is_at(it, instance)) {
+                if !subscription.group.as_ref().is_some_and(|it| is_at(it, instance)) {
                     continue;
                 }
                 // A sub-resource is reported under its own URI, as the server would do.
@@ -354,7 +358,7 @@ impl Subscriptions {
             return;
         }
         let all: Vec<_> = self.lock().clients.keys().copied().collect();
-        all.into_iter().for_each(|it| self.put(host, it));
+        all.into_iter().for_each(|it| self.locate(host, it));
         self.change(host, |_| ());
     }
 
@@ -365,21 +369,21 @@ impl Subscriptions {
         let until = Instant::now() + SETTLED;
         if let Some(client) = self.lock().clients.get_mut(&conversation) {
             for uri in uris {
-                client.wanted.entry(uri).or_insert(Wish {
+                client.wanted.entry(uri).or_insert(Subscription {
                     place: None,
-                    spot: None,
+                    group: None,
                     until,
                     is_apart,
                 });
             }
         }
-        self.put(host, conversation);
+        self.locate(host, conversation);
         self.change(host, |_| ());
-        self.seek(host, conversation);
+        self.list_servers(host, conversation);
     }
 
     /// Resolves where a client's subscriptions are now.
-    fn put(&self, host: &dyn Host, conversation: u64) {
+    fn locate(&self, host: &dyn Host, conversation: u64) {
         let found = {
             let state = self.lock();
             let Some(client) = state.clients.get(&conversation) else { return };
@@ -400,8 +404,8 @@ impl Subscriptions {
         let mut moved = Vec::new();
         if let Some(client) = self.lock().clients.get_mut(&conversation) {
             for (uri, place) in places {
-                if let Some(wish) = client.wanted.get_mut(&uri) {
-                    let before = std::mem::replace(&mut wish.place, place.clone());
+                if let Some(subscription) = client.wanted.get_mut(&uri) {
+                    let before = std::mem::replace(&mut subscription.place, place.clone());
                     if before != place {
                         moved.extend(before.map(|it| (false, it)));
                         moved.extend(place.map(|it| (true, it)));
@@ -414,25 +418,25 @@ impl Subscriptions {
 
     /// Asks the servers for their lists if it is unknown which one a client means; one search per client at a
     /// time.
-    fn seek(&self, host: &dyn Host, conversation: u64) {
+    fn list_servers(&self, host: &dyn Host, conversation: u64) {
         let selector = {
             let mut state = self.lock();
             let Some(client) = state.clients.get_mut(&conversation) else { return };
             let is_lost = client.wanted.values().any(|it| it.place.is_none());
-            if client.is_seeking || !is_lost || host.is_complete(&client.selector) {
+            if client.is_listing || !is_lost || host.is_complete(&client.selector) {
                 return;
             }
-            client.is_seeking = true;
+            client.is_listing = true;
             client.selector.clone()
         };
         let Some(host) = host.this().upgrade() else { return };
         tokio::spawn(async move {
             Arc::clone(&host).complete(selector).await;
             let this = host.subscriptions();
-            this.put(&*host, conversation);
+            this.locate(&*host, conversation);
             this.change(&*host, |state| {
                 if let Some(client) = state.clients.get_mut(&conversation) {
-                    client.is_seeking = false;
+                    client.is_listing = false;
                 }
             });
         });
@@ -442,31 +446,31 @@ impl Subscriptions {
     fn change(&self, host: &dyn Host, change: impl FnOnce(&mut State)) {
         let mut state = self.lock();
         change(&mut state);
-        let mut needed: HashMap<Spot, (Subscriber, HashSet<Arc<str>>)> = HashMap::new();
+        let mut needed: HashMap<InstanceGroup, (Subscriber, HashSet<Arc<str>>)> = HashMap::new();
         for client in state.clients.values_mut() {
             let who = Subscriber { caller: Arc::clone(&client.caller), era: client.era };
-            for wish in client.wanted.values_mut() {
-                let place = wish.place.as_ref();
+            for subscription in client.wanted.values_mut() {
+                let place = subscription.place.as_ref();
                 let server = place.and_then(|it| host.server(&it.server));
-                wish.spot = server.map(|it| Spot::of(&it, &who));
-                if let (Some(spot), Some(place)) = (&wish.spot, place) {
+                subscription.group = server.map(|it| InstanceGroup::of(&it, &who));
+                if let (Some(group), Some(place)) = (&subscription.group, place) {
                     let fresh = || (who.clone(), HashSet::new());
-                    let (_, uris) = needed.entry(spot.clone()).or_insert_with(fresh);
+                    let (_, uris) = needed.entry(group.clone()).or_insert_with(fresh);
                     uris.insert(Arc::clone(&place.uri));
                 }
             }
         }
         let mut replaced = HashSet::new();
-        state.held.retain(|spot, held| {
+        state.held.retain(|group, held| {
             let is_same = |it: &Arc<Server>| held.server.ptr_eq(&Arc::downgrade(it));
-            let stays = host.server(&spot.server).as_ref().is_some_and(is_same);
+            let stays = host.server(&group.server).as_ref().is_some_and(is_same);
             if !stays {
-                replaced.insert(spot.clone());
+                replaced.insert(group.clone());
             }
-            needed.contains_key(spot) && stays
+            needed.contains_key(group) && stays
         });
-        for (spot, (subscriber, uris)) in needed {
-            match state.held.get(&spot) {
+        for (group, (subscriber, uris)) in needed {
+            match state.held.get(&group) {
                 Some(held) => {
                     held.uris.send_if_modified(|now| {
                         let is_new = *now != uris;
@@ -475,22 +479,22 @@ impl Subscriptions {
                     });
                 }
                 None => {
-                    let Some(server) = host.server(&spot.server) else { continue };
+                    let Some(server) = host.server(&group.server) else { continue };
                     let (tell, told) = watch::channel(uris);
                     let (done, in_place) = watch::channel(HashSet::new());
-                    let (server, is_back) = (Arc::downgrade(&server), replaced.contains(&spot));
+                    let (server, is_back) = (Arc::downgrade(&server), replaced.contains(&group));
                     let instance = Arc::new(AtomicU64::new(0));
                     let place = keeper::Post {
                         server: Weak::clone(&server),
                         subscriber,
-                        spot: spot.clone(),
+                        group: group.clone(),
                         instance: Arc::clone(&instance),
                     };
                     let holding = keeper::hold(host.this(), place, told, done, is_back);
                     let task = tokio::spawn(holding).abort_handle();
                     let also = HashMap::new();
                     let held = Held { server, uris: tell, in_place, instance, task, also };
-                    state.held.insert(spot, held);
+                    state.held.insert(group, held);
                 }
             }
         }
@@ -508,7 +512,7 @@ impl State {
     /// Where every wanted resource is, and who wants it.
     fn places(&self) -> impl Iterator<Item = (&Arc<Caller>, &Place)> {
         let wishes = self.clients.values().flat_map(|client| {
-            client.wanted.values().map(|wish| (&client.caller, wish.place.as_ref()))
+            client.wanted.values().map(|subscription| (&client.caller, subscription.place.as_ref()))
         });
         wishes.filter_map(|(caller, place)| Some((caller, place?)))
     }

@@ -26,11 +26,11 @@ use trunkline_wire::revision::Era;
 use crate::catalog::plan::ServerPlan;
 use crate::compared::ComparedLists;
 use crate::failure::{Failure, Reason, Stage};
+use crate::list_changes::{Told, announced_by};
 use crate::merge::Kind;
-use crate::news::{Told, announced_by};
 use crate::policy::redact::Redactor;
 use crate::pool::{Backend, Profile};
-use crate::question_router::{OpenLine, QuestionRouter};
+use crate::question_router::{OpenCall, QuestionRouter};
 use crate::upstream_call::UpstreamCallContext;
 use crate::watcher::Watcher;
 use opening::Opening;
@@ -61,7 +61,7 @@ pub(crate) struct Instance {
     began: Instant,
     told: Mutex<Option<Told>>,
     connection: Connection,
-    switch: Arc<QuestionRouter>,
+    router: Arc<QuestionRouter>,
     process: Option<Process>,
     /// Set once the server knows the roots; `None` if the server cannot ask for them.
     has_roots: Option<OnceCell<()>>,
@@ -195,7 +195,12 @@ impl Process {
 
 impl Instance {
     /// Stores what the instance lists now. Returns the lists that changed, by [`Told::changes`].
-    pub(crate) fn tells(&self, told: Told, known: Option<&Told>, unlisted: &[Kind]) -> Vec<Kind> {
+    pub(crate) fn store_lists(
+        &self,
+        told: Told,
+        known: Option<&Told>,
+        unlisted: &[Kind],
+    ) -> Vec<Kind> {
         let mut last = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         let changes = told.changes(self.began.elapsed(), last.as_ref(), known, unlisted);
         *last = Some(told);
@@ -236,46 +241,46 @@ impl Instance {
     /// Servers send `roots/list` before they answer the first request after the handshake, so a probe's answer
     /// shows that they asked. Nothing shows when they have used the answer.
     async fn settle(&self) {
-        if self.switch.was_told_none() {
+        if self.router.was_told_none() {
             self.roots_changed().await;
         }
         // The result does not matter: the probe only orders the messages.
         let _ = timeout(ROUND_TRIP, self.probe()).await;
-        if self.switch.has_roots().await {
+        if self.router.has_roots().await {
             let _ = timeout(ROUND_TRIP, self.probe()).await;
             tokio::time::sleep(DIGESTION).await;
         }
-        self.switch.settled();
+        self.router.settled();
     }
 
     /// Makes the server ask for the roots again.
     async fn roots_changed(&self) {
-        let voice = self.connection.handle();
-        voice.notify(Method::RootsListChanged, Object::default()).await;
+        let handle = self.connection.handle();
+        handle.notify(Method::RootsListChanged, Object::default()).await;
     }
 
     /// The roots of a session changed.
     pub(crate) fn has_other_roots(self: &Arc<Self>, session: u64) {
-        if self.has_roots.is_some() && self.switch.keeps_roots_of(session) {
+        if self.has_roots.is_some() && self.router.keeps_roots_of(session) {
             let this = Arc::clone(self);
             tokio::spawn(async move { this.roots_changed().await });
         }
     }
 
     /// Registers a call as open for as long as the guard lives.
-    pub(crate) fn open_line(&self, line: &Arc<UpstreamCallContext>) -> OpenLine {
-        self.switch.open_line(line)
+    pub(crate) fn open_call(&self, context: &Arc<UpstreamCallContext>) -> OpenCall {
+        self.router.open_call(context)
     }
 
     /// Remembers whom to notify when a URL elicitation completes.
-    pub(crate) fn will_complete(&self, id: String, voice: &ConversationHandle) {
-        self.switch.will_complete(id, voice);
+    pub(crate) fn will_complete(&self, id: String, handle: &ConversationHandle) {
+        self.router.will_complete(id, handle);
     }
 
     /// The level that the server must be set to for this caller's logs, if it logs less now. A session that
     /// never set a level gets what the server sends by default, which the SDKs make everything, unless another
     /// session lowered the level.
-    pub(crate) fn is_too_quiet(
+    pub(crate) fn log_level_to_set(
         &self,
         level: Option<LogLevel>,
         has_session: bool,
@@ -291,7 +296,7 @@ impl Instance {
     }
 
     /// Raises the server's log level to what a caller wants.
-    pub(crate) async fn hear(&self, level: LogLevel) {
+    pub(crate) async fn raise_log_level(&self, level: LogLevel) {
         let is_old = self.opened.revision.era() == Era::Stateful;
         if !is_old || !self.opened.capabilities.logging {
             return;

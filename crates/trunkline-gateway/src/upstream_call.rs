@@ -26,7 +26,7 @@ use crate::policy::plugins::{CallView, Pipeline, Rejected};
 pub(crate) struct UpstreamCallContext {
     pub(crate) caller: Arc<Caller>,
     /// The conversation with the caller, and the key of the call in it.
-    pub(crate) voice: ConversationHandle,
+    pub(crate) handle: ConversationHandle,
     pub(crate) key: CallKey,
     pub(crate) revision: Revision,
     /// Whether the call listens for progress and logs.
@@ -39,7 +39,7 @@ pub(crate) struct UpstreamCallContext {
     is_parked: AtomicBool,
     notices: Arc<Notices>,
     guard: Option<Guard>,
-    pub(crate) news: Notify,
+    pub(crate) changed: Notify,
 }
 
 #[derive(Default)]
@@ -99,18 +99,18 @@ pub(crate) struct Question {
 impl UpstreamCallContext {
     pub(crate) fn new(
         caller: Arc<Caller>,
-        voice: ConversationHandle,
+        handle: ConversationHandle,
         key: CallKey,
         revision: Revision,
         listens: bool,
         notices: Arc<Notices>,
         guard: Option<Guard>,
     ) -> Arc<Self> {
-        let (waiting, news) = (Mutex::default(), Notify::new());
+        let (waiting, changed) = (Mutex::default(), Notify::new());
         let (asking, is_parked) = (AtomicUsize::new(0), AtomicBool::new(false));
         Arc::new(Self {
             caller,
-            voice,
+            handle,
             key,
             revision,
             listens,
@@ -119,7 +119,7 @@ impl UpstreamCallContext {
             is_parked,
             notices,
             guard,
-            news,
+            changed,
         })
     }
 
@@ -157,7 +157,7 @@ impl UpstreamCallContext {
                 request.during = Some(self.key);
                 request.timing = Some(crate::question::THINKING);
                 let asking = Asking::new(&self);
-                let answer = self.voice.ask(request).await.map_err(refused);
+                let answer = self.handle.ask(request).await.map_err(refused);
                 drop((asking, held));
                 let answer = answer?;
                 match &self.guard {
@@ -167,7 +167,7 @@ impl UpstreamCallContext {
             }
             Era::Stateless => {
                 // A shared instance was told that its client supports every kind of question.
-                if let Some(missing) = missing_capability(&question, self.caller.able()) {
+                if let Some(missing) = missing_capability(&question, self.caller.capabilities()) {
                     return Err(missing);
                 }
                 let (tell, told) = oneshot::channel();
@@ -179,9 +179,12 @@ impl UpstreamCallContext {
                     }
                     waiting.questions.push_back(Question { request: question, tell, _held: held });
                 }
-                self.news.notify_one();
+                self.changed.notify_one();
                 told.await.unwrap_or_else(|_| {
-                    Err(ErrorObject::internal("no_answer", "The caller did not come back."))
+                    Err(ErrorObject::internal(
+                        "no_answer",
+                        "The caller did not retry with an answer.",
+                    ))
                 })
             }
         }
@@ -195,7 +198,7 @@ impl UpstreamCallContext {
             Ok(held) if waiting.said.len() < SAYINGS => {
                 waiting.said.push_back((what, held));
                 drop(waiting);
-                self.news.notify_one();
+                self.changed.notify_one();
             }
             // Notifications may be dropped; answers never are.
             _ => drop(self.notices.dropped.fetch_add(1, Ordering::Relaxed)),
@@ -234,17 +237,17 @@ impl UpstreamCallContext {
 struct Asking<'a>(&'a UpstreamCallContext);
 
 impl<'a> Asking<'a> {
-    fn new(line: &'a UpstreamCallContext) -> Self {
-        line.asking.fetch_add(1, Ordering::Relaxed);
-        line.news.notify_one();
-        Self(line)
+    fn new(context: &'a UpstreamCallContext) -> Self {
+        context.asking.fetch_add(1, Ordering::Relaxed);
+        context.changed.notify_one();
+        Self(context)
     }
 }
 
 impl Drop for Asking<'_> {
     fn drop(&mut self) {
         self.0.asking.fetch_sub(1, Ordering::Relaxed);
-        self.0.news.notify_one();
+        self.0.changed.notify_one();
     }
 }
 
@@ -261,7 +264,7 @@ impl Listener for UpstreamCallContext {
 
 impl std::fmt::Debug for UpstreamCallContext {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Line").field("key", &self.key).finish_non_exhaustive()
+        f.debug_struct("UpstreamCallContext").field("key", &self.key).finish_non_exhaustive()
     }
 }
 
@@ -285,7 +288,7 @@ fn refused(error: trunkline_proto::CallError) -> ErrorObject {
 }
 
 /// Attached to a request at a server: the call it belongs to.
-pub(crate) struct OnLine(pub(crate) Arc<UpstreamCallContext>);
+pub(crate) struct InCall(pub(crate) Arc<UpstreamCallContext>);
 
 /// Answers the questions of a task: the caller that waits for the task, or the client that polls it.
 pub(crate) trait Answers: Send + Sync {
@@ -321,9 +324,9 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn nobody_is_asked_what_they_did_not_say_they_answer() {
+    async fn a_caller_is_asked_only_what_it_declared() {
         let caller = Arc::new(Caller::named("bob"));
-        let line = UpstreamCallContext::new(
+        let context = UpstreamCallContext::new(
             caller,
             ConversationHandle::unheard(),
             CallKey(1),
@@ -332,15 +335,15 @@ mod tests {
             Arc::default(),
             None,
         );
-        let told = Arc::clone(&line).ask(Method::RootsList, Object::default()).await;
+        let told = Arc::clone(&context).ask(Method::RootsList, Object::default()).await;
         assert_eq!(told.unwrap_err().code, trunkline_wire::code::MISSING_CLIENT_CAPABILITY);
-        assert!(line.take_questions().is_empty());
+        assert!(context.take_questions().is_empty());
     }
 
     #[test]
-    fn what_waits_to_be_said_is_bounded_in_bytes_by_principal() {
+    fn waiting_events_are_bounded_in_bytes_by_principal() {
         let notices = Arc::new(Notices::default());
-        let line = |name: &str| {
+        let context = |name: &str| {
             let caller = Arc::new(Caller::named(name));
             let key = CallKey(1);
             UpstreamCallContext::new(
@@ -358,7 +361,7 @@ mod tests {
             let params = Object::parse(&params).expect("this is JSON");
             PeerNotification { ticket: None, method: Method::Message, params, peer: None }
         };
-        let (one, other, bob) = (line("alice"), line("alice"), line("bob"));
+        let (one, other, bob) = (context("alice"), context("alice"), context("bob"));
         (0..150).for_each(|_| one.hear(heard()));
         other.hear(heard());
         bob.hear(heard());

@@ -29,7 +29,7 @@ pub(crate) trait Watcher: Send + Sync + 'static {
     fn question(&self, instance: u64, task: String, method: Method, params: Object) -> Answer;
 
     /// A server's question names no call, and several callers may be meant.
-    fn asks_nobody(&self, server: &str);
+    fn unroutable_question(&self, server: &str);
 
     /// A server asks for roots outside a call, and will keep them.
     fn asks_for_roots(&self, server: &str);
@@ -38,7 +38,7 @@ pub(crate) trait Watcher: Send + Sync + 'static {
     fn logged(&self, server: &str, instance: u64, message: &LogMessage);
 
     /// A line of a server's stderr.
-    fn line(&self, server: &str, instance: u64, line: &str);
+    fn stderr_line(&self, server: &str, instance: u64, line: &str);
 
     /// The era that a server spoke last time.
     fn known_era(&self, server: &str) -> Option<Era>;

@@ -10,7 +10,7 @@ use crate::fault::{Faults, place};
 use crate::kind::Kind;
 use crate::params::Params;
 
-/// What completes an argument.
+/// The completer of an argument.
 enum Completer {
     /// A function.
     Function(Path),
@@ -31,7 +31,7 @@ impl Parse for Completer {
     }
 }
 
-/// The calls that add what completes the arguments. `is_in_toolbox`: there is a `self` to be had.
+/// The calls that add completers. `is_in_toolbox`: a `self` is available.
 pub(crate) fn read(
     kind: Kind,
     is_template: bool,

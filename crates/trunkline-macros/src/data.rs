@@ -1,4 +1,4 @@
-//! `#[data]` → the derives that a value on the wire needs, with their crates' paths.
+//! `#[data]` → the derives of a wire value, with the paths of their crates.
 
 use proc_macro2::{Span, TokenStream, TokenTree};
 use quote::quote;
@@ -34,6 +34,6 @@ pub(crate) fn expand(options: TokenStream, item: TokenStream) -> Result<TokenStr
     })
 }
 
-/// The words by which items are told apart.
+/// The keywords that distinguish items.
 const KINDS: [&str; 10] =
     ["struct", "enum", "union", "fn", "impl", "mod", "trait", "type", "const", "static"];

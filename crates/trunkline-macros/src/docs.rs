@@ -1,15 +1,15 @@
-//! Doc comments → descriptions, in the way the schemas of fields have them.
+//! Doc comments → descriptions, formatted as in the schemas of fields.
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
 use syn::{Attribute, Expr, ExprLit, Lit, Meta};
 
-/// The doc comment as an expression of type `&str`, if there is one that says something.
+/// The doc comment as an expression of type `&str`, unless it is empty.
 pub(crate) fn description(attrs: &[Attribute]) -> Option<TokenStream> {
     let lines: Vec<_> = attrs.iter().filter_map(line).collect();
     let texts: Option<Vec<_>> = lines.iter().map(Line::text).collect();
     let Some(texts) = texts else {
-        // `#[doc = include_str!("…")]` is known to the compiler alone.
+        // Only the compiler can expand `#[doc = include_str!("…")]`.
         return Some(quote!(::core::concat!(#(#lines, "\n"),*)));
     };
     let text = texts.join("\n");
@@ -17,7 +17,7 @@ pub(crate) fn description(attrs: &[Attribute]) -> Option<TokenStream> {
     (!text.is_empty()).then(|| text.to_token_stream())
 }
 
-/// The doc comment as a text, if it is one.
+/// The doc comment as a text, if it is a literal.
 pub(crate) fn text(attrs: &[Attribute]) -> Option<String> {
     let lines: Option<Vec<_>> = attrs.iter().filter_map(line).map(|it| it.text()).collect();
     lines.map(|lines| lines.join("\n").trim().to_owned()).filter(|text| !text.is_empty())

@@ -1,4 +1,4 @@
-//! A function and its attribute → the expression that makes a tool, prompt or resource of a handler.
+//! A function and its attribute → the expression that builds a tool, prompt or resource from a handler.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
@@ -11,17 +11,17 @@ use crate::kind::Kind;
 use crate::options::Options;
 use crate::params::{Params, shown};
 use crate::{complete, docs};
-use crate::{terms, uri};
+use crate::{handler_options, uri};
 
-/// What is known about an entry besides its handler.
+/// The parts of an entry besides its handler.
 pub(crate) struct Entry {
     pub(crate) kind: Kind,
     pub(crate) name: LitStr,
-    /// Of a resource.
+    /// The URI of a resource.
     uri: Option<LitStr>,
     pub(crate) is_template: bool,
     /// The calls that follow the constructor: `.about("…")` and so on.
-    said: TokenStream,
+    setters: TokenStream,
 }
 
 impl Entry {
@@ -36,9 +36,9 @@ impl Entry {
         faults: &mut Faults,
     ) -> Self {
         check_function(kind, function, faults);
-        let mut said = TokenStream::new();
+        let mut setters = TokenStream::new();
         match docs::description(&function.attrs) {
-            Some(description) => said.extend(quote!(.about(#description))),
+            Some(description) => setters.extend(quote!(.about(#description))),
             None => {
                 let (reader, name) = (kind.reader(), &function.name);
                 let sentence =
@@ -47,23 +47,23 @@ impl Entry {
             }
         }
         if let Some(title) = faults.keep(options.text("title")).flatten() {
-            said.extend(quote!(.title(#title)));
+            setters.extend(quote!(.title(#title)));
         }
-        said.extend(terms::read(options, private, faults));
+        setters.extend(handler_options::read(options, private, faults));
         let mut entry = Self {
             kind,
             name: name(kind, options, function, faults),
             uri: None,
             is_template: false,
-            said,
+            setters,
         };
         match kind {
             Kind::Tool => entry.read_tool(options, private, faults),
             Kind::Prompt => {}
             Kind::Resource => entry.read_resource(options, function, params, faults),
         }
-        let said = complete::read(kind, entry.is_template, is_in_toolbox, params, faults);
-        entry.said.extend(said);
+        let setters = complete::read(kind, entry.is_template, is_in_toolbox, params, faults);
+        entry.setters.extend(setters);
         entry
     }
 
@@ -82,14 +82,14 @@ impl Entry {
             faults.add(span, sentence);
         }
         if !hints.is_empty() {
-            let said = quote!(.annotations(#private::model::ToolAnnotations::new() #hints));
-            self.said.extend(said);
+            let setters = quote!(.annotations(#private::model::ToolAnnotations::new() #hints));
+            self.setters.extend(setters);
         }
         if options.span("task").is_some() {
             self.read_task(options, private, faults);
         }
         if faults.keep(options.flag("resume")).flatten() == Some(true) {
-            self.said.extend(quote!(.resume()));
+            self.setters.extend(quote!(.resume()));
         }
     }
 
@@ -106,7 +106,7 @@ impl Entry {
         };
         match (support, options.span("task")) {
             (Some(support), _) => {
-                self.said.extend(quote!(.task(#private::model::TaskSupport::#support)));
+                self.setters.extend(quote!(.task(#private::model::TaskSupport::#support)));
             }
             (None, span) => {
                 let sentence = "`task` says that the tool can run as a task; write `task`, or \
@@ -124,7 +124,7 @@ impl Entry {
         faults: &mut Faults,
     ) {
         if let Some(mime_type) = faults.keep(options.text("mime_type")).flatten() {
-            self.said.extend(quote!(.mime_type(#mime_type)));
+            self.setters.extend(quote!(.mime_type(#mime_type)));
         }
         let Some(uri) = &options.text else {
             let sentence = "A resource has a URI: write `#[resource(\"hotel://rooms\")]`, or \
@@ -141,17 +141,17 @@ impl Entry {
         check_variables(&variables, uri, function, params, faults);
     }
 
-    /// What no other entry of its kind may have.
+    /// The key that must be unique among entries of its kind.
     pub(crate) fn key(&self) -> String {
         self.uri.as_ref().unwrap_or(&self.name).value()
     }
 
-    /// Where that stands.
+    /// The span of the key.
     pub(crate) fn key_span(&self) -> Span {
         self.uri.as_ref().unwrap_or(&self.name).span()
     }
 
-    /// What to say if another has it too.
+    /// The error for a duplicate key.
     pub(crate) fn twice(&self) -> String {
         let key = self.key();
         match self.kind {
@@ -163,8 +163,8 @@ impl Entry {
         }
     }
 
-    /// The expression that makes the entry of a handler. Faults of the handler are shown where its
-    /// result stands.
+    /// The expression that builds the entry from a handler. Faults of the handler are shown at its
+    /// result type.
     pub(crate) fn make(
         &self,
         private: &Path,
@@ -172,20 +172,20 @@ impl Entry {
         marker: &TokenStream,
         handler: &TokenStream,
     ) -> TokenStream {
-        let Self { kind, name, uri, is_template, said } = self;
+        let Self { kind, name, uri, is_template, setters } = self;
         let span = match &function.output {
             ReturnType::Default => function.name.span(),
             ReturnType::Type(_, ty) => ty.span(),
         };
         let handler = quote_spanned!(place(span)=> { #handler });
         match (kind, is_template) {
-            (Kind::Tool, _) => quote!(#private::tool::<#marker, _>(#name, #handler) #said),
-            (Kind::Prompt, _) => quote!(#private::prompt::<#marker, _>(#name, #handler) #said),
+            (Kind::Tool, _) => quote!(#private::tool::<#marker, _>(#name, #handler) #setters),
+            (Kind::Prompt, _) => quote!(#private::prompt::<#marker, _>(#name, #handler) #setters),
             (Kind::Resource, false) => {
-                quote!(#private::resource::<#marker, _>(#uri, #name, #handler) #said)
+                quote!(#private::resource::<#marker, _>(#uri, #name, #handler) #setters)
             }
             (Kind::Resource, true) => {
-                quote!(#private::template::<#marker, _>(#uri, #name, #handler) #said)
+                quote!(#private::template::<#marker, _>(#uri, #name, #handler) #setters)
             }
         }
     }
@@ -232,7 +232,7 @@ fn name(kind: Kind, options: &Options, function: &Function, faults: &mut Faults)
     name
 }
 
-/// As the builder has it, so that what compiles can be registered.
+/// As the builder checks it, so that what compiles can be registered.
 fn is_tool_name(name: &str) -> bool {
     (1..=128).contains(&name.len())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte))
@@ -245,7 +245,7 @@ fn check_variables(
     params: &Params,
     faults: &mut Faults,
 ) {
-    // A struct's fields are not to be seen from here.
+    // The fields of a struct are not visible here.
     if params.has_args {
         return;
     }
@@ -271,7 +271,7 @@ fn check_variables(
     }
 }
 
-/// The options that say how a tool behaves, and the setters of `ToolAnnotations`.
+/// The options for a tool's behaviour, and the setters of `ToolAnnotations`.
 const HINTS: [(&str, &str); 4] = [
     ("read_only", "read_only_hint"),
     ("destructive", "destructive_hint"),

@@ -1,4 +1,4 @@
-//! What is wrong with an item → compile errors, all of them at once, each in its place.
+//! Faults of an item → compile errors, all at once, each at its span.
 
 use proc_macro2::Span;
 use quote::ToTokens;
@@ -9,17 +9,17 @@ use syn::Error;
 pub(crate) struct Faults(Option<Error>);
 
 impl Faults {
-    /// One more, shown at `span`.
+    /// Adds one, shown at `span`.
     pub(crate) fn add(&mut self, span: Span, sentence: impl std::fmt::Display) {
         self.push(Error::new(span, sentence));
     }
 
-    /// One more, shown at all of `tokens`.
+    /// Adds one, shown at all of `tokens`.
     pub(crate) fn at(&mut self, tokens: &impl ToTokens, sentence: impl std::fmt::Display) {
         self.push(Error::new_spanned(tokens, sentence));
     }
 
-    /// One that was found elsewhere.
+    /// Adds one that was found elsewhere.
     pub(crate) fn push(&mut self, error: Error) {
         match &mut self.0 {
             Some(first) => first.combine(error),
@@ -27,7 +27,7 @@ impl Faults {
         }
     }
 
-    /// What was made, or the fault that prevented it.
+    /// The value, or records the fault that prevented it.
     pub(crate) fn keep<T>(&mut self, made: syn::Result<T>) -> Option<T> {
         made.map_err(|error| self.push(error)).ok()
     }
@@ -38,7 +38,7 @@ impl Faults {
     }
 }
 
-/// The place of `span` for what the macros write: names keep the meaning they have in the macro.
+/// The location of `span` with the macro's hygiene: names keep the meaning they have in the macro.
 pub(crate) fn place(span: Span) -> Span {
     Span::call_site().located_at(span)
 }

@@ -37,7 +37,7 @@ pub(crate) fn expand(item: TokenStream) -> Result<TokenStream> {
     }
 }
 
-/// What `#[form(…)]` says, in one or several attributes.
+/// The options in one or several `#[form(…)]` attributes.
 fn options(attrs: &[Attribute], known: &[&str]) -> Result<Options> {
     let mut all = TokenStream::new();
     for attr in attrs.iter().filter(|it| it.path().is_ident("form")) {
@@ -50,7 +50,7 @@ fn options(attrs: &[Attribute], known: &[&str]) -> Result<Options> {
             all.extend(quote!(#tokens,));
         }
     }
-    // A comma at the end of an attribute and ours would be one too many.
+    // An attribute's trailing comma and ours would be one too many.
     let mut tidy: Vec<_> = all.into_iter().collect();
     tidy.dedup_by(|a, b| is_comma(a) && is_comma(b));
     Options::parse("form", known, tidy.into_iter().collect())

@@ -1,4 +1,4 @@
-//! The tokens of a function → its signature in parts; the body is carried as it is.
+//! The tokens of a function → the parts of its signature; the body is kept as tokens.
 
 use proc_macro2::{Group, Span, TokenStream, TokenTree};
 use quote::{ToTokens, TokenStreamExt, quote};
@@ -16,7 +16,7 @@ pub(crate) struct Function {
     pub(crate) attrs: Vec<Attribute>,
     pub(crate) vis: Visibility,
     pub(crate) is_async: bool,
-    /// `const`, `unsafe` or `extern`, which a handler cannot be.
+    /// `const`, `unsafe` or `extern`, which a handler must not have.
     pub(crate) odd: Option<(Span, &'static str)>,
     pub(crate) fn_token: Token![fn],
     pub(crate) name: Ident,
@@ -50,7 +50,7 @@ pub(crate) enum ReceiverKind {
     Mutable,
     /// `self`.
     Owned,
-    /// `self: Arc<Self>`, or whatever else.
+    /// `self: Arc<Self>`, or any other type.
     Typed,
 }
 
@@ -82,7 +82,7 @@ impl Param {
 }
 
 impl Function {
-    /// What it returns.
+    /// Its return type.
     pub(crate) fn returns(&self) -> Type {
         match &self.output {
             ReturnType::Default => syn::parse_quote!(()),
@@ -90,7 +90,7 @@ impl Function {
         }
     }
 
-    /// Reads what follows the attributes.
+    /// Parses what follows the attributes.
     pub(crate) fn parse_after(attrs: Vec<Attribute>, input: ParseStream) -> Result<Self> {
         let vis = input.parse()?;
         let (mut is_async, mut odd) = (false, None);
@@ -151,7 +151,7 @@ impl Parse for Function {
     }
 }
 
-/// The function as it was, without what only the macros understand on its parameters.
+/// The function unchanged, except for the macros' own attributes on its parameters.
 impl ToTokens for Function {
     fn to_tokens(&self, tokens: &mut TokenStream) {
         let Self { attrs, vis, fn_token, name, generics, output, body, .. } = self;
@@ -170,14 +170,14 @@ impl ToTokens for Function {
     }
 }
 
-/// Whether an attribute of a parameter is for the macros, or for the struct they make.
+/// Whether an attribute of a parameter is for the macros, or for the struct they generate.
 pub(crate) fn is_ours(attr: &Attribute) -> bool {
     ["arg", "complete", "doc", "extract", "serde", "schemars"]
         .iter()
         .any(|it| attr.path().is_ident(it))
 }
 
-/// Whether `path` is trunkline's `name`, written alone or in full.
+/// Whether `path` is trunkline's `name`, alone or fully qualified.
 pub(crate) fn is_attribute(path: &Path, name: &str) -> bool {
     let mut segments = path.segments.iter().rev();
     let is_named = segments.next().is_some_and(|it| it.ident == name);

@@ -1,6 +1,6 @@
 //! `#[tool]`, `#[prompt]` and `#[resource]` on a function → a function that can be registered and
-//! called, and a type of the same name for what it returns. It is a function, and no value of a
-//! type of its own, because variables may have the name of a function.
+//! called, and a type of the same name for its return value. It is a function, not a constant of its
+//! own type, because a variable may shadow a function.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
@@ -14,8 +14,7 @@ use crate::kind::Kind;
 use crate::options::Options;
 use crate::params::Params;
 
-/// The item, or everything that is wrong with it, beside something that keeps others from
-/// stumbling over the absence of the item.
+/// The item; or all its faults, and a stub that prevents follow-up errors about a missing item.
 pub(crate) fn expand(kind: Kind, options: TokenStream, item: TokenStream) -> TokenStream {
     let function: Function = match syn::parse2(item) {
         Ok(function) => function,
@@ -38,7 +37,7 @@ pub(crate) fn expand(kind: Kind, options: TokenStream, item: TokenStream) -> Tok
     })
 }
 
-/// The options of an attribute, and the crate they name.
+/// The options of an attribute, and its crate path.
 pub(crate) fn read_options(kind: Kind, tokens: TokenStream) -> Result<(Options, Path)> {
     let options = Options::parse(kind.word(), kind.options(), tokens)?;
     let root = options.root()?;
@@ -101,7 +100,7 @@ fn try_expand(
     })
 }
 
-/// The function itself, out of sight.
+/// The original function, hidden.
 fn inner(function: &Function) -> TokenStream {
     let mut inner = function.clone();
     inner.attrs.retain(|it| !is_doc(it));
@@ -109,7 +108,7 @@ fn inner(function: &Function) -> TokenStream {
     quote!(#inner)
 }
 
-/// The entry, for those who say more about it, and for the builder.
+/// The entry, for further setters and for the builder.
 fn entry_of(
     kind: Kind,
     is_template: bool,
@@ -148,7 +147,7 @@ fn entry_of(
     }
 }
 
-/// The function as others see it: it hands everything to the one that was written.
+/// The visible function: it calls the original one.
 fn outer(function: &Function) -> TokenStream {
     let Function { vis, fn_token, name, .. } = function;
     let (names, types) = parameters(function);
@@ -160,7 +159,7 @@ fn outer(function: &Function) -> TokenStream {
     }
 }
 
-/// What it returns: the work of one call. The braces keep its name from being a value, too.
+/// Its return type: the future of one call. The braces keep its name out of the value namespace.
 fn work(function: &Function) -> (TokenStream, TokenStream) {
     let Function { vis, name, .. } = function;
     let (names, types) = parameters(function);
@@ -200,17 +199,17 @@ fn work(function: &Function) -> (TokenStream, TokenStream) {
     (work, call)
 }
 
-/// The parameters by names that they can be handed on by, and their types.
+/// The parameters under names that can be forwarded, and their types.
 fn parameters(function: &Function) -> (Vec<Ident>, Vec<&Type>) {
     let of = |(at, param): (usize, &'_ Param)| {
-        // What is no plain name is taken apart by the function itself.
+        // The original function destructures patterns itself.
         param.name().unwrap_or_else(|| format_ident!("__{at}"))
     };
     let names = function.params.iter().enumerate().map(of).collect();
     (names, function.params.iter().map(|it| &it.ty).collect())
 }
 
-/// What stands in for an item with faults. A method's place has no room for it.
+/// A stub in place of an item with faults. There is no room for one beside a method.
 fn stub(kind: Kind, is_template: bool, private: &Path, function: &Function) -> TokenStream {
     if function.receiver.is_some() {
         return TokenStream::new();
@@ -228,5 +227,5 @@ fn stub(kind: Kind, is_template: bool, private: &Path, function: &Function) -> T
     }
 }
 
-/// As many as `trunkline` can tell a function by.
+/// The most parameters that `trunkline` supports for a function.
 const MAX_PARAMS: usize = 32;

@@ -1,8 +1,8 @@
-//! What a function can be registered as, and what follows from that alone.
+//! The kinds of entry that a function can be registered as.
 
 use crate::options::TEXT;
 
-/// What a function can be registered as.
+/// The kinds of entry that a function can be registered as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Tool,
@@ -46,7 +46,7 @@ impl Kind {
         }
     }
 
-    /// Who reads the description.
+    /// Who reads the description, with a verb.
     pub(crate) fn reader(self) -> &'static str {
         match self {
             Self::Tool => "The model reads",

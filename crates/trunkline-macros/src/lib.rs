@@ -1,7 +1,7 @@
-//! Attributes on functions and types → what one would have written by hand for trunkline.
+//! Attributes on functions and types → the trunkline code that one would write by hand.
 //!
-//! They only save typing, and say in a sentence what is missing. Use them through `trunkline`,
-//! which exports them all.
+//! They only save typing, and explain mistakes in whole sentences. Use them through `trunkline`, which
+//! re-exports them all.
 
 #![forbid(unsafe_code)]
 
@@ -12,20 +12,20 @@ mod entry;
 mod fault;
 mod form;
 mod function;
+mod handler_options;
 mod item;
 mod kind;
 mod matrix;
 mod options;
 mod params;
-mod terms;
 mod toolbox;
 mod uri;
 
 use kind::Kind;
 use proc_macro::TokenStream;
 
-/// Makes a tool of an async function. Its doc comment tells the model what the tool is for, its
-/// parameters are the arguments, and its result gives the output schema.
+/// Turns an async function into a tool. Its doc comment tells the model what the tool is for, its
+/// parameters are the arguments, and its result type gives the output schema.
 ///
 /// ```
 /// use trunkline::{Context, Json, Server, ToolError, tool};
@@ -59,8 +59,8 @@ use proc_macro::TokenStream;
 /// comment is its description, `#[serde(…)]` and `#[schemars(…)]` mean what they mean on a field,
 /// and an `Option` may be left out.
 ///
-/// These types are known by their last name. If an argument is of a type of yours that has such a
-/// name, say so with `#[arg]`:
+/// The macro recognises these types by their last path segment. If an argument has a type of your own
+/// with such a name, mark it with `#[arg]`:
 ///
 /// ```
 /// /// Where a parcel is.
@@ -88,11 +88,11 @@ use proc_macro::TokenStream;
 /// | `title = "…"` | its name for people |
 /// | `read_only`, `destructive`, `idempotent`, `open_world` | how it behaves; `destructive = false` says no |
 /// | `task`, `task = "required"` | it can, or must, run as a task |
-/// | `resume` | such a task may be begun again by another process |
-/// | `asks = "form"`, `asks = ["url", "roots"]` | what it asks its client: also `sampling` and `sampling_tools`. Who cannot be asked that is told before the function starts |
-/// | `timeout = "30s"` | how long it may work: a whole number of `ms`, `s`, `min` or `h` |
+/// | `resume` | another process may restart such a task |
+/// | `asks = "form"`, `asks = ["url", "roots"]` | what it asks its client: also `sampling` and `sampling_tools`. A client that does not support that gets an error before the function starts |
+/// | `timeout = "30s"` | its deadline: a whole number of `ms`, `s`, `min` or `h` |
 /// | `visible = path::to::function` | who sees it: a `fn(&Caller<'_>) -> bool` |
-/// | `scopes = "…"`, `scopes = ["…", "…"]` | what its caller must have been granted, all of it |
+/// | `scopes = "…"`, `scopes = ["…", "…"]` | the scopes that its caller needs, all of them |
 /// | `crate = "…"` | where `trunkline` is, if not at `::trunkline` |
 ///
 /// ```
@@ -121,8 +121,8 @@ use proc_macro::TokenStream;
 /// assert!(server.try_build().is_ok());
 /// ```
 ///
-/// The function stays one that can be called, and [`IntoTool`] makes a tool of it. What no option
-/// says is said of its `entry()`, a [`ToolEntry`]:
+/// The function stays callable, and [`IntoTool`] turns it into a tool. Everything without an option is
+/// a setter of its `entry()`, a [`ToolEntry`]:
 ///
 /// ```
 /// use trunkline::{Server, model::Icon, tool};
@@ -138,7 +138,7 @@ use proc_macro::TokenStream;
 /// # let _ = server;
 /// ```
 ///
-/// It can be called as before, so that it can be tested as a function:
+/// Because it stays callable, you can test it as a function:
 ///
 /// ```
 /// /// Adds two numbers.
@@ -156,7 +156,7 @@ use proc_macro::TokenStream;
 ///
 /// # Variables of the same name
 ///
-/// The value is a function, so a variable may have its name, here and in what other macros write.
+/// The value is a function, so a variable may shadow its name, here and in other macros.
 ///
 /// ```
 /// /// What a stay costs.
@@ -172,8 +172,8 @@ use proc_macro::TokenStream;
 ///
 /// # By hand
 ///
-/// The first example is `tool("book", …).about("Books a room.")` with a function that takes
-/// `Args` of a struct with the three fields.
+/// The first example is `tool("book", …).about("Books a room.")` with a function that takes `Args` of a
+/// struct with the three fields.
 ///
 /// [`ToolEntry`]: https://docs.rs/trunkline/latest/trunkline/server/struct.ToolEntry.html
 /// [`IntoTool`]: https://docs.rs/trunkline/latest/trunkline/server/trait.IntoTool.html
@@ -182,7 +182,7 @@ pub fn tool(options: TokenStream, item: TokenStream) -> TokenStream {
     item::expand(Kind::Tool, options.into(), item.into()).into()
 }
 
-/// Makes a prompt of an async function. Its doc comment tells the user what the prompt is for, its
+/// Turns an async function into a prompt. Its doc comment tells the user what the prompt is for, its
 /// parameters are the prompt's arguments.
 ///
 /// ```
@@ -202,8 +202,8 @@ pub fn tool(options: TokenStream, item: TokenStream) -> TokenStream {
 /// # let _ = server;
 /// ```
 ///
-/// Parameters are as for [`macro@tool`]; the options are `name`, `title`, `asks`, `timeout`,
-/// `visible`, `scopes` and `crate`. What no option says is said of its `entry()`, a `PromptEntry`:
+/// Parameters are as for [`macro@tool`]; the options are `name`, `title`, `asks`, `timeout`, `visible`,
+/// `scopes` and `crate`. Everything without an option is a setter of its `entry()`, a `PromptEntry`:
 ///
 /// ```
 /// /// Plans a day.
@@ -239,8 +239,8 @@ pub fn prompt(options: TokenStream, item: TokenStream) -> TokenStream {
     item::expand(Kind::Prompt, options.into(), item.into()).into()
 }
 
-/// Makes a resource of an async function, or a template if its URI has variables: they are the
-/// function's parameters.
+/// Turns an async function into a resource, or into a template if its URI has variables, which are then
+/// the function's parameters.
 ///
 /// ```
 /// use trunkline::{Server, resource};
@@ -262,8 +262,8 @@ pub fn prompt(options: TokenStream, item: TokenStream) -> TokenStream {
 /// ```
 ///
 /// Other parameters are as for [`macro@tool`]; the options are `name`, `title`, `mime_type`, `asks`,
-/// `timeout`, `visible`, `scopes` and `crate`. What no option says is said of its `entry()`, a
-/// `ResourceEntry` or a `TemplateEntry`:
+/// `timeout`, `visible`, `scopes` and `crate`. Everything without an option is a setter of its
+/// `entry()`, a `ResourceEntry` or a `TemplateEntry`:
 ///
 /// ```
 /// /// The rooms of a city.
@@ -277,14 +277,14 @@ pub fn prompt(options: TokenStream, item: TokenStream) -> TokenStream {
 /// # let _ = server;
 /// ```
 ///
-/// `#[complete(cities)]` before a variable of a template is as for [`macro@prompt`].
+/// `#[complete(cities)]` before a variable of a template works as for [`macro@prompt`].
 #[proc_macro_attribute]
 pub fn resource(options: TokenStream, item: TokenStream) -> TokenStream {
     item::expand(Kind::Resource, options.into(), item.into()).into()
 }
 
-/// Registers methods together: on an impl block, whose methods have `#[tool]`, `#[prompt]` or
-/// `#[resource("…")]`. What they share is in `self`.
+/// Registers the methods of an impl block that have `#[tool]`, `#[prompt]` or `#[resource("…")]`. They
+/// share state through `self`.
 ///
 /// ```
 /// use std::sync::atomic::{AtomicU32, Ordering};
@@ -316,9 +316,9 @@ pub fn resource(options: TokenStream, item: TokenStream) -> TokenStream {
 /// # let _ = server;
 /// ```
 ///
-/// Methods take `&self`, `self: Arc<Self>` or nothing. The block may be generic. Its options are
-/// `crate` and `scopes`, which every caller of anything in it must have been granted, besides those
-/// that the method itself takes:
+/// Methods take `&self`, `self: Arc<Self>` or no receiver. The block may be generic. Its options are
+/// `crate` and `scopes`, which every caller of its methods needs besides the scopes of the method
+/// itself:
 ///
 /// ```
 /// struct Files;
@@ -345,7 +345,7 @@ pub fn toolbox(options: TokenStream, item: TokenStream) -> TokenStream {
     toolbox::expand(options.into(), item.into()).into()
 }
 
-/// Makes a form of a flat struct, or a choice of an enum without data: what `Context::ask` can ask.
+/// Turns a flat struct into a form, or an enum without data into a choice, for `Context::ask`.
 ///
 /// ```
 /// use trunkline::Form;
@@ -375,16 +375,16 @@ pub fn toolbox(options: TokenStream, item: TokenStream) -> TokenStream {
 /// ```
 ///
 /// A field is a text, a number, a `bool`, an enum with this derive, a `Vec` of such an enum, or an
-/// `Option` of these. Its doc comment is its description. What has a `default` need not be filled
-/// in. A variant's doc comment is its title.
+/// `Option` of these. Its doc comment is its description. A field with a `default` is optional. A
+/// variant's doc comment is its title.
 ///
 /// | option | on | |
 /// |---|---|---|
 /// | `title = "…"` | everything but structs | what people see |
 /// | `rename = "…"` | fields, variants | its name in the answer |
 /// | `rename_all = "…"` | types | the spelling of all names, as in serde |
-/// | `default = …` | fields | what stands there beforehand |
-/// | `default` | variants | what is chosen beforehand |
+/// | `default = …` | fields | its default |
+/// | `default` | variants | it is the default |
 /// | `format = "…"`, `min_length`, `max_length` | texts | `email`, `uri`, `date` or `date-time` |
 /// | `min`, `max` | numbers | |
 /// | `min_items`, `max_items` | a `Vec` | how many may be chosen |
@@ -394,8 +394,8 @@ pub fn form(item: TokenStream) -> TokenStream {
     or_error(form::expand(item.into()), None)
 }
 
-/// Derives what a value needs to be an argument or a result: `Serialize`, `Deserialize` and
-/// `JsonSchema`, from trunkline's own `serde` and `schemars`.
+/// Derives what an argument or a result needs: `Serialize`, `Deserialize` and `JsonSchema`, from
+/// trunkline's own `serde` and `schemars`.
 ///
 /// ```
 /// use trunkline::data;
@@ -419,8 +419,8 @@ pub fn data(options: TokenStream, item: TokenStream) -> TokenStream {
     or_error(data::expand(options.into(), item.clone().into()), Some(item))
 }
 
-/// Runs one test body over every era and transport, with the server that the function `server`
-/// makes. It needs the feature `testing` of `trunkline`.
+/// Runs one test body in every era and over every transport, with the server from the function
+/// `server`. It needs the feature `testing` of `trunkline`.
 ///
 /// ```
 /// use trunkline::{Server, tool};
@@ -443,8 +443,8 @@ pub fn data(options: TokenStream, item: TokenStream) -> TokenStream {
 /// # let _ = server();
 /// ```
 ///
-/// That makes six tests, of which the first is `it_says_hello::memory_2025_11_25`. The body may
-/// return a `Result`.
+/// That makes six tests, of which the first is `it_says_hello::memory_2025_11_25`. The body may return
+/// a `Result`.
 ///
 /// | option | |
 /// |---|---|
@@ -458,7 +458,7 @@ pub fn test(options: TokenStream, item: TokenStream) -> TokenStream {
     or_error(matrix::expand(options.into(), item.into()), None)
 }
 
-/// What was made, or the errors beside what was there.
+/// The expansion, or the errors together with the original item.
 fn or_error(made: syn::Result<proc_macro2::TokenStream>, item: Option<TokenStream>) -> TokenStream {
     made.map_or_else(
         |error| {

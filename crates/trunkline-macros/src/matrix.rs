@@ -11,7 +11,7 @@ use crate::fault::Faults;
 use crate::function::Function;
 use crate::options::Options;
 
-/// The body as it is, and beside it a module of tests that run it.
+/// The body unchanged, and a module of tests that run it.
 pub(crate) fn expand(options: TokenStream, item: TokenStream) -> Result<TokenStream> {
     let options = Options::parse("test", &["eras", "revisions", "transports", "server"], options)?;
     let root = options.root()?;
@@ -23,7 +23,7 @@ pub(crate) fn expand(options: TokenStream, item: TokenStream) -> Result<TokenStr
     let server = faults.keep(server(&options));
     faults.finish()?;
 
-    // What is said about the test is said about each; what is said about the code stays with it.
+    // Attributes about the test go to each test; attributes about the code stay with it.
     let of_tests = |attr: &syn::Attribute| {
         ["ignore", "should_panic"].iter().any(|it| attr.path().is_ident(it))
     };
@@ -113,7 +113,7 @@ fn transports(options: &Options) -> Result<Vec<(&'static str, &'static str)>> {
     given.iter().map(pair).collect()
 }
 
-/// The path of the function that makes the server, as it is seen from inside the module.
+/// The path of the function that makes the server, as seen from inside the module.
 fn server(options: &Options) -> Result<TokenStream> {
     let Some(path) = options.path("server")? else { return Ok(quote!(server)) };
     let Path { segments, .. } = &path;
@@ -155,7 +155,7 @@ fn list<T: syn::parse::Parse>(
     })
 }
 
-/// The eras, each with the newest revision of it.
+/// The eras, each with its newest revision.
 const ERAS: [(&str, &str); 2] = [("stateful", "2025-11-25"), ("stateless", "2026-07-28")];
 const REVISIONS: [&str; 5] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"];
 const TRANSPORTS: [(&str, &str); 3] = [("memory", "Memory"), ("stdio", "Stdio"), ("http", "Http")];

@@ -1,4 +1,4 @@
-//! What stands in an attribute's parentheses → options by name, each known and given once.
+//! The arguments of an attribute → options by name, each known and given once.
 
 use proc_macro2::{Span, TokenStream, TokenTree};
 use syn::ext::IdentExt;
@@ -10,7 +10,7 @@ use syn::{Error, Ident, LitBool, LitStr, Path, Result, Token};
 /// The options of one attribute.
 pub(crate) struct Options {
     attribute: &'static str,
-    /// A text without a name, which comes first.
+    /// The unnamed text, which comes first.
     pub(crate) text: Option<LitStr>,
     given: Vec<Given>,
 }
@@ -21,7 +21,7 @@ struct Given {
 }
 
 impl Options {
-    /// Reads the options of `#[attribute]`. `crate` is known everywhere.
+    /// Parses the options of `#[attribute]`. `crate` is allowed everywhere.
     pub(crate) fn parse(
         attribute: &'static str,
         known: &[&str],
@@ -81,7 +81,7 @@ impl Options {
         Ok(self.value::<Texts>(name, &wanted)?.map(|it| it.0).unwrap_or_default())
     }
 
-    /// `name = "…"`, or `name = ["…", "…"]`. `known` are the texts it may have.
+    /// `name = "…"`, or `name = ["…", "…"]`, with texts from `known`.
     pub(crate) fn texts(&self, name: &str, known: &[&str]) -> Result<Vec<LitStr>> {
         let known: Vec<_> = known.iter().map(|it| format!("`\"{it}\"`")).collect();
         let known = known.join(", ");
@@ -104,22 +104,22 @@ impl Options {
         self.value(name, &format!("takes a path: write `{name} = some::path`."))
     }
 
-    /// `name = …`, as it stands.
+    /// `name = …`, as tokens.
     pub(crate) fn tokens(&self, name: &str) -> Result<Option<TokenStream>> {
         self.value(name, &format!("takes a value: write `{name} = …`."))
     }
 
-    /// Where the option stands.
+    /// The span of the option.
     pub(crate) fn span(&self, name: &str) -> Option<Span> {
         self.find(name).map(|it| it.name.span())
     }
 
-    /// Whether it stands there without a value.
+    /// Whether it is given without a value.
     pub(crate) fn is_bare(&self, name: &str) -> bool {
         self.find(name).is_some_and(|it| it.value.is_none())
     }
 
-    /// The crate that the expansion names, as `crate = "…"` says or `::trunkline`.
+    /// The crate path for the expansion: `crate = "…"`, or `::trunkline`.
     pub(crate) fn root(&self) -> Result<Path> {
         match self.text("crate")? {
             Some(path) => path.parse(),
@@ -161,7 +161,7 @@ impl Parse for Texts {
     }
 }
 
-/// Among the known options of an attribute: it takes a text without a name.
+/// A marker among the known options: the attribute takes an unnamed text.
 pub(crate) const TEXT: &str = "\"…\"";
 
 fn comma(input: ParseStream) -> Result<()> {

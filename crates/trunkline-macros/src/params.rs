@@ -1,4 +1,4 @@
-//! A function's parameters → what its handler takes from a call, and the struct of its arguments.
+//! A function's parameters → what its handler extracts from a call, and the struct of its arguments.
 
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
@@ -10,19 +10,19 @@ use crate::function::{Function, Param};
 
 /// The parameters of a handler.
 pub(crate) struct Params {
-    /// Those that are taken from the call as they are, by the names they have in the closure.
+    /// The extracted parameters, by their names in the closure.
     extractors: Vec<(Ident, Type)>,
-    /// The types of those of them that are known by nothing but their names.
+    /// The types among them that are recognised only by name.
     by_name: Vec<Type>,
-    /// Those that the caller gives.
+    /// The parameters that the caller supplies.
     pub(crate) arguments: Vec<Argument>,
     /// Whether one of them is `Args<…>`.
     pub(crate) has_args: bool,
-    /// What the function is called with.
+    /// The arguments of the call of the function.
     call: Vec<TokenStream>,
 }
 
-/// A parameter that the caller gives.
+/// A parameter that the caller supplies.
 pub(crate) struct Argument {
     pub(crate) name: Ident,
     ty: Type,
@@ -30,7 +30,7 @@ pub(crate) struct Argument {
 }
 
 impl Params {
-    /// Sorts the parameters of `function`.
+    /// Sorts the parameters of `function` into extracted ones and arguments.
     pub(crate) fn sort(function: &Function, faults: &mut Faults) -> Self {
         let mut params = Self {
             extractors: Vec::new(),
@@ -131,8 +131,8 @@ impl Params {
         }
     }
 
-    /// Says in a sentence that a type is no argument, before the derives say it in theirs. Attributes
-    /// may read a type in a way of their own, and what is generic cannot be looked at here.
+    /// Explains that a type is no argument, before the errors of the derives. Skips types with
+    /// attributes, which may deserialise differently, and generic ones, which cannot be checked here.
     fn checks_of_types(&self, private: &Path, generics: &Generics) -> Vec<TokenStream> {
         let is_bare = |it: &&Argument| {
             let mut attrs = it.attrs.iter().map(Attribute::path);
@@ -143,7 +143,7 @@ impl Params {
         self.arguments.iter().filter(is_bare).map(check).collect()
     }
 
-    /// The closure that takes the parameters from a call and hands them to `call`.
+    /// The closure that extracts the parameters from a call and passes them to `call`.
     pub(crate) fn closure(
         &self,
         private: &Path,
@@ -163,8 +163,8 @@ impl Params {
         quote!(#checks move |#(#params),*| #call)
     }
 
-    /// A type of the user's may have the name of one of ours: then the compiler says so at the
-    /// parameter, and what to do.
+    /// A user's type may have the name of one of ours: then the compiler says so at the parameter, with
+    /// advice.
     fn checks(&self, private: &Path) -> TokenStream {
         if self.by_name.is_empty() {
             return TokenStream::new();
@@ -188,8 +188,8 @@ impl Params {
         }
     }
 
-    /// What `Function` is told about the handler, so that faults name the parameter at fault and not
-    /// the closure.
+    /// What `Function` learns about the handler, so that errors name the faulty parameter and not the
+    /// closure.
     pub(crate) fn marker(&self, private: &Path, generics: &Generics) -> TokenStream {
         let extractors = self.extractors.iter().map(|(_, ty)| quote!(#ty));
         let used = self.used(generics);
@@ -200,7 +200,7 @@ impl Params {
         quote!((_, #(#taken,)*))
     }
 
-    /// The parameters of the impl block that the arguments' types mention.
+    /// The generics of the impl block that the arguments' types mention.
     fn used(&self, generics: &Generics) -> Generics {
         let types: TokenStream = self.arguments.iter().map(|it| it.ty.to_token_stream()).collect();
         let params = generics.params.iter().filter(|param| match param {
@@ -213,7 +213,7 @@ impl Params {
         if used.params.is_empty() {
             return used;
         }
-        // Conditions come along if nothing is in them that did not.
+        // A bound is kept if it mentions only kept generics.
         let is_used = |name: &Ident| mentions(types.clone(), name);
         let unused: Vec<_> =
             generics.type_params().map(|it| &it.ident).filter(|it| !is_used(it)).collect();
@@ -234,7 +234,7 @@ impl Argument {
         self.attrs.iter().find(|it| it.path().is_ident("complete"))
     }
 
-    /// What the caller knows it by.
+    /// The name that the caller uses.
     pub(crate) fn given_as(&self) -> String {
         let renamed = self.attrs.iter().filter(|it| it.path().is_ident("serde")).find_map(|attr| {
             let mut renamed = None;
@@ -246,14 +246,14 @@ impl Argument {
                 }
                 Ok(())
             });
-            // Whatever cannot be read here is reported by serde.
+            // Serde reports what cannot be parsed here.
             read.ok().and(renamed)
         });
         renamed.unwrap_or_else(|| self.name.to_string().trim_start_matches("r#").to_owned())
     }
 }
 
-/// A type as one would write it in a sentence.
+/// A type as it is written in a sentence.
 pub(crate) fn shown(tokens: &impl ToTokens) -> String {
     let mut shown = tokens.to_token_stream().to_string();
     for (spaced, tight) in [(" <", "<"), ("< ", "<"), (" >", ">"), (" ::", "::"), (":: ", "::")] {
@@ -267,7 +267,7 @@ fn check_marks(param: &Param, faults: &mut Faults) {
         let sentence = "`#[arg]` and `#[extract]` say opposite things: keep one of them.";
         faults.at(extract, sentence);
     }
-    // Whether the condition holds is not known here, and a call cannot leave something out by it.
+    // The macro cannot evaluate the condition, and a call cannot omit a parameter conditionally.
     if let Some(attr) = param.marked("cfg").or(param.marked("cfg_attr")) {
         let sentence = "A parameter is there always: put `#[cfg(…)]` on the whole function, and \
                         write it once for each case.";
@@ -297,7 +297,7 @@ fn check_type(param: &Param, faults: &mut Faults) {
     }
 }
 
-/// Whether a parameter of this type is taken from the call, and is not an argument.
+/// Whether a parameter of this type is extracted from the call, and is no argument.
 fn is_extractor(ty: &Type) -> bool {
     let ty = bare(ty);
     if let Type::Reference(it) = ty {
@@ -343,12 +343,12 @@ pub(crate) fn mentions(tokens: TokenStream, name: &Ident) -> bool {
     })
 }
 
-/// A path as the text that serde and schemars want.
+/// A path as text, for serde and schemars.
 pub(crate) fn text(path: &TokenStream) -> LitStr {
     LitStr::new(&path.to_string().replace(' ', ""), Span::call_site())
 }
 
-/// Types whose last name is one of these are taken from the call, if no `#[arg]` says otherwise.
+/// Types with one of these last names are extracted, unless `#[arg]` says otherwise.
 const EXTRACTORS: [&str; 12] = [
     "Args",
     "Cancelled",
@@ -364,5 +364,5 @@ const EXTRACTORS: [&str; 12] = [
     "Uri",
 ];
 
-/// How many parameters a handler can have.
+/// The most parameters of a handler.
 const MAX_TAKEN: usize = 8;

@@ -1,4 +1,4 @@
-//! An impl block whose methods are marked → the block, and `Toolbox`, which registers them.
+//! An impl block with marked methods → the block, and a `Toolbox` impl that registers them.
 
 use proc_macro2::{TokenStream, TokenTree};
 use quote::{ToTokens, TokenStreamExt, quote};
@@ -8,13 +8,13 @@ use syn::{Attribute, Error, Generics, Ident, Path, Result, Token, Type};
 use crate::entry::Entry;
 use crate::fault::Faults;
 use crate::function::{Function, ReceiverKind, is_attribute};
+use crate::handler_options;
 use crate::item::read_options;
 use crate::kind::Kind;
 use crate::options::Options;
 use crate::params::{Params, mentions, shown};
-use crate::terms;
 
-/// The block without the marks, and what registers its methods.
+/// The block without the marks, and the impl that registers its methods.
 pub(crate) fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
     let options = match Options::parse("toolbox", &["scopes"], options) {
         Ok(options) => options,
@@ -61,7 +61,7 @@ struct Block {
 
 enum Item {
     Method(Box<Method>),
-    /// Part of something that is none of our business.
+    /// Any other token.
     Other(TokenTree),
 }
 
@@ -135,10 +135,10 @@ impl Block {
         })
     }
 
-    /// One statement for each method: it adds it to `__builder`.
+    /// One statement per method, which adds it to `__builder`.
     fn steps(&self, options: &Options, private: &Path) -> Result<Vec<TokenStream>> {
         let mut faults = Faults::default();
-        let of_all = terms::scopes(options, &mut faults);
+        let of_all = handler_options::scopes(options, &mut faults);
         let mut steps = Vec::new();
         let mut known: Vec<(Kind, String)> = Vec::new();
         for method in self.methods() {
@@ -146,7 +146,7 @@ impl Block {
                 continue;
             };
             let key = (entry.kind, entry.key());
-            // Of two that exclude each other by `#[cfg]` only one is ever there.
+            // Of two that exclude each other by `#[cfg]`, only one exists.
             if known.contains(&key) && method.conditions().next().is_none() {
                 faults.add(entry.key_span(), entry.twice());
             }

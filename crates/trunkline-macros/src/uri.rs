@@ -1,6 +1,6 @@
 //! A URI template (RFC 6570) → the names of its variables.
 
-/// The variables in order, each once; or what is wrong with the template.
+/// The distinct variables in order, or the fault of the template.
 pub(crate) fn variables(template: &str) -> Result<Vec<String>, String> {
     let bad = |why: &str| Err(format!("`{template}` is no URI template: {why}."));
     if template.is_empty() || template.chars().any(char::is_control) {
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_template_is_refused() {
+    fn an_invalid_template_is_refused() {
         for template in ["", "a{", "a}", "{}", "{a b}", "{a:0}", "{=a}", "{a,}", "a\n"] {
             assert!(variables(template).is_err(), "{template}");
         }

@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_takes_more_than_a_share_and_all_no_more_than_there_is() {
+    fn no_principal_exceeds_its_share_and_all_together_not_the_total() {
         let mut ledger = Ledger::new(10, 6);
         let [a, b, c] = ["a", "b", ""].map(Arc::<str>::from);
         let steps = [
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_back_is_forgotten_and_no_more_than_was_held() {
+    fn returned_pieces_are_removed_and_never_more_than_was_held() {
         let mut ledger = Ledger::new(1000, 10);
         for n in 0..100 {
             ledger.take(&Arc::from(n.to_string()), 10).unwrap();

@@ -6,9 +6,9 @@
 mod config;
 mod done;
 mod error;
-mod heard;
 #[cfg(feature = "http")]
 pub mod http;
+mod notifications;
 mod owner;
 mod probe;
 mod rounds;
@@ -38,7 +38,7 @@ use crate::{
 pub use config::{Config, Opened, Start};
 pub use done::{Done, OnSessionGone, on_session_gone};
 pub use error::{HttpError, OpenError};
-use error::{unable, unknown_method};
+use error::{unknown_method, unsupported_question};
 
 /// The client end of one conversation.
 #[derive(Debug)]
@@ -256,7 +256,9 @@ impl Client {
             (Some(row), Some(params))
                 if row.kind == Kind::Request && self.config.capabilities.supports(row.gate) =>
             {
-                if let Some(error) = unable(row.name, &params, &self.config.capabilities) {
+                if let Some(error) =
+                    unsupported_question(row.name, &params, &self.config.capabilities)
+                {
                     Err(error)
                 } else if self.calls.len() < self.config.bounds.in_flight {
                     let origin = Origin::Wire { during: self.owner(via, &params, now) };
@@ -409,7 +411,7 @@ impl Client {
         if progress {
             more.set(meta::PROGRESS_TOKEN, Id::Number(id).to_json());
         }
-        add_meta(&mut params, more, &THEIRS);
+        add_meta(&mut params, more, &CALLER_META);
         self.last_meta = given.zip(params.get("_meta").cloned());
         self.request(id, method, params);
     }
@@ -550,6 +552,6 @@ impl Conversation for Client {
 
 /// Members of `_meta` that a call may set itself: on whose behalf it is made, and what that client
 /// supports.
-const THEIRS: [&str; 3] = [meta::CLIENT_INFO, meta::CLIENT_CAPABILITIES, meta::LOG_LEVEL];
+const CALLER_META: [&str; 3] = [meta::CLIENT_INFO, meta::CLIENT_CAPABILITIES, meta::LOG_LEVEL];
 /// The parameters that carry the answers of a round.
 const ANSWERS: [&str; 2] = ["inputResponses", "requestState"];

@@ -449,7 +449,7 @@ impl Conversation for Server {
             Input::Close => {
                 for id in self.shared.listens.drain() {
                     self.shared.calls.close_id(&id);
-                    for message in crate::subscribe::farewell(&id) {
+                    for message in crate::subscribe::closing_messages(&id) {
                         self.shared.send(message, None);
                     }
                 }

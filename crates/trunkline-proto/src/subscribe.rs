@@ -74,7 +74,7 @@ pub(crate) fn acknowledgement(id: &Id, honoured: &SubscriptionFilter) -> Object 
 
 /// The last messages of a subscription that the server ends. The cancellation comes first: after the
 /// result the client may reuse the id.
-pub(crate) fn farewell(id: &Id) -> [Message; 2] {
+pub(crate) fn closing_messages(id: &Id) -> [Message; 2] {
     let mut params = Object::default();
     params.set("requestId", id.to_json());
     params.set("reason", Json::string("The server ends this subscription."));

@@ -1,4 +1,4 @@
-//! Every size and count that bounds what a store may cost, in one struct.
+//! Every bound on what a store may cost, in one struct.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use crate::StoreError;
 
 macro_rules! bounds {
     ($($(#[$doc:meta])* $name:ident: $default:expr;)*) => {
-        /// What a store may cost. What would go beyond it is refused.
+        /// The bounds of a store. A write beyond them is refused.
         #[derive(Clone, Debug, PartialEq, Eq)]
         #[non_exhaustive]
         pub struct Bounds {
@@ -39,16 +39,15 @@ bounds! {
     value: 16 << 20;
     /// Entries and leases at once: 100,000.
     entries: 100_000;
-    /// What keys and values may have in bytes, all together and with what it costs to hold them:
-    /// 256 MiB.
+    /// The bytes of all keys and values together, with the overhead of holding them: 256 MiB.
     bytes: 256 << 20;
     /// Entries in one page of a scan: 1,000.
     page: 1_000;
-    /// The bytes after which a page of a scan ends: 16 MiB. The entry that reaches it is still in it.
+    /// The size at which a page of a scan ends: 16 MiB. The entry that reaches it is included.
     page_bytes: 16 << 20;
     /// The largest message of a channel, in bytes: 64 KiB.
     message: 64 << 10;
-    /// Messages that a listener may be behind: 256.
+    /// How many messages a listener may be behind: 256.
     queue: 256;
     /// Listeners at once: 1,024.
     listeners: 1_024;

@@ -1,4 +1,4 @@
-//! Messages → those who listen to their channel in this process.
+//! Messages → the listeners of their channel in this process.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -21,7 +21,7 @@ impl Channels {
         bounds.check_message(message)?;
         let mut channels = self.channels();
         if let Some(feeds) = channels.get_mut(channel) {
-            // Under the lock, so that all listeners hear all publishers in one order.
+            // Under the lock, so that all listeners receive the messages in one order.
             let message: std::sync::Arc<[u8]> = message.into();
             feeds.retain(|feed| feed.push(message.clone()));
             if feeds.is_empty() {
@@ -35,7 +35,7 @@ impl Channels {
         bounds.check_key(channel)?;
         let mut channels = self.channels();
         if channels.values().map(Vec::len).sum::<usize>() >= bounds.listeners {
-            // Those who left are noticed when something is published, or now.
+            // Closed listeners are removed on publish, or here.
             channels.retain(|_, feeds| {
                 feeds.retain(|feed| !feed.is_closed());
                 !feeds.is_empty()

@@ -1,6 +1,6 @@
-//! What time it is, for those who let things expire.
+//! The clock that expiry goes by.
 
-// The one place that looks at a clock.
+// The one place that reads a clock.
 #![allow(clippy::disallowed_methods)]
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::time::Instant;
 
-/// Says what time it is: how long ago some moment was that stays the same.
+/// A clock: the time since a fixed moment.
 pub trait Clock: Send + Sync + 'static {
     /// The time since that moment.
     fn now(&self) -> Duration;
@@ -20,8 +20,8 @@ impl<C: Clock + ?Sized> Clock for Arc<C> {
     }
 }
 
-/// The time since the clock was made, as tokio measures it: never back, and still where
-/// `tokio::time::pause` stopped it. What [`Memory`](crate::Memory) uses.
+/// The time since the clock was made, by tokio's clock: monotonic, and stopped by `tokio::time::pause`.
+/// [`Memory`](crate::Memory) uses it.
 #[derive(Clone, Copy, Debug)]
 pub struct Monotonic {
     made: Instant,
@@ -39,26 +39,26 @@ impl Clock for Monotonic {
     }
 }
 
-/// The time since 1970, as the machine has it: the same for every process and after a restart. What
-/// [`Folder`](crate::Folder) uses.
+/// The time since 1970, by the machine's clock: the same for every process and after a restart.
+/// [`Folder`](crate::Folder) uses it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Wall;
 
 impl Clock for Wall {
     fn now(&self) -> Duration {
-        // A machine that believes to be before 1970 has time stand still there.
+        // A machine set before 1970 stays at 1970.
         SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
     }
 }
 
-/// A clock that only a test moves. Its clones are the same clock.
+/// A clock that only a test advances. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct Manual {
     now: Arc<Mutex<Duration>>,
 }
 
 impl Manual {
-    /// Lets time pass.
+    /// Advances the clock.
     pub fn advance(&self, by: Duration) {
         *self.now.lock().unwrap_or_else(PoisonError::into_inner) += by;
     }

@@ -1,24 +1,24 @@
-//! What lies under a key and what is asked → what shall lie there, and what to answer. Both backends
-//! decide here and only act by themselves.
+//! The state of a key and an operation → the new state and the answer. Both backends decide here and
+//! only act themselves.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::{Entry, Expect, StoreError, Version};
 
-/// The two worlds of keys.
+/// The two key spaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Space {
     Entries,
     Leases,
 }
 
-/// What lies under a key. An entry's number is its version, a lease's its fence.
+/// The state of a key. The number is an entry's version or a lease's fence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Held {
     pub(crate) value: Arc<[u8]>,
     pub(crate) number: u64,
-    /// When it is over, by the store's clock.
+    /// When it expires, by the store's clock.
     pub(crate) expires: Option<Duration>,
 }
 
@@ -32,13 +32,13 @@ impl Held {
     }
 }
 
-/// What to do with a key, and what to answer.
+/// The change of a key, and the answer.
 pub(crate) struct Change<T> {
     pub(crate) act: Act,
     pub(crate) answer: T,
 }
 
-/// What is live under a key, and the time → what to do.
+/// The live state of a key, and the time → the change.
 pub(crate) type Decide<'a, T> =
     dyn Fn(Option<&Held>, Duration) -> Result<Change<T>, StoreError> + 'a;
 
@@ -53,13 +53,13 @@ pub(crate) enum Act {
     },
 }
 
-// Each of these gets what is live under the key, and the time.
+// Each of these takes the live state of the key, and the time.
 
 pub(crate) fn put(value: Arc<[u8]>, ttl: Option<Duration>, now: Duration) -> Change<()> {
     write(value, until(now, ttl), ())
 }
 
-/// Answers `None` when the value shall be written, else with what is there.
+/// Answers `None` if the value is to be written, else the current entry.
 pub(crate) fn swap(
     held: Option<&Held>,
     expect: Expect,
@@ -124,12 +124,12 @@ fn write<T>(value: Arc<[u8]>, expires: Option<Duration>, answer: T) -> Change<T>
     Change { act: Act::Write { value, number: None, expires }, answer }
 }
 
-/// A time so far away that it cannot be written down is never.
+/// A time too far away to represent means never.
 fn until(now: Duration, ttl: Option<Duration>) -> Option<Duration> {
     now.checked_add(ttl?)
 }
 
-/// Only what `count` would write: no sign for zero, no leading zeros, no spaces.
+/// Accepts only what `count` writes: no sign for zero, no leading zeros, no spaces.
 fn parse(value: &[u8]) -> Option<i64> {
     let text = str::from_utf8(value).ok()?;
     let number: i64 = text.parse().ok()?;

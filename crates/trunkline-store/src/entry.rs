@@ -1,13 +1,13 @@
-//! What goes into a store and what comes out of it, as plain data.
+//! The data types of a store.
 
 use std::sync::Arc;
 
-/// Which writing of a key this is. No two writings in one store have the same.
+/// The version of an entry. No two writes in one store have the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version(u64);
 
 impl Version {
-    /// The version with this number; for backends, and for versions that were written down.
+    /// The version with this number; for backends, and for persisted versions.
     pub fn new(number: u64) -> Self {
         Self(number)
     }
@@ -18,30 +18,30 @@ impl Version {
     }
 }
 
-/// What lies under a key.
+/// The entry of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// The bytes.
     pub value: Arc<[u8]>,
-    /// Which writing they are.
+    /// Their version.
     pub version: Version,
 }
 
-/// What a swap expects to find.
+/// What a compare-and-swap expects to find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expect {
-    /// Nothing, or something expired.
+    /// No entry, or an expired one.
     Absent,
     /// The entry of this version.
     Version(Version),
 }
 
-/// How a swap ended.
+/// The result of a compare-and-swap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Swap {
     /// The value was written, as this version.
     Done(Version),
-    /// Something else was there, or nothing. It still is; this is it.
+    /// The expectation failed; this is the unchanged current entry.
     Conflict(Option<Entry>),
 }
 
@@ -55,7 +55,7 @@ impl Swap {
     }
 }
 
-/// The right to be the only one for a while.
+/// The exclusive right to a name for a while.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Lease {
     name: String,
@@ -63,7 +63,7 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// The lease `name` with this fence; for backends, and for leases that were written down.
+    /// The lease `name` with this fence; for backends, and for persisted leases.
     pub fn new(name: impl Into<String>, fence: u64) -> Self {
         Self { name: name.into(), fence }
     }
@@ -73,8 +73,8 @@ impl Lease {
         &self.name
     }
 
-    /// A number that grows with every holder of this name. Whoever is worked for can remember the
-    /// greatest it saw and refuse what comes with a smaller one.
+    /// A fencing token: it grows with every holder of this name. The protected resource can remember
+    /// the greatest it saw and refuse a smaller one.
     pub fn fence(&self) -> u64 {
         self.fence
     }
@@ -87,20 +87,20 @@ pub struct Item {
     pub key: String,
     /// Its bytes.
     pub value: Arc<[u8]>,
-    /// Which writing they are.
+    /// Their version.
     pub version: Version,
 }
 
-/// A part of a scan.
+/// A page of a scan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Page {
-    /// Entries, in the order of their keys' bytes.
+    /// Entries in byte order of their keys.
     pub items: Vec<Item>,
-    /// What to give as `after` to go on; `None` when there is no more.
+    /// What to pass as `after` for the next page; `None` on the last.
     pub next: Option<String>,
 }
 
-/// How far a store reaches.
+/// What a store guarantees across processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Capabilities {

@@ -1,13 +1,13 @@
-//! Why a store did not do what it was asked to.
+//! Why a store operation failed.
 
 use std::fmt;
 
-/// Why a store did not do what it was asked to.
+/// Why a store operation failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StoreError {
     /// The store cannot be reached or its medium failed; the text is a sentence that says why. A write
-    /// may have happened or not.
+    /// may or may not have happened.
     Unavailable(String),
     /// The key (or the name of a lease or a channel) is empty or too long.
     BadKey {
@@ -23,16 +23,16 @@ pub enum StoreError {
         /// How many it may have.
         most: usize,
     },
-    /// There is no room. Nothing was thrown out to make some.
+    /// There is no room. Nothing is evicted to make some.
     Full {
-        /// What there are too many of: `entries`, `bytes` or `listeners`.
+        /// What there is too much of: `entries`, `bytes` or `listeners`.
         what: &'static str,
         /// How many there may be.
         most: usize,
     },
-    /// A time to live of zero was given.
+    /// The TTL is zero.
     ZeroTtl,
-    /// What lies under the key cannot be counted: it is no number.
+    /// The value of the key is no number and cannot be counted.
     NotANumber,
     /// The sum does not fit into 64 bits. The number stays as it was.
     OutOfRange,

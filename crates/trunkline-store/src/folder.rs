@@ -1,16 +1,16 @@
-//! Keys ⇄ bytes in the files of one folder: what survives a restart where there is no database.
+//! Keys ⇄ bytes in the files of one folder: persistence without a database.
 //!
 //! ```text
 //! entries/k-task%2f1   one file per entry: header, key, value, checksum   (`folder/record.rs`)
 //! leases/k-sweeper     the same for leases
 //! temp/                a file is written here, synced, then renamed to its place
-//! locks/0 … f          who changes a key holds the lock of its shard      (`folder/locks.rs`)
-//! ledger               the last version, how many entries, how many bytes (`folder/ledger.rs`)
+//! locks/0 … f          the writer of a key holds the lock of its shard    (`folder/locks.rs`)
+//! ledger               the last version, number of entries and bytes      (`folder/ledger.rs`)
 //! format               which program may read this
 //! ```
 //!
-//! Readers take no lock: a file is replaced as a whole. Locks are the operating system's and end with
-//! the process that held them, however it ends.
+//! Readers take no lock: a file is replaced atomically. Locks belong to the operating system and end
+//! with their process, however it ends.
 
 mod disk;
 mod files;
@@ -27,56 +27,53 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 
-use crate::bounds::check_ttl;
+use crate::backend::Backend;
 use crate::channels::Channels;
 use crate::clock::{Clock, Wall};
-use crate::decide::{self, Space};
-use crate::{
-    Bounds, Capabilities, Entry, Expect, Lease, Listener, Page, Pending, Store, StoreError, Swap,
-    Version,
-};
+use crate::decide::{Change, Held, Space};
+use crate::{Bounds, Capabilities, Entry, Page, StoreError};
 
 use disk::Disk;
 
 /// A store in a folder, for one process or many on one machine.
 ///
-/// When a write is acknowledged it is on the disk: the file and the folder were synced. Whatever
-/// kills the process or the machine, an entry is afterwards what it was before a write or after it. A
-/// file that is damaged all the same counts as absent and is listed in [`damaged`](Self::damaged).
-/// Only this user may read the files.
+/// An acknowledged write is durable: the file and the folder are synced. After a crash of the process
+/// or the machine, an entry is either as before a write or as after it. A file that is damaged all the
+/// same counts as absent and is listed in [`damaged`](Self::damaged). Only this user may read the
+/// files.
 ///
-/// Entries and leases are seen by all processes that open the same folder. **Channels are not**: what
-/// is published is heard in this process, by those who listen through this `Folder`
-/// ([`Capabilities::shared_channels`] is false). The folder must be on a disk of this machine, not on
-/// a network share, where locks and syncs do not mean what they say.
+/// All processes that open the same folder share entries and leases. **Channels are not shared**: only
+/// listeners of this `Folder` in this process hear what is published ([`Capabilities::shared_channels`]
+/// is false). The folder must be on a local disk, not on a network share, where locks and syncs are
+/// unreliable.
 ///
-/// File operations block, a sync for milliseconds and a lock for as long as another process writes.
-/// They are therefore done by tokio's threads for blocking work, at most 32 at once, and need a tokio
-/// runtime. Each page of a scan reads the names of all entries.
+/// File operations block: a sync for milliseconds, a lock for as long as another process writes. So
+/// they run on tokio's blocking threads, at most 32 at once, and need a tokio runtime. Each page of a
+/// scan reads the names of all entries.
 pub struct Folder {
     disk: Arc<Disk>,
     channels: Channels,
     gate: Arc<Semaphore>,
 }
 
-/// A file that could not be read as what it should be.
+/// A file that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Damage {
-    /// Where it lies. It stays there until its key is written or deleted.
+    /// Its path. It stays there until its key is written or deleted.
     pub path: PathBuf,
     /// What is wrong with it, as a sentence.
     pub reason: &'static str,
 }
 
 impl Folder {
-    /// Opens the store in the folder at `path`; makes it if there is none.
+    /// Opens the store in the folder at `path`, and creates it if necessary.
     pub async fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
         Self::open_with(path, Bounds::default(), Wall).await
     }
 
-    /// Opens the store in the folder at `path`, within `bounds`, going by `clock`. All who open the
-    /// folder, at once or later, must have the same idea of time.
+    /// Opens the store in the folder at `path`, with `bounds` and `clock`. All processes that open the
+    /// folder, at once or later, must use the same clock.
     ///
     /// [`Bounds::bytes`] counts the lengths of the files.
     pub async fn open_with(
@@ -90,23 +87,23 @@ impl Folder {
         Ok(Self { disk: Arc::new(disk), channels: Channels::default(), gate })
     }
 
-    /// Where the folder is.
+    /// The path of the folder.
     pub fn path(&self) -> &Path {
         self.disk.root()
     }
 
-    /// The damaged files that were met since the folder was opened, and when it was; the first 64.
+    /// The damaged files found since the folder was opened, the opening included; the first 64.
     pub fn damaged(&self) -> Vec<Damage> {
         self.disk.damaged()
     }
 
-    /// Lets a thread for blocking work do `work`.
+    /// Runs `work` on a blocking thread.
     async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Disk) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let disk = self.disk.clone();
-        // The permit goes along: work that nobody waits for any more still takes a thread.
+        // The work holds the permit: abandoned work still takes a thread.
         let permit = self.gate.clone().acquire_owned().await;
         block(move || {
             let _permit = permit;
@@ -122,135 +119,42 @@ impl fmt::Debug for Folder {
     }
 }
 
-impl Store for Folder {
-    fn get<'a>(&'a self, key: &'a str) -> Pending<'a, Option<Entry>> {
-        Box::pin(async move {
-            let key = key.to_owned();
-            self.run(move |disk| Ok(disk.read(Space::Entries, &key)?.map(|held| held.entry())))
-                .await
-        })
+impl Backend for Folder {
+    fn bounds(&self) -> &Bounds {
+        self.disk.bounds()
     }
 
-    fn put<'a>(
-        &'a self,
-        key: &'a str,
-        value: &'a [u8],
-        ttl: Option<Duration>,
-    ) -> Pending<'a, Version> {
-        Box::pin(async move {
-            check_ttl(ttl)?;
-            self.disk.bounds().check_value(value)?;
-            let (key, value) = (key.to_owned(), Arc::<[u8]>::from(value));
-            self.run(move |disk| {
-                let decide = |_: Option<&_>, now| Ok(decide::put(value.clone(), ttl, now));
-                let (_, number) = disk.change(Space::Entries, &key, &decide)?;
-                Ok(Version::new(number))
-            })
-            .await
-        })
+    fn channels(&self) -> &Channels {
+        &self.channels
     }
 
-    fn swap<'a>(
-        &'a self,
-        key: &'a str,
-        expect: Expect,
-        value: &'a [u8],
-        ttl: Option<Duration>,
-    ) -> Pending<'a, Swap> {
-        Box::pin(async move {
-            check_ttl(ttl)?;
-            self.disk.bounds().check_value(value)?;
-            let (key, value) = (key.to_owned(), Arc::<[u8]>::from(value));
-            self.run(move |disk| {
-                let (conflict, number) = disk.change(Space::Entries, &key, &|held, now| {
-                    Ok(decide::swap(held, expect, value.clone(), ttl, now))
-                })?;
-                Ok(conflict.map_or(Swap::Done(Version::new(number)), Swap::Conflict))
-            })
-            .await
-        })
-    }
-
-    fn delete<'a>(&'a self, key: &'a str) -> Pending<'a, bool> {
-        Box::pin(async move {
-            let key = key.to_owned();
-            self.run(move |disk| {
-                Ok(disk.change(Space::Entries, &key, &|held, _| Ok(decide::delete(held)))?.0)
-            })
-            .await
-        })
-    }
-
-    fn count<'a>(&'a self, key: &'a str, by: i64, ttl: Option<Duration>) -> Pending<'a, i64> {
-        Box::pin(async move {
-            check_ttl(ttl)?;
-            let key = key.to_owned();
-            self.run(move |disk| {
-                let decide = |held: Option<&_>, now| decide::count(held, by, ttl, now);
-                Ok(disk.change(Space::Entries, &key, &decide)?.0)
-            })
-            .await
-        })
-    }
-
-    fn lease<'a>(&'a self, name: &'a str, ttl: Duration) -> Pending<'a, Option<Lease>> {
-        Box::pin(async move {
-            check_ttl(Some(ttl))?;
-            let name = name.to_owned();
-            self.run(move |disk| {
-                let decide = |held: Option<&_>, now| Ok(decide::lease(held, ttl, now));
-                let (is_taken, fence) = disk.change(Space::Leases, &name, &decide)?;
-                Ok(is_taken.then(|| Lease::new(name, fence)))
-            })
-            .await
-        })
-    }
-
-    fn renew<'a>(&'a self, lease: &'a Lease, ttl: Duration) -> Pending<'a, bool> {
-        Box::pin(async move {
-            check_ttl(Some(ttl))?;
-            let (name, fence) = (lease.name().to_owned(), lease.fence());
-            self.run(move |disk| {
-                let decide = |held: Option<&_>, now| Ok(decide::renew(held, fence, ttl, now));
-                Ok(disk.change(Space::Leases, &name, &decide)?.0)
-            })
-            .await
-        })
-    }
-
-    fn release<'a>(&'a self, lease: &'a Lease) -> Pending<'a, bool> {
-        Box::pin(async move {
-            let (name, fence) = (lease.name().to_owned(), lease.fence());
-            self.run(move |disk| {
-                let decide = |held: Option<&_>, _| Ok(decide::release(held, fence));
-                Ok(disk.change(Space::Leases, &name, &decide)?.0)
-            })
-            .await
-        })
-    }
-
-    fn scan<'a>(
-        &'a self,
-        prefix: &'a str,
-        after: Option<&'a str>,
-        limit: usize,
-    ) -> Pending<'a, Page> {
-        Box::pin(async move {
-            let (prefix, after) = (prefix.to_owned(), after.map(str::to_owned));
-            self.run(move |disk| disk.scan(&prefix, after, limit)).await
-        })
-    }
-
-    fn publish<'a>(&'a self, channel: &'a str, message: &'a [u8]) -> Pending<'a, ()> {
-        Box::pin(async move { self.channels.publish(channel, message, self.disk.bounds()) })
-    }
-
-    fn listen<'a>(&'a self, channel: &'a str) -> Pending<'a, Listener> {
-        Box::pin(async move { self.channels.listen(channel, self.disk.bounds()) })
-    }
-
-    fn capabilities(&self) -> Capabilities {
+    fn reach(&self) -> Capabilities {
         Capabilities::default().durable(true).shared(true)
+    }
+
+    async fn read(&self, key: &str) -> Result<Option<Entry>, StoreError> {
+        let key = key.to_owned();
+        self.run(move |disk| Ok(disk.read(Space::Entries, &key)?.map(|held| held.entry()))).await
+    }
+
+    async fn change<T: Send + 'static>(
+        &self,
+        space: Space,
+        key: &str,
+        decide: impl Fn(Option<&Held>, Duration) -> Result<Change<T>, StoreError> + Send + 'static,
+    ) -> Result<(T, u64), StoreError> {
+        let key = key.to_owned();
+        self.run(move |disk| disk.change(space, &key, &decide)).await
+    }
+
+    async fn page(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Page, StoreError> {
+        let (prefix, after) = (prefix.to_owned(), after.map(str::to_owned));
+        self.run(move |disk| disk.scan(&prefix, after, limit)).await
     }
 }
 
@@ -268,5 +172,5 @@ async fn block<T: Send + 'static>(
     })
 }
 
-/// Operations that use a thread at once. More would wait for the same few locks.
+/// How many operations run at once. More would wait for the same few locks.
 const AT_ONCE: usize = 32;

@@ -1,8 +1,9 @@
-//! Keys ⇄ bytes, kept for as long as somebody asked. Knows nothing of MCP.
+//! Keys ⇄ bytes, with a TTL. Knows nothing of MCP.
 //!
-//! What must outlive a call, a process or a machine goes through [`Store`]: values with a time to
-//! live, compare-and-swap, counters, leases, scans by prefix and channels. [`Memory`] keeps it in this
-//! process, [`Folder`] in files that survive it. A program holds an `Arc<dyn Store>` and does not care.
+//! What must outlive a call, a process or a machine goes through [`Store`]: values with a TTL,
+//! compare-and-swap, counters, leases, scans by prefix and channels. [`Memory`] keeps it in this
+//! process, [`Folder`] in files that survive it. A program holds an `Arc<dyn Store>` and does not
+//! depend on the backend.
 //!
 //! ```
 //! use std::{sync::Arc, time::Duration};
@@ -23,22 +24,22 @@
 //! # Ok(()) }
 //! ```
 //!
-//! Where to read first: the trait below, then `decide.rs`, which holds what both backends have in
-//! common. Whoever writes another backend runs `suite` (feature `suite`) against it.
+//! Read the trait below first, then `decide.rs`, which holds what both backends share. The author of
+//! another backend runs `suite` (feature `suite`) against it.
 //!
 //! # What is promised
 //!
-//! - **One order per key.** Operations on one key happen one after the other, also when they come from
-//!   many tasks, or from many processes where [`Capabilities::shared`] says so.
-//! - **Versions and fences are never used twice**, even when a key is deleted and made again.
-//! - **Everything has a [`Bound`](Bounds).** What would go beyond it is refused with an error; nothing
-//!   is thrown out to make room. Expired entries leave when others come, without a task in the
-//!   background.
-//! - **A dropped future may have done its work or not**, and so may a write that ended in
-//!   [`StoreError::Unavailable`]. Nothing is ever done by half.
+//! - **One order per key.** Operations on one key are serialised, also between many tasks, and between
+//!   processes where [`Capabilities::shared`] says so.
+//! - **Versions and fences are never reused**, even if a key is deleted and created again.
+//! - **Everything has a [`Bound`](Bounds).** A write beyond it fails; nothing is evicted to make room.
+//!   Writes remove expired entries, without a background task.
+//! - **A dropped future may or may not have done its work**, and so may a write that failed with
+//!   [`StoreError::Unavailable`]. Every operation is atomic.
 
 #![forbid(unsafe_code)]
 
+mod backend;
 mod bounds;
 mod channels;
 mod clock;
@@ -62,21 +63,21 @@ pub use folder::{Damage, Folder};
 pub use listen::{Feed, Heard, Listener};
 pub use memory::Memory;
 
-/// What a store is doing: a future that must be awaited to happen.
+/// A store operation: a future that does nothing until it is awaited.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
 
 /// Keys and bytes.
 ///
-/// A key is any text of 1 to [`Bounds::key`] bytes; `A` and `a` are two keys, and no character means
-/// anything. The names of leases and channels follow the same rule. Entries, leases and channels are
-/// three worlds: a lease `a` has nothing to do with an entry `a`.
+/// A key is any text of 1 to [`Bounds::key`] bytes; it is case-sensitive, and no character is special.
+/// The names of leases and channels follow the same rule. Entries, leases and channels are three
+/// namespaces: a lease `a` has nothing to do with an entry `a`.
 ///
-/// A `ttl` is how long something lives, `None` is for ever. Zero is refused.
+/// A `ttl` of `None` means for ever. Zero is refused.
 pub trait Store: Send + Sync + 'static {
-    /// What lies under `key`, unless it has expired.
+    /// The entry of `key`, unless it has expired.
     fn get<'a>(&'a self, key: &'a str) -> Pending<'a, Option<Entry>>;
 
-    /// Puts `value` under `key`, whatever was there, and says which version it became.
+    /// Writes `value` under `key`, whatever is there, and returns its version.
     fn put<'a>(
         &'a self,
         key: &'a str,
@@ -84,8 +85,9 @@ pub trait Store: Send + Sync + 'static {
         ttl: Option<Duration>,
     ) -> Pending<'a, Version>;
 
-    /// Puts `value` under `key` if what is there is what was expected. Of many who expect the same,
-    /// one wins; the others get what lies there now. The time to live is the one given here.
+    /// Writes `value` under `key` if the current entry is the expected one (compare-and-swap). Of
+    /// concurrent swaps with the same expectation, one wins; the others get the current entry. The new
+    /// entry has the TTL given here.
     fn swap<'a>(
         &'a self,
         key: &'a str,
@@ -94,32 +96,32 @@ pub trait Store: Send + Sync + 'static {
         ttl: Option<Duration>,
     ) -> Pending<'a, Swap>;
 
-    /// Deletes what lies under `key`. Of many who delete the same entry exactly one gets `true`, so
-    /// this is also how to use something once.
+    /// Deletes the entry of `key`. Of concurrent deletes of one entry exactly one gets `true`, so this
+    /// also implements one-time use.
     fn delete<'a>(&'a self, key: &'a str) -> Pending<'a, bool>;
 
-    /// Adds `by` to the number under `key` and returns the sum. What is not there counts as 0 and gets
-    /// `ttl`; what is there keeps the time it has, so that a window of time ends when it should.
+    /// Adds `by` to the number under `key` and returns the sum. A missing number counts as 0 and gets
+    /// `ttl`; an existing one keeps its expiry, so that a time window ends when it should.
     ///
-    /// The number is an entry like any other, written in decimal.
+    /// The number is an ordinary entry, written in decimal.
     fn count<'a>(&'a self, key: &'a str, by: i64, ttl: Option<Duration>) -> Pending<'a, i64>;
 
-    /// Takes the lease `name` for `ttl`, or gets `None` because somebody else has it.
+    /// Acquires the lease `name` for `ttl`, or returns `None` if it is held.
     ///
-    /// A lease ends by [`release`](Self::release) or by itself. Whoever takes it later has a greater
-    /// [`Lease::fence`], so work that was done under an older lease can be told and refused.
+    /// A lease ends by [`release`](Self::release) or by expiry. A later holder has a greater
+    /// [`Lease::fence`], so work done under an older lease can be recognised and refused.
     fn lease<'a>(&'a self, name: &'a str, ttl: Duration) -> Pending<'a, Option<Lease>>;
 
-    /// Lets `lease` live for `ttl` from now. `false`: it ended, and whoever held it must stop.
+    /// Extends `lease` to `ttl` from now. `false`: it has ended, and its holder must stop.
     fn renew<'a>(&'a self, lease: &'a Lease, ttl: Duration) -> Pending<'a, bool>;
 
-    /// Ends `lease`. `false`: it had ended before; somebody else's lease of that name stays.
+    /// Ends `lease`. `false`: it had ended already; another holder's lease of that name stays.
     fn release<'a>(&'a self, lease: &'a Lease) -> Pending<'a, bool>;
 
-    /// The entries whose keys begin with `prefix` and come after `after`, in the order of their bytes:
-    /// at most `limit` of them (at least 1, at most [`Bounds::page`]), and fewer when they are large.
+    /// The entries whose keys start with `prefix` and follow `after`, in byte order: at most `limit`
+    /// (at least 1, at most [`Bounds::page`]), and fewer if they are large.
     ///
-    /// [`Page::next`] is where to go on; only `None` means that there is no more. What is there from
+    /// [`Page::next`] is the cursor; only `None` means that there is no more. An entry that exists from
     /// the first page to the last is returned exactly once, whatever happens to others meanwhile.
     fn scan<'a>(
         &'a self,
@@ -128,14 +130,13 @@ pub trait Store: Send + Sync + 'static {
         limit: usize,
     ) -> Pending<'a, Page>;
 
-    /// Tells `message` to everybody who listens to `channel` now. Nobody listening is no error.
+    /// Sends `message` to all current listeners of `channel`. Having none is no error.
     fn publish<'a>(&'a self, channel: &'a str, message: &'a [u8]) -> Pending<'a, ()>;
 
-    /// Listens to `channel` from now on. What one publisher says is heard in the order it was said. A
-    /// listener that is more than [`Bounds::queue`] messages behind loses the oldest, and is told how
-    /// many.
+    /// Listens to `channel` from now on. The messages of one publisher arrive in order. A listener that
+    /// is more than [`Bounds::queue`] messages behind loses the oldest, and learns how many.
     fn listen<'a>(&'a self, channel: &'a str) -> Pending<'a, Listener>;
 
-    /// How far this store reaches: what survives, and who else sees it.
+    /// What survives a restart, and who else sees it.
     fn capabilities(&self) -> Capabilities;
 }

@@ -1,41 +1,40 @@
-//! A queue between one channel and one listener: bounded, and the oldest goes first when it is full.
+//! A bounded queue between a channel and one listener; when full, it drops the oldest message.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-/// Hears what is published on a channel, from [`Store::listen`](crate::Store::listen).
+/// Receives the messages of a channel, from [`Store::listen`](crate::Store::listen).
 #[derive(Debug)]
 pub struct Listener {
     queue: Arc<Queue>,
 }
 
-/// What a listener hears.
+/// What a listener receives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Heard {
-    /// Somebody said this.
+    /// A message.
     Message(Arc<[u8]>),
-    /// So many messages were lost here, because this listener was too far behind. Whoever needs them
-    /// reads the store anew.
+    /// This many messages were lost here, because the listener was too far behind. A listener that
+    /// needs them reads the store again.
     Lost(u64),
 }
 
-/// The other end of a [`Listener`]; for backends.
+/// The sending end of a [`Listener`]; for backends.
 #[derive(Debug)]
 pub struct Feed {
     queue: Arc<Queue>,
 }
 
 impl Listener {
-    /// A listener and what feeds it; it may be `most` messages behind. For backends.
+    /// A listener that may be `most` messages behind, and its feed. For backends.
     pub fn new(most: usize) -> (Feed, Listener) {
         let queue = Arc::new(Queue { most: most.max(1), ..Queue::default() });
         (Feed { queue: queue.clone() }, Listener { queue })
     }
 
-    /// Waits for the next message. `None` when the store is gone and everything was heard. Dropping
-    /// the future loses nothing.
+    /// Waits for the next message. `None` once the store is gone and the queue is empty. Cancel-safe.
     pub async fn next(&mut self) -> Option<Heard> {
         loop {
             if let Some(heard) = self.ready() {
@@ -45,12 +44,12 @@ impl Listener {
                 // It may have been closed right after a last message.
                 return self.ready();
             }
-            // `notify_one` is remembered when nobody waits yet, so nothing is missed in between.
+            // `notify_one` stores a permit if nobody waits yet, so no message is missed in between.
             self.queue.news.notified().await;
         }
     }
 
-    /// What was heard already, without waiting.
+    /// The next message if it has arrived, without waiting.
     pub fn ready(&mut self) -> Option<Heard> {
         let mut state = self.queue.state();
         if state.lost > 0 {
@@ -64,13 +63,13 @@ impl Drop for Listener {
     fn drop(&mut self) {
         let mut state = self.queue.state();
         state.is_closed = true;
-        // What nobody will hear is freed now; the feed may be kept for a while.
+        // Frees the unread messages now; the feed may live on for a while.
         state.messages = VecDeque::new();
     }
 }
 
 impl Feed {
-    /// Hands `message` on, over the oldest if there is no room. `false`: nobody listens any more.
+    /// Queues `message`, replacing the oldest if there is no room. `false`: the listener is gone.
     pub fn push(&self, message: Arc<[u8]>) -> bool {
         let mut state = self.queue.state();
         if state.is_closed {
@@ -86,10 +85,10 @@ impl Feed {
         true
     }
 
-    /// Counts `count` messages as lost that never came this far.
+    /// Counts `count` messages as lost that never arrived here.
     pub fn lose(&self, count: u64) {
         let mut state = self.queue.state();
-        // What is queued is older than the loss; heard after it, it would seem newer.
+        // The queued messages are older than the loss; delivered after it, they would seem newer.
         state.lost += count + state.messages.len() as u64;
         state.messages.clear();
         drop(state);
@@ -119,9 +118,9 @@ struct Queue {
 #[derive(Debug, Default)]
 struct State {
     messages: VecDeque<Arc<[u8]>>,
-    /// Lost since the listener was last told; they were older than all in the queue.
+    /// Lost since the last report; all older than the queue.
     lost: u64,
-    /// One of the two ends is gone.
+    /// Whether one of the two ends is gone.
     is_closed: bool,
 }
 

@@ -6,19 +6,16 @@ use std::ops::Bound::{Excluded, Included, Unbounded};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::bounds::check_ttl;
+use crate::backend::Backend;
 use crate::channels::Channels;
 use crate::clock::{Clock, Monotonic};
-use crate::decide::{self, Act, Change, Held, Space};
-use crate::{
-    Bounds, Capabilities, Entry, Expect, Item, Lease, Listener, Page, Pending, Store, StoreError,
-    Swap, Version,
-};
+use crate::decide::{Act, Change, Held, Space};
+use crate::{Bounds, Capabilities, Entry, Item, Page, StoreError};
 
-/// A store in this process, for as long as it lives.
+/// A store in the memory of this process.
 ///
-/// Expired entries are removed when others are written, a few at a time, and all of them before a
-/// write is refused because the store is full.
+/// Writes remove expired entries, a few at a time, and all of them before a write is refused because
+/// the store is full.
 pub struct Memory {
     bounds: Bounds,
     clock: Box<dyn Clock>,
@@ -27,13 +24,13 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// A store within `bounds` that goes by `clock`.
+    /// A store with `bounds` and `clock`.
     pub fn new(bounds: Bounds, clock: impl Clock) -> Self {
         let (state, channels) = Default::default();
         Self { bounds, clock: Box::new(clock), state, channels }
     }
 
-    /// How many entries and leases are held, those that expired and are not removed yet among them.
+    /// How many entries and leases are held, including expired ones that are not removed yet.
     pub fn len(&self) -> usize {
         self.state().held.len()
     }
@@ -46,13 +43,46 @@ impl Memory {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
 
-    /// Does what `decide` wants, and returns its answer and the number of what was written.
-    fn change<T>(
+impl Default for Memory {
+    fn default() -> Self {
+        Self::new(Bounds::default(), Monotonic::default())
+    }
+}
+
+impl fmt::Debug for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Values may be secrets.
+        f.debug_struct("Memory").field("len", &self.len()).finish_non_exhaustive()
+    }
+}
+
+impl Backend for Memory {
+    fn bounds(&self) -> &Bounds {
+        &self.bounds
+    }
+
+    fn channels(&self) -> &Channels {
+        &self.channels
+    }
+
+    fn reach(&self) -> Capabilities {
+        Capabilities::default()
+    }
+
+    async fn read(&self, key: &str) -> Result<Option<Entry>, StoreError> {
+        self.bounds.check_key(key)?;
+        let now = self.clock.now();
+        let held = self.state().held.get(&(Space::Entries, key.into())).cloned();
+        Ok(held.filter(|held| held.is_live(now)).map(|held| held.entry()))
+    }
+
+    async fn change<T: Send + 'static>(
         &self,
         space: Space,
         key: &str,
-        decide: impl FnOnce(Option<&Held>, Duration) -> Result<Change<T>, StoreError>,
+        decide: impl Fn(Option<&Held>, Duration) -> Result<Change<T>, StoreError> + Send + 'static,
     ) -> Result<(T, u64), StoreError> {
         self.bounds.check_key(key)?;
         let now = self.clock.now();
@@ -76,165 +106,50 @@ impl Memory {
         };
         Ok((answer, number))
     }
-}
 
-impl Default for Memory {
-    fn default() -> Self {
-        Self::new(Bounds::default(), Monotonic::default())
-    }
-}
-
-impl fmt::Debug for Memory {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Values are nobody's business.
-        f.debug_struct("Memory").field("len", &self.len()).finish_non_exhaustive()
-    }
-}
-
-impl Store for Memory {
-    fn get<'a>(&'a self, key: &'a str) -> Pending<'a, Option<Entry>> {
-        Box::pin(async move {
-            self.bounds.check_key(key)?;
-            let now = self.clock.now();
-            let held = self.state().held.get(&(Space::Entries, key.into())).cloned();
-            Ok(held.filter(|held| held.is_live(now)).map(|held| held.entry()))
-        })
-    }
-
-    fn put<'a>(
-        &'a self,
-        key: &'a str,
-        value: &'a [u8],
-        ttl: Option<Duration>,
-    ) -> Pending<'a, Version> {
-        Box::pin(async move {
-            check_ttl(ttl)?;
-            self.bounds.check_value(value)?;
-            let value = value.into();
-            let (_, number) =
-                self.change(Space::Entries, key, |_, now| Ok(decide::put(value, ttl, now)))?;
-            Ok(Version::new(number))
-        })
-    }
-
-    fn swap<'a>(
-        &'a self,
-        key: &'a str,
-        expect: Expect,
-        value: &'a [u8],
-        ttl: Option<Duration>,
-    ) -> Pending<'a, Swap> {
-        Box::pin(async move {
-            check_ttl(ttl)?;
-            self.bounds.check_value(value)?;
-            let value = value.into();
-            let (conflict, number) = self.change(Space::Entries, key, |held, now| {
-                Ok(decide::swap(held, expect, value, ttl, now))
-            })?;
-            Ok(conflict.map_or(Swap::Done(Version::new(number)), Swap::Conflict))
-        })
-    }
-
-    fn delete<'a>(&'a self, key: &'a str) -> Pending<'a, bool> {
-        Box::pin(async move {
-            Ok(self.change(Space::Entries, key, |held, _| Ok(decide::delete(held)))?.0)
-        })
-    }
-
-    fn count<'a>(&'a self, key: &'a str, by: i64, ttl: Option<Duration>) -> Pending<'a, i64> {
-        Box::pin(async move {
-            check_ttl(ttl)?;
-            Ok(self.change(Space::Entries, key, |held, now| decide::count(held, by, ttl, now))?.0)
-        })
-    }
-
-    fn lease<'a>(&'a self, name: &'a str, ttl: Duration) -> Pending<'a, Option<Lease>> {
-        Box::pin(async move {
-            check_ttl(Some(ttl))?;
-            let (is_taken, fence) =
-                self.change(Space::Leases, name, |held, now| Ok(decide::lease(held, ttl, now)))?;
-            Ok(is_taken.then(|| Lease::new(name, fence)))
-        })
-    }
-
-    fn renew<'a>(&'a self, lease: &'a Lease, ttl: Duration) -> Pending<'a, bool> {
-        Box::pin(async move {
-            check_ttl(Some(ttl))?;
-            let fence = lease.fence();
-            Ok(self
-                .change(Space::Leases, lease.name(), |held, now| {
-                    Ok(decide::renew(held, fence, ttl, now))
-                })?
-                .0)
-        })
-    }
-
-    fn release<'a>(&'a self, lease: &'a Lease) -> Pending<'a, bool> {
-        Box::pin(async move {
-            let fence = lease.fence();
-            Ok(self
-                .change(Space::Leases, lease.name(), |held, _| Ok(decide::release(held, fence)))?
-                .0)
-        })
-    }
-
-    fn scan<'a>(
-        &'a self,
-        prefix: &'a str,
-        after: Option<&'a str>,
+    async fn page(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
         limit: usize,
-    ) -> Pending<'a, Page> {
-        Box::pin(async move {
-            let limit = self.bounds.page_limit(limit);
-            let now = self.clock.now();
-            let from = match after {
-                Some(after) if after >= prefix => Excluded((Space::Entries, after.into())),
-                _ => Included((Space::Entries, prefix.into())),
-            };
-            let (mut page, mut bytes) = (Page::default(), 0);
-            let state = self.state();
-            for ((space, key), held) in state.held.range((from, Unbounded)) {
-                if *space != Space::Entries || !key.starts_with(prefix) {
-                    break;
-                }
-                if !held.is_live(now) {
-                    continue;
-                }
-                if page.items.len() == limit || bytes >= self.bounds.page_bytes {
-                    page.next = page.items.last().map(|item| item.key.clone());
-                    break;
-                }
-                bytes += held.value.len();
-                let Entry { value, version } = held.entry();
-                page.items.push(Item { key: key.to_string(), value, version });
+    ) -> Result<Page, StoreError> {
+        let limit = self.bounds.page_limit(limit);
+        let now = self.clock.now();
+        let from = match after {
+            Some(after) if after >= prefix => Excluded((Space::Entries, after.into())),
+            _ => Included((Space::Entries, prefix.into())),
+        };
+        let (mut page, mut bytes) = (Page::default(), 0);
+        let state = self.state();
+        for ((space, key), held) in state.held.range((from, Unbounded)) {
+            if *space != Space::Entries || !key.starts_with(prefix) {
+                break;
             }
-            Ok(page)
-        })
-    }
-
-    fn publish<'a>(&'a self, channel: &'a str, message: &'a [u8]) -> Pending<'a, ()> {
-        Box::pin(async move { self.channels.publish(channel, message, &self.bounds) })
-    }
-
-    fn listen<'a>(&'a self, channel: &'a str) -> Pending<'a, Listener> {
-        Box::pin(async move { self.channels.listen(channel, &self.bounds) })
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities::default()
+            if !held.is_live(now) {
+                continue;
+            }
+            if page.items.len() == limit || bytes >= self.bounds.page_bytes {
+                page.next = page.items.last().map(|item| item.key.clone());
+                break;
+            }
+            bytes += held.value.len();
+            let Entry { value, version } = held.entry();
+            page.items.push(Item { key: key.to_string(), value, version });
+        }
+        Ok(page)
     }
 }
 
 type Key = (Space, Arc<str>);
 
-/// What is held.
+/// The state of the store.
 // Invariant: `times` has exactly the keys of `held` that expire, each once; `bytes` is their sum.
 #[derive(Default)]
 struct State {
     held: BTreeMap<Key, Held>,
     times: BTreeSet<(Duration, Key)>,
     bytes: usize,
-    /// The greatest version or fence there ever was.
+    /// The greatest version or fence so far.
     last: u64,
 }
 
@@ -277,7 +192,7 @@ impl State {
         }
     }
 
-    /// Removes what has expired, the oldest first, but no more than `most`.
+    /// Removes expired entries, the oldest first, at most `most`.
     fn sweep(&mut self, now: Duration, most: usize) {
         for _ in 0..most {
             if self.times.first().is_none_or(|(expires, _)| *expires > now) {
@@ -294,7 +209,7 @@ fn size((_, key): &Key, held: &Held) -> usize {
     key.len() + held.value.len() + OVERHEAD
 }
 
-/// What an entry costs besides its key and value: the nodes of two trees and two counts.
+/// What an entry costs besides its key and value: nodes of two trees and two counts.
 const OVERHEAD: usize = 160;
 /// A write adds at most one entry, so removing more than one keeps up.
 const SWEPT_AT_ONCE: usize = 8;

@@ -1,6 +1,6 @@
-//! A store → what it does otherwise than [`Store`] says. Every backend must pass.
+//! The conformance suite of [`Store`]. Every backend must pass.
 //!
-//! Each case gets a store of its own, empty, and a way to let time pass. Nothing here sleeps.
+//! Each case gets an empty store of its own, and a way to advance its clock. Nothing here sleeps.
 //!
 //! ```
 //! use trunkline_store::suite::{self, Subject};
@@ -37,7 +37,7 @@ use tokio::task::JoinSet;
 
 use crate::{Bounds, Store, StoreError};
 
-/// An empty store, and how to let time pass for it.
+/// An empty store, and how to advance its clock.
 pub struct Subject {
     store: Arc<dyn Store>,
     bounds: Bounds,
@@ -46,9 +46,9 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// A subject: an empty store, the bounds it keeps, and what lets time pass for it. A small
-    /// [`Bounds::value`] makes the suite fast. What `advance` holds lives as long as the subject; a
-    /// folder that shall be removed afterwards can go there.
+    /// A subject: an empty store, its bounds, and a function that advances its clock. A small
+    /// [`Bounds::value`] makes the suite fast. `advance` lives as long as the subject, so it can own a
+    /// temporary folder.
     pub fn new<F, L>(store: impl Store, bounds: Bounds, advance: F) -> Self
     where
         F: Fn(Duration) -> L + Send + Sync + 'static,
@@ -58,9 +58,8 @@ impl Subject {
         Self { store: Arc::new(store), bounds, unit: Duration::from_secs(1), advance }
     }
 
-    /// The same with another unit of time; 1 s if not given. The cases let things live for some units
-    /// and let some units pass, so a store whose time cannot be moved takes a short one, and an
-    /// `advance` that waits.
+    /// Sets the unit of time; 1 s by default. All TTLs and delays are multiples of it, so a store whose
+    /// clock cannot be moved uses a short one and an `advance` that waits.
     #[must_use]
     pub fn unit(mut self, unit: Duration) -> Self {
         self.unit = unit;
@@ -75,7 +74,7 @@ impl Subject {
         (self.advance)(self.units(units)).await;
     }
 
-    /// Does `work` many times at once, and returns what came out.
+    /// Runs `work` many times concurrently, and returns the outcomes.
     async fn at_once<T, F, L>(&self, many: usize, work: F) -> Result<Vec<T>, Wrong>
     where
         T: Send + 'static,
@@ -100,7 +99,7 @@ impl fmt::Debug for Subject {
     }
 }
 
-/// One promise of [`Store`], and how to see whether it is kept.
+/// One promise of [`Store`], and its check.
 #[derive(Clone, Copy)]
 pub struct Case {
     name: &'static str,
@@ -108,13 +107,13 @@ pub struct Case {
 }
 
 impl Case {
-    /// What is promised, as a name.
+    /// The name of the promise.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Whether `subject` keeps the promise; if not, a sentence says what happened instead. A case that
-    /// takes longer than a minute has failed.
+    /// Checks `subject`; on failure a sentence says what happened instead. A case that takes longer
+    /// than a minute fails.
     pub async fn check(&self, subject: Subject) -> Result<(), String> {
         match tokio::time::timeout(LONGEST, (self.check)(subject)).await {
             Ok(checked) => checked.map_err(|wrong| wrong.0),
@@ -228,7 +227,7 @@ impl From<StoreError> for Wrong {
     }
 }
 
-/// What every case returns.
+/// The result of a case.
 type Kept = Result<(), Wrong>;
 
 type Later<T> = Pin<Box<dyn Future<Output = T> + Send>>;

@@ -74,7 +74,8 @@ pub fn is_running(pid: u32) -> bool {
 fn build() -> PathBuf {
     let kit = Path::new(env!("CARGO_MANIFEST_DIR"));
     let test = std::env::current_exe().expect("a test knows where it is");
-    // A folder of its own, beside `deps`: whoever holds the lock of the outer one may wait for this test.
+    // A folder of its own, beside `deps`: the holder of the outer folder's lock may wait for this
+    // test.
     let profile = test.ancestors().nth(2).expect("a test lies in `deps` of a profile's folder");
     let target = profile.join("fake-server.build");
     let program = target.join("debug").join("fake-server");

@@ -166,7 +166,7 @@ impl Peer {
         self.notify("notifications/cancelled", json!({ "requestId": id })).await;
     }
 
-    /// The next message as it is written, judged by nobody.
+    /// The next message as it was written, unvalidated.
     pub async fn next_text(&mut self) -> String {
         let text = timeout(PATIENCE, self.read()).await.expect("a message comes in time");
         text.expect("the server is still there")
@@ -219,7 +219,7 @@ impl Peer {
         }
     }
 
-    /// Calls a method, answers every question on the way, and returns what it comes to.
+    /// Calls a method, answers every question on the way, and returns the result.
     pub async fn call(&mut self, method: &str, params: Value) -> Result<Value, Value> {
         let mut round = Map::new();
         loop {
@@ -363,7 +363,7 @@ pub fn everything(revision: Revision) -> Value {
     capabilities
 }
 
-/// Answers every question with what first comes to mind: the user is Ada and agrees to everything.
+/// Answers every question with a default: the user is Ada and agrees to everything.
 pub fn helpful(method: &str, params: &Value) -> Result<Value, Value> {
     Ok(match method {
         "elicitation/create" if params["mode"] == "url" => json!({ "action": "accept" }),

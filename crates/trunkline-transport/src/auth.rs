@@ -1,8 +1,8 @@
-//! What authorization needs of the world: fetches, logins, and where they are kept.
+//! The IO behind authorization: fetches, logins, and their storage.
 //!
-//! [`HttpFetch`] makes the requests of `trunkline_auth`, wherever its guard lets them go. [`Loopback`]
-//! has a person log in with the browser of this machine. Logins are kept in a [`MemoryVault`], a
-//! [`FileVault`] or a [`KeyringVault`].
+//! [`HttpFetch`] makes the requests of `trunkline_auth`, within its guard. [`Loopback`] lets a person
+//! log in with the browser of this machine. A [`MemoryVault`], a [`FileVault`] or a [`KeyringVault`]
+//! stores logins.
 
 mod fetch;
 mod file;

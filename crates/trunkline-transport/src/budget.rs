@@ -1,32 +1,32 @@
-//! A ledger that many tasks share: what is taken comes back when its holder is dropped.
+//! A ledger that many tasks share: a piece returns when its holder is dropped.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use trunkline_proto::budget::{Ledger, Over};
 
-/// What may be held at once, in all and by each principal. Clones are the same budget.
+/// What may be held at once, in all and by each principal. Clones share the budget.
 #[derive(Clone, Debug)]
 pub struct Budget(Arc<Mutex<Ledger>>);
 
 impl Budget {
-    /// At most `total` in all, at most `share` of it for each principal.
+    /// At most `total` in all, at most `share` for each principal.
     pub fn new(total: usize, share: usize) -> Self {
         Self(Arc::new(Mutex::new(Ledger::new(total, share))))
     }
 
-    /// Takes a piece for as long as what is returned lives.
+    /// Takes a piece for as long as the returned guard lives.
     pub fn take(&self, who: &Arc<str>, amount: usize) -> Result<Held, Over> {
         self.lock().take(who, amount)?;
         Ok(Held { budget: self.clone(), who: Arc::clone(who), amount })
     }
 
-    /// Takes a piece whether it fits or not, for as long as what is returned lives.
+    /// Takes a piece even if it does not fit, for as long as the returned guard lives.
     pub fn owe(&self, who: &Arc<str>, amount: usize) -> Held {
         self.lock().owe(who, amount);
         Held { budget: self.clone(), who: Arc::clone(who), amount }
     }
 
-    /// Whether a piece could be taken now. Nothing is.
+    /// Whether a piece would fit now. Takes nothing.
     pub fn fits(&self, who: &str, amount: usize) -> Result<(), Over> {
         self.lock().fits(who, amount)
     }
@@ -41,7 +41,7 @@ impl Budget {
     }
 }
 
-/// A piece of a budget. Dropping it gives it back.
+/// A piece of a budget. Dropping it returns it.
 #[derive(Debug)]
 #[must_use = "dropping it gives back what was taken"]
 pub struct Held {
@@ -60,7 +60,7 @@ impl Held {
 }
 
 impl Held {
-    /// How much it is.
+    /// Its size.
     pub fn amount(&self) -> usize {
         self.amount
     }

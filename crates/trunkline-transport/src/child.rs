@@ -1,8 +1,8 @@
-//! A command → a running server with its pipes, and nothing left of it afterwards.
+//! A command → a running server with its pipes, and no process left afterwards.
 //!
-//! The child leads a session and a process group of its own. Signals go to the group, so that what
-//! `npx` or `sh` started in between goes too; and they go as long as the leader is not reaped, so
-//! that they never hit a stranger who got the number next. Should this process be killed itself, the
+//! The child leads its own session and process group. Signals go to the group, so that they also reach
+//! what `npx` or `sh` started. They are only sent while the leader is not reaped, so that they never
+//! hit another process that got the same number. If this process is killed itself, the
 //! [`orphan_reaper`] kills the groups of its children.
 
 mod command;
@@ -31,11 +31,11 @@ pub use command::{Command, INHERITED};
 pub use error::{SpawnError, Stage};
 pub use stderr::Stderr;
 
-/// After the end of a child its last words are waited for so long, in case a process that left the
-/// group still holds the pipe.
+/// How long to wait for the last stderr lines of a child that has ended, in case a process that left
+/// the group still holds the pipe.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
-/// A running child. Dropping it kills the whole group at once.
+/// A running child. Dropping it kills the whole process group at once.
 #[derive(Debug)]
 pub struct Child {
     group: Arc<Group>,
@@ -58,8 +58,8 @@ pub enum Exit {
 }
 
 impl Child {
-    /// Starts `command`. It is running its own program when this returns: what can go wrong up to
-    /// then is in the error.
+    /// Starts `command`. When this returns, the child has executed its program; every earlier failure
+    /// is in the error.
     pub async fn spawn(command: Command, limits: &Limits) -> Result<Self, SpawnError> {
         let (command, on_line) = command.into_parts();
         let fail = |stage| {
@@ -91,22 +91,22 @@ impl Child {
         })
     }
 
-    /// Its process id, which is also the id of its group.
+    /// Its process id, which is also its process group id.
     pub fn id(&self) -> u32 {
         self.group.id()
     }
 
-    /// The end to write to. Whoever takes it closes the child's stdin by dropping it.
+    /// The write end of its stdin. Dropping it closes the child's stdin.
     pub fn take_stdin(&mut self) -> Option<pipe::Sender> {
         self.stdin.take()
     }
 
-    /// The end to read from.
+    /// The read end of its stdout.
     pub fn take_stdout(&mut self) -> Option<pipe::Receiver> {
         self.stdout.take()
     }
 
-    /// The last lines of its stderr, growing as they come. Stays readable after the child is gone.
+    /// The last lines of its stderr, updated live. Stays readable after the child is gone.
     pub fn stderr(&self) -> &Stderr {
         &self.stderr
     }
@@ -119,18 +119,18 @@ impl Child {
     /// Waits until it has ended, its group is gone and its stderr is read.
     pub async fn exited(&mut self) -> Exit {
         let exit = ended(&mut self.exit).await;
-        // Whoever asks a second time finds them read.
+        // A second call finds the reader finished.
         if !self.reader.0.is_finished() {
             let _ = timeout(LAST_WORDS, &mut self.reader.0).await;
         }
         exit
     }
 
-    /// Ends it the kind way first: closes stdin, then SIGTERM, then SIGKILL to the whole group.
-    /// Drop what [`Child::take_stdin`] gave before, or the first step cannot work.
+    /// Stops it gracefully: closes stdin, then sends SIGTERM, then SIGKILL to the whole group. Drop the
+    /// result of [`Child::take_stdin`] before, or the first step has no effect.
     pub async fn stop(mut self) -> Exit {
         drop(self.stdin.take());
-        // A child that cannot write does not come round to reading the end of its input.
+        // A child that blocks on writing never reads the end of its input.
         let _drain = self.stdout.take().map(|stdout| Task(tokio::spawn(drain(stdout))));
         if timeout(self.stop_after_eof, ended(&mut self.exit)).await.is_err() {
             self.group.terminate();
@@ -141,7 +141,7 @@ impl Child {
         self.exited().await
     }
 
-    /// Kills the whole group now.
+    /// Kills the whole process group now.
     pub fn kill(&self) {
         self.group.kill();
     }
@@ -163,7 +163,7 @@ impl fmt::Display for Exit {
     }
 }
 
-/// A task that ends with its owner.
+/// A task that is aborted with its owner.
 #[derive(Debug)]
 struct Task(JoinHandle<()>);
 
@@ -175,8 +175,8 @@ impl Drop for Task {
 
 async fn ended(exit: &mut watch::Receiver<Option<Exit>>) -> Exit {
     let exit = exit.wait_for(Option::is_some).await.map(|exit| *exit);
-    // The sender goes away without a word only if waiting itself failed, which means that
-    // somebody else in this process took the status.
+    // The sender closes without a value only if waiting failed, which means that other code in this
+    // process reaped the child.
     exit.ok().flatten().unwrap_or(Exit::Code(-1))
 }
 

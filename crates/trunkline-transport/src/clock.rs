@@ -1,9 +1,9 @@
-//! The time, as everything in this crate reads it.
+//! The clock of this crate.
 
 use std::time::Instant;
 
-/// Now, by the runtime's clock: a test that stops that clock stops deadlines too. Without tokio's
-/// `test-util` it is the machine's.
+/// Now, by the runtime's clock: a test that pauses that clock pauses deadlines too. Without tokio's
+/// `test-util` it is the machine's monotonic clock.
 ///
 /// ```
 /// # use trunkline_transport::clock::now;

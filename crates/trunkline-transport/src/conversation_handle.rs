@@ -29,7 +29,7 @@ pub struct ConversationHandle(Arc<Inner>);
 /// The queues. A conversation without commands allocates nothing.
 #[derive(Debug)]
 struct Inner {
-    unsaid: Mutex<Unsaid>,
+    queues: Mutex<Queues>,
     /// Capacity of the queue: a command takes one permit, and one more per KiB. Closed with the
     /// conversation.
     room: Semaphore,
@@ -43,7 +43,7 @@ struct Inner {
 }
 
 #[derive(Debug, Default)]
-struct Unsaid {
+struct Queues {
     /// Each with the permits it takes.
     commands: VecDeque<(Command, u32)>,
     /// Bounded by the calls made: at most one each, and one close.
@@ -109,7 +109,7 @@ impl ConversationHandle {
 
     fn begin(queue: usize, is_of_one_request: bool) -> (Self, CommandReceiver) {
         let inner = Arc::new(Inner {
-            unsaid: Mutex::default(),
+            queues: Mutex::default(),
             room: Semaphore::new(queue),
             queue: u32::try_from(queue).unwrap_or(u32::MAX),
             tickets: AtomicU64::new(0),
@@ -172,7 +172,7 @@ impl ConversationHandle {
         match self.0.room.try_acquire_many(takes) {
             Ok(room) => {
                 room.forget();
-                self.0.put(|unsaid| unsaid.commands.push_back((command, takes)));
+                self.0.put(|queues| queues.commands.push_back((command, takes)));
                 true
             }
             // A conversation that is over has no peer to tell.
@@ -219,7 +219,7 @@ impl Inner {
         let takes = self.takes(&command);
         let Ok(room) = self.room.acquire_many(takes).await else { return false };
         room.forget();
-        self.put(|unsaid| unsaid.commands.push_back((command, takes)))
+        self.put(|queues| queues.commands.push_back((command, takes)))
     }
 
     /// The permits that a command takes, at most the whole capacity.
@@ -229,37 +229,37 @@ impl Inner {
     }
 
     fn urge(&self, urgent: Urgent) {
-        self.put(|unsaid| unsaid.urgent.push_back(urgent));
+        self.put(|queues| queues.urgent.push_back(urgent));
     }
 
-    fn put(&self, put: impl FnOnce(&mut Unsaid)) -> bool {
-        let mut unsaid = self.lock();
-        if unsaid.closed {
+    fn put(&self, put: impl FnOnce(&mut Queues)) -> bool {
+        let mut queues = self.lock();
+        if queues.closed {
             return false;
         }
-        put(&mut unsaid);
-        let listener = unsaid.listener.take();
+        put(&mut queues);
+        let listener = queues.listener.take();
         // The woken driver may poll at once and needs the lock.
-        drop(unsaid);
+        drop(queues);
         if let Some(listener) = listener {
             listener.wake();
         }
         true
     }
 
-    fn lock(&self) -> MutexGuard<'_, Unsaid> {
+    fn lock(&self) -> MutexGuard<'_, Queues> {
         // Nothing that can panic happens under this lock.
-        self.unsaid.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl CommandReceiver {
     pub(crate) fn poll_urgent(&self, cx: &mut Context<'_>) -> Poll<Urgent> {
-        self.poll(cx, |unsaid| unsaid.urgent.pop_front())
+        self.poll(cx, |queues| queues.urgent.pop_front())
     }
 
     pub(crate) fn poll_command(&self, cx: &mut Context<'_>) -> Poll<Command> {
-        let (command, takes) = ready!(self.poll(cx, |unsaid| unsaid.commands.pop_front()));
+        let (command, takes) = ready!(self.poll(cx, |queues| queues.commands.pop_front()));
         self.0.room.add_permits(takes as usize);
         Poll::Ready(command)
     }
@@ -274,13 +274,13 @@ impl CommandReceiver {
     fn poll<T>(
         &self,
         cx: &mut Context<'_>,
-        take: impl FnOnce(&mut Unsaid) -> Option<T>,
+        take: impl FnOnce(&mut Queues) -> Option<T>,
     ) -> Poll<T> {
-        let mut unsaid = self.0.lock();
-        if let Some(taken) = take(&mut unsaid) {
+        let mut queues = self.0.lock();
+        if let Some(taken) = take(&mut queues) {
             return Poll::Ready(taken);
         }
-        match &mut unsaid.listener {
+        match &mut queues.listener {
             Some(listener) => listener.clone_from(cx.waker()),
             listener => *listener = Some(cx.waker().clone()),
         }
@@ -291,13 +291,13 @@ impl CommandReceiver {
 impl Drop for CommandReceiver {
     fn drop(&mut self) {
         self.0.room.close();
-        let unsaid = {
-            let mut unsaid = self.0.lock();
-            unsaid.closed = true;
-            (std::mem::take(&mut unsaid.commands), unsaid.listener.take())
+        let queues = {
+            let mut queues = self.0.lock();
+            queues.closed = true;
+            (std::mem::take(&mut queues.commands), queues.listener.take())
         };
         // The callers may send again at once, so the lock is free by now.
-        unsaid.0.into_iter().for_each(|(command, _)| command.refuse());
+        queues.0.into_iter().for_each(|(command, _)| command.refuse());
     }
 }
 

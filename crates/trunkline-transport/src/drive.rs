@@ -167,7 +167,7 @@ where
                     return Poll::Pending;
                 }
                 turns += 1;
-                if turns < TURNS && !self.outbox.is_stuffed() {
+                if turns < TURNS && !self.outbox.is_congested() {
                     continue;
                 }
                 // Yield: other tasks need a turn, among them the IO driver that sees the peer read.
@@ -252,7 +252,7 @@ where
                     return self.hang_up(cx);
                 }
             }
-            if self.outbox.is_stuffed() {
+            if self.outbox.is_congested() {
                 self.has_texts = true;
                 return;
             }
@@ -289,7 +289,7 @@ where
             busy = true;
         }
         // While the peer does not read, senders wait (back-pressure).
-        while !self.outbox.is_stuffed() && self.core.poll_command(cx) {
+        while !self.outbox.is_congested() && self.core.poll_command(cx) {
             self.act(cx);
             busy = true;
         }

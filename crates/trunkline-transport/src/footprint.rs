@@ -1,15 +1,15 @@
-//! What was freed and not given back → the system has it again.
+//! Freed memory that the allocator keeps → returned to the system.
 //!
-//! The allocator of glibc returns what is free at the end of its heaps, and keeps what is free in their
-//! midst; and large pieces, which it maps apart at first, come from the heaps as well once one was freed.
-//! A process that was flooded once would stay large for ever.
+//! glibc's allocator returns free memory at the end of its heaps, but keeps what is free in the middle.
+//! Large blocks, which it maps separately at first, come from the heaps as well once one was freed.
+//! After one flood a process would stay large for ever.
 
 use std::time::Duration;
 
 use crate::child;
 
-/// Gives memory back as long as it is polled. It is done while the process is larger
-/// than it was, and takes a millisecond or two.
+/// Returns memory for as long as it is polled: while the process is larger than it was, at a
+/// millisecond or two each time.
 pub async fn keep_small() {
     child::keep_apart();
     let Some(now) = resident() else { return };
@@ -24,10 +24,10 @@ pub async fn keep_small() {
     }
 }
 
-/// When memory is to be given back. How much of it is free cannot be seen from outside: it is asked for
-/// while the process is larger than it was, ever more seldom if nothing comes of that.
+/// Decides when to return memory. How much is free cannot be observed: so it tries while the process is
+/// larger than it was, with backoff if that frees nothing.
 struct Watch {
-    /// What the process was at least, or what is little anyway.
+    /// The smallest size of the process, or a size too small to matter.
     least: usize,
     pause: Duration,
 }
@@ -48,15 +48,15 @@ impl Watch {
     }
 
     fn trimmed(&mut self, before: usize, after: usize) {
-        let came_to_something = before.saturating_sub(after) > GROWTH / 8;
-        self.pause = if came_to_something { OFTEN } else { (self.pause * 2).min(SELDOM) };
+        let has_freed_memory = before.saturating_sub(after) > GROWTH / 8;
+        self.pause = if has_freed_memory { OFTEN } else { (self.pause * 2).min(SELDOM) };
     }
 }
 
-/// The bytes of the process that are in memory.
+/// The resident set size in bytes.
 fn resident() -> Option<usize> {
     let pages = std::fs::read_to_string("/proc/self/statm").ok()?;
-    // Pages are larger on some machines: then it is done a little later.
+    // On machines with larger pages the trigger is a little later.
     Some(pages.split(' ').nth(1)?.parse::<usize>().ok()? * 4096)
 }
 
@@ -86,9 +86,9 @@ mod tests {
     }
 
     #[test]
-    fn what_was_freed_in_the_midst_of_the_heap_is_given_back() {
+    fn memory_freed_in_the_middle_of_the_heap_is_returned() {
         let (before, mut kept) = (resident().unwrap(), Vec::new());
-        // Every second piece stays: nothing is free at the end.
+        // Every second block stays, so nothing is free at the end of the heap.
         let pieces: Vec<Vec<u8>> = (0..64 << 10).map(|_| vec![1; 2 << 10]).collect();
         for (at, piece) in pieces.into_iter().enumerate() {
             if at % 64 == 0 {

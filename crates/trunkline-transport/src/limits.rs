@@ -1,4 +1,4 @@
-//! Every size, count and time that bounds what a peer can cost us, in one struct.
+//! Every bound on what a peer can cost us, in one struct.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use trunkline_proto::{Bounds, Timing};
 
 macro_rules! limits {
     ($($(#[$doc:meta])* $name:ident: $kind:ty = $default:expr;)*) => {
-        /// What a peer may cost. The defaults suit a desktop host and a small server alike.
+        /// The bounds on a peer. The defaults suit a desktop host and a small server alike.
         #[derive(Clone, Debug, PartialEq, Eq)]
         #[non_exhaustive]
         pub struct Limits {
@@ -33,54 +33,55 @@ macro_rules! limits {
 }
 
 limits! {
-    /// The longest message read: 16 MiB. A longer one is thrown away as it comes and answered with
-    /// an error; the connection goes on.
+    /// The longest message read: 16 MiB. A longer one is discarded as it arrives and answered with an
+    /// error; the connection continues.
     message_bytes: usize = trunkline_wire::frame::DEFAULT_LIMIT;
-    /// Answers that the peer has not read yet: 1 MiB. Past that no more is read from it.
+    /// Bytes of answers that the peer has not read yet (high-water mark): 1 MiB. Beyond it we stop
+    /// reading.
     unsent_bytes: usize = 1 << 20;
-    /// Messages that wait to be sent; past that the sender waits: 1024. Each KiB counts as a message
-    /// more, so what waits has at most as many KiB.
+    /// Messages in the send queue: 1024; beyond it senders wait. Each KiB counts as one more message,
+    /// so the queue holds at most as many KiB.
     queue: usize = 1024;
-    /// Calls of a peer that run at once: 64. One more is answered with `overloaded`.
+    /// Concurrent calls of a peer: 64. One more is answered with `overloaded`.
     in_flight: usize = Bounds::DEFAULT.in_flight;
-    /// How long a call may take without news: 60 s. Progress starts it anew.
+    /// Idle deadline of a call: 60 s. Progress restarts it.
     call_deadline: Duration = Bounds::DEFAULT.call.idle;
-    /// How long a call may take, whatever its progress: 10 min.
+    /// Hard deadline of a call, whatever its progress: 10 min.
     hard_deadline: Duration = Bounds::DEFAULT.call.hard;
-    /// How long a server may take to get ready: 30 s.
+    /// How long the handshake with a server may take: 30 s.
     init_deadline: Duration = Bounds::DEFAULT.open;
-    /// How long open calls may go on once the peer has hung up: 1 s.
+    /// How long open calls may continue after the peer has hung up (drain): 1 s.
     drain: Duration = Duration::from_secs(1);
-    /// How long a child may take to leave once its stdin is closed: 2 s. Then it gets SIGTERM.
+    /// How long a child may take to exit once its stdin is closed: 2 s. Then it gets SIGTERM.
     stop_after_eof: Duration = Duration::from_secs(2);
-    /// How long a child may take to leave after SIGTERM: 2 s. Then it gets SIGKILL.
+    /// How long a child may take to exit after SIGTERM: 2 s. Then it gets SIGKILL.
     stop_after_term: Duration = Duration::from_secs(2);
-    /// The longest line of a log, in bytes: 8 KiB. The rest is cut with `…`.
+    /// The longest log line in bytes: 8 KiB. A longer one is truncated with `…`.
     log_line: usize = 8 << 10;
-    /// Lines of a child's stderr that are remembered: 50.
+    /// Lines of a child's stderr that are kept: 50.
     stderr_lines: usize = 50;
-    /// Bytes of a child's stderr that are remembered: 8 KiB.
+    /// Bytes of a child's stderr that are kept: 8 KiB.
     stderr_bytes: usize = 8 << 10;
-    /// Pages of one list that are followed: 64.
+    /// Pages of one list that are fetched: 64.
     list_pages: usize = 64;
     /// Items of one list that are kept: 10,000.
     list_items: usize = 10_000;
     /// Rounds of questions within one call: 10.
     input_rounds: u32 = Bounds::DEFAULT.rounds;
-    /// What a call may keep between its rounds, in bytes: 32 KiB.
+    /// The state that a call may keep between its rounds, in bytes: 32 KiB.
     state_bytes: usize = 32 << 10;
     /// Subscriptions of one peer: 1024.
     subscriptions: usize = Bounds::DEFAULT.subscriptions;
-    /// Answers that a client keeps for as long as their server allows: 1,000; 0 keeps none.
+    /// Answers in a client's cache, for as long as their TTL: 1,000; 0 disables the cache.
     cache_entries: usize = 1000;
-    /// What those answers may have in bytes, all together: 8 MiB.
+    /// Bytes of those answers together: 8 MiB.
     cache_bytes: usize = 8 << 20;
-    /// HTTP: the longest body of a request, counted as it comes: 4 MiB. A longer one gets 413.
+    /// HTTP: the longest body of a request, counted as it arrives: 4 MiB. A longer one gets 413.
     body_bytes: usize = 4 << 20;
-    /// HTTP: the bodies of all requests together, as far as they have come, until their calls are
-    /// answered: 24 MiB. More get 503.
+    /// HTTP: the received bytes of all request bodies together, until their calls are answered: 24 MiB.
+    /// More get 503.
     bodies_bytes: usize = 24 << 20;
-    /// HTTP: how much of that one caller may take, where callers have names: 8 MiB. More get 429.
+    /// HTTP: the share of one named caller in that: 8 MiB. More get 429.
     bodies_share: usize = 8 << 20;
     /// HTTP: all headers of a request together: 64 KiB. More get 431.
     header_bytes: usize = 64 << 10;
@@ -88,64 +89,60 @@ limits! {
     header_read: Duration = Duration::from_secs(10);
     /// HTTP: how long the body of a request may take: 30 s. Then 408, and the connection ends.
     body_read: Duration = Duration::from_secs(30);
-    /// HTTP: how long a connection may do nothing: 60 s.
+    /// HTTP: how long a connection may be idle: 60 s.
     keep_alive: Duration = Duration::from_secs(60);
-    /// HTTP: how long a connection is read from after its last answer, if the peer is still sending
-    /// a body that nobody wants (lingering close): 5 s. It counts as a connection until then.
+    /// HTTP: how long a connection is read after its last answer while the peer is still sending an
+    /// unwanted body (lingering close): 5 s. It counts as a connection until then.
     linger: Duration = Duration::from_secs(5);
-    /// HTTP: how much of such a body is read and dropped: 16 MiB.
+    /// HTTP: how much of such a body is read and discarded: 16 MiB.
     linger_bytes: usize = 16 << 20;
-    /// HTTP: connections at once: 16,384. More wait to be accepted.
+    /// HTTP: concurrent connections: 16,384. More wait in the accept queue.
     connections: usize = 16_384;
-    /// HTTP: calls of all clients that run at once: 10,000. One more gets 429.
+    /// HTTP: concurrent calls of all clients: 10,000. One more gets 429.
     calls: usize = 10_000;
-    /// HTTP: how many of the second half of them one caller may have, where callers have names: 2,500.
-    /// One more gets 429.
+    /// HTTP: the share of one named caller in the second half of them: 2,500. One more gets 429.
     calls_share: usize = 2_500;
-    /// HTTP: the answers of all calls that nobody has read yet, in bytes: 24 MiB. While there are more,
-    /// requests get 503 before anything is done. Short ones are not counted.
+    /// HTTP: bytes of all answers that clients have not read yet: 24 MiB. Beyond it, requests get 503
+    /// before they have any effect. Short answers are not counted.
     answers_bytes: usize = 24 << 20;
-    /// HTTP: how much of that may be one caller's, where callers have names: 8 MiB. While there is more,
-    /// its requests get 429.
+    /// HTTP: the share of one named caller in that: 8 MiB. Beyond it, its requests get 429.
     answers_share: usize = 8 << 20;
-    /// HTTP: sessions at once: 10,000. One more gets 503.
+    /// HTTP: concurrent sessions: 10,000. One more gets 503.
     sessions: usize = 10_000;
-    /// HTTP: how many of them one caller may have, where callers have names: 2,500. One more gets
-    /// 429.
+    /// HTTP: the share of one named caller in them: 2,500. One more gets 429.
     sessions_share: usize = 2_500;
-    /// HTTP: the URIs that all callers are subscribed to, in bytes: 4 MiB. More get 503.
+    /// HTTP: bytes of the URIs that all callers are subscribed to: 4 MiB. More get 503.
     subscribed_bytes: usize = 4 << 20;
-    /// HTTP: how much of that one caller may take, where callers have names: 512 KiB. More get
-    /// 429.
+    /// HTTP: the share of one named caller in that: 512 KiB. More get 429.
     subscribed_share: usize = 512 << 10;
-    /// HTTP: how long a session may do nothing: 30 min. Then it is gone, and its id gets 404.
+    /// HTTP: how long a session may be idle: 30 min. Then it ends, and its id gets 404.
     session_idle: Duration = Duration::from_secs(30 * 60);
-    /// HTTP: how often sessions that did nothing are looked for: 30 s.
+    /// HTTP: the interval between sweeps for idle sessions: 30 s.
     session_sweep: Duration = Duration::from_secs(30);
-    /// HTTP: events of one stream that can be asked for again: 256.
+    /// HTTP: events of one stream that can be replayed: 256.
     replay_events: usize = 256;
-    /// HTTP: bytes of one stream that can be asked for again: 1 MiB.
+    /// HTTP: bytes of one stream that can be replayed: 1 MiB.
     replay_bytes: usize = 1 << 20;
-    /// HTTP: how long a stream that is over can be asked for again: 60 s.
+    /// HTTP: how long a finished stream can be replayed: 60 s.
     replay_keep: Duration = Duration::from_secs(60);
-    /// HTTP: how often a silent stream shows that it is alive: 15 s.
+    /// HTTP: the interval of keep-alive comments on a quiet stream: 15 s.
     stream_keep_alive: Duration = Duration::from_secs(15);
-    /// HTTP: how long open calls may go on once the server should end: 30 s.
+    /// HTTP: how long open calls may continue after shutdown begins: 30 s.
     shutdown: Duration = Duration::from_secs(30);
-    /// HTTP/2: requests at once on one connection: 100.
+    /// HTTP/2: concurrent requests on one connection: 100.
     h2_streams: u32 = 100;
-    /// HTTP, of a client: how long it may take to reach a server, its TLS handshake included: 10 s.
+    /// HTTP client: how long connecting may take, the TLS handshake included: 10 s.
     connect: Duration = Duration::from_secs(10);
-    /// HTTP, of a client: requests on their way at once, subscriptions among them: 1024. More wait.
+    /// HTTP client: requests in flight, subscriptions included: 1024. More wait.
     requests: usize = 1024;
-    /// HTTP, of a client: connections kept for the next request: 32. The oldest goes for another.
+    /// HTTP client: idle connections in the pool: 32. One more replaces the oldest.
     idle_connections: usize = 32;
-    /// HTTP, of a client: how long such a connection is kept: 90 s.
+    /// HTTP client: how long an idle connection is kept: 90 s.
     idle_connection: Duration = Duration::from_secs(90);
 }
 
 impl Limits {
-    /// The part that bounds the conversation itself.
+    /// The bounds of the conversation itself.
     pub fn bounds(&self) -> Bounds {
         Bounds {
             call: Timing { idle: self.call_deadline, hard: self.hard_deadline },
@@ -170,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_that_nobody_changed_bound_a_conversation_as_it_bounds_itself() {
+    fn default_limits_equal_the_default_bounds_of_a_conversation() {
         assert_eq!(Limits::default().bounds(), Bounds::DEFAULT);
     }
 

@@ -1,5 +1,4 @@
-//! A change → every conversation that is open. A peer that does not read is told later, and holds up
-//! nobody.
+//! A change → every open conversation. A peer that does not read is told later, and delays no other.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -10,7 +9,7 @@ use trunkline_proto::Change;
 
 use crate::conversation_handle::ConversationHandle;
 
-/// The conversations that are open, each with what is known of who is at its other end.
+/// The open conversations, each with what is known about its peer.
 pub struct Listeners<T>(Mutex<Vec<Arc<Listener<T>>>>);
 
 /// One conversation.
@@ -21,7 +20,7 @@ pub struct Listener<T> {
     late: Mutex<Late>,
 }
 
-/// Changes that a listener has had no room for yet.
+/// Changes that did not fit into a conversation's queue yet.
 #[derive(Default)]
 struct Late {
     is_behind: bool,
@@ -47,7 +46,7 @@ impl<T> fmt::Debug for Listener<T> {
 }
 
 impl<T: Send + Sync + 'static> Listeners<T> {
-    /// Adds a conversation, within a runtime.
+    /// Adds a conversation. Needs a runtime.
     pub fn add(&self, handle: ConversationHandle, who: T) -> Arc<Listener<T>> {
         let late = Mutex::default();
         let listener = Arc::new(Listener { handle, who, runtime: Handle::current(), late });
@@ -55,14 +54,14 @@ impl<T: Send + Sync + 'static> Listeners<T> {
         listener
     }
 
-    /// Forgets a conversation.
+    /// Removes a conversation.
     pub fn remove(&self, listener: &Arc<Listener<T>>) {
         lock(&self.0).retain(|it| !Arc::ptr_eq(it, listener));
     }
 
-    /// Tells everybody who may hear it of a change.
+    /// Reports a change to every conversation that may hear it.
     pub fn tell(&self, change: &Change, may_hear: impl Fn(&T) -> bool) {
-        // Not under the lock: to tell a session is to have it act, and one that ends is removed here.
+        // Not under the lock: telling a session runs it, and a session that ends is removed here.
         let all: Vec<_> = lock(&self.0).clone();
         for listener in all.iter().filter(|it| may_hear(&it.who)) {
             listener.tell(change);
@@ -71,12 +70,12 @@ impl<T: Send + Sync + 'static> Listeners<T> {
 }
 
 impl<T: Send + Sync + 'static> Listener<T> {
-    /// What is known of the other end.
+    /// What is known about the peer.
     pub fn who(&self) -> &T {
         &self.who
     }
 
-    /// Tells this one of a change.
+    /// Reports a change to this conversation.
     pub fn tell(self: &Arc<Self>, change: &Change) {
         let mut late = lock(&self.late);
         if !late.is_behind {
@@ -89,7 +88,7 @@ impl<T: Send + Sync + 'static> Listener<T> {
         late.keep(change.clone());
     }
 
-    /// The next change to tell; with none left, it is no longer behind.
+    /// The next queued change; without one, the conversation has caught up.
     fn next(&self) -> Option<Change> {
         let mut late = lock(&self.late);
         let next = late.waiting.pop_front();
@@ -105,7 +104,7 @@ async fn catch_up<T: Send + Sync + 'static>(listener: Arc<Listener<T>>) {
 }
 
 impl Late {
-    /// Keeps a change to be told later. One of a matter that waits already takes its place.
+    /// Queues a change. It replaces a queued one about the same thing.
     fn keep(&mut self, change: Change) {
         if let Some(waits) = self.waiting.iter_mut().find(|it| is_same_matter(it, &change)) {
             *waits = change;
@@ -127,7 +126,7 @@ fn is_same_matter(one: &Change, other: &Change) -> bool {
     }
 }
 
-/// Whether it is about a list: those are few, and whoever missed one would not look again.
+/// Whether it is about a list: those are few, and a client that missed one would not look again.
 fn is_list(change: &Change) -> bool {
     matches!(change, Change::Tools | Change::Prompts | Change::Resources)
 }
@@ -136,7 +135,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How many changes wait for one listener.
+/// How many changes may be queued per conversation.
 const WAITING: usize = 1024;
 
 #[cfg(test)]
@@ -147,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_waits_is_bounded_and_no_list_is_lost() {
+    fn queued_changes_are_bounded_and_no_list_change_is_lost() {
         let mut late = Late::default();
         late.keep(Change::Tools);
         for at in 0..3 * WAITING {
@@ -162,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_state_of_a_task_is_told() {
+    fn only_the_newest_state_of_a_task_is_queued() {
         let state = |text: &str| {
             Change::Task(Box::new(Task::new("t", "2026-01-01T00:00:00Z")), Json::string(text))
         };

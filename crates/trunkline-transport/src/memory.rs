@@ -1,11 +1,11 @@
-//! Two ends of a conversation inside one process.
+//! A connected pair of byte streams inside one process.
 
 use tokio::io::{DuplexStream, ReadHalf, WriteHalf, duplex, split};
 
-/// One end: what the other wrote, and where to write.
+/// One end: a reader and a writer.
 pub type End = (ReadHalf<DuplexStream>, WriteHalf<DuplexStream>);
 
-/// Two connected ends. What one writes the other reads; dropping one ends the other's reading.
+/// Two connected ends. Dropping one ends the other's input.
 pub fn pair() -> (End, End) {
     let (left, right) = duplex(BUFFER);
     (split(left), split(right))

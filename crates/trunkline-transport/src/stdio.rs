@@ -1,8 +1,8 @@
 //! Our own stdin and stdout → an async reader and writer.
 //!
-//! Pipes and sockets are read and written without a thread in between, which is most of what a
-//! small message costs. Files and terminals cannot be waited for that way: a thread reads them, and
-//! they are written in place.
+//! Pipes and sockets are read and written without a thread in between, which would be most of the cost
+//! of a small message. Files and terminals do not support that: a thread reads them, and they are
+//! written synchronously.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -17,11 +17,11 @@ use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 use tokio::sync::mpsc;
 
-/// Where our input comes from.
+/// The reader of our stdin.
 #[derive(Debug)]
 pub struct Stdin(Source);
 
-/// Where our output goes.
+/// The writer of our stdout.
 #[derive(Debug)]
 pub struct Stdout(Sink);
 
@@ -39,14 +39,14 @@ enum Sink {
     File(File),
 }
 
-/// What a file descriptor turned out to be.
+/// The kind of a file descriptor.
 enum Kind {
     Pipe(OwnedFd),
     Socket(UnixStream),
     File(File),
 }
 
-/// Our stdin. Must be called within a runtime, and only once: two readers would share the input.
+/// Our stdin. Call it within a runtime, and only once: two readers would share the input.
 pub fn stdin() -> io::Result<Stdin> {
     let source = match Kind::of(io::stdin())? {
         Kind::Pipe(descriptor) => {
@@ -61,7 +61,7 @@ pub fn stdin() -> io::Result<Stdin> {
     Ok(Stdin(source))
 }
 
-/// Our stdout. Must be called within a runtime. Nothing else may print from then on.
+/// Our stdout. Call it within a runtime. Nothing else may print from then on.
 pub fn stdout() -> io::Result<Stdout> {
     let sink = match Kind::of(io::stdout())? {
         Kind::Pipe(descriptor) => Sink::Pipe(match reopen("1", |it, path| it.open_sender(path)) {
@@ -93,8 +93,8 @@ impl Kind {
     }
 }
 
-/// Opens the pipe anew. Whether a pipe blocks is a property it shares with everybody who inherited
-/// it, our own stderr included; a new opening has its own.
+/// Reopens the pipe. O_NONBLOCK is shared with every process that inherited the pipe, our own stderr
+/// included; a new open file description has its own.
 fn reopen<T>(number: &str, open: impl Fn(&pipe::OpenOptions, &str) -> io::Result<T>) -> Option<T> {
     if !cfg!(target_os = "linux") {
         return None;
@@ -146,7 +146,7 @@ impl AsyncWrite for Stdout {
     }
 }
 
-/// What a thread read, a few chunks ahead at most.
+/// What a thread has read, a few chunks ahead at most.
 #[derive(Debug)]
 struct Chunks {
     inbox: mpsc::Receiver<io::Result<Vec<u8>>>,
@@ -158,7 +158,7 @@ impl Chunks {
     fn read(mut file: File) -> io::Result<Self> {
         const CHUNK: usize = 64 << 10;
         let (outbox, inbox) = mpsc::channel(2);
-        // The thread may be left in `read` when the process ends; it holds nothing that matters.
+        // The thread may be blocked in `read` when the process exits; it holds nothing that matters.
         thread::Builder::new().name("trunkline-stdin".into()).spawn(move || {
             loop {
                 let mut chunk = vec![0; CHUNK];

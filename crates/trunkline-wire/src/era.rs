@@ -8,7 +8,7 @@
 //!
 //! let old = Revision::V2024_11_05.profile();
 //! assert_eq!(old.structured, Structured::None);
-//! // What a revision does not have, it is not told.
+//! // A revision never gets a member that it lacks.
 //! let tool = Tool::new("add", Json::empty_object()).title("Add numbers");
 //! assert_eq!(stateful::encode_params(tool, old).get("title"), None);
 //! ```

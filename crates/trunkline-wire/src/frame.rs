@@ -352,7 +352,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_is_encoded_is_decoded() {
+    fn encoded_values_are_decoded() {
         for framing in [Framing::Newline, Framing::ContentLength] {
             let mut out = Vec::new();
             encode(framing, |out| out.extend_from_slice(b"{\"a\":\r\n 1}"), &mut out);

@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn what_serde_reads_is_what_is_seen() {
+    fn a_glance_agrees_with_serde() {
         #[derive(serde::Deserialize)]
         struct Read {
             #[serde(rename = "isError", default)]

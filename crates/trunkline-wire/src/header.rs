@@ -5,7 +5,7 @@
 //! use trunkline_wire::header;
 //! use trunkline_wire::method::Method;
 //!
-//! // What a POST of `tools/call` says in its head, so that a proxy need not read the body.
+//! // The headers of a `tools/call`, so that a proxy need not read the body.
 //! assert_eq!(header::name_member(Method::ToolsCall), Some("name"));
 //! assert_eq!(header::encode_value("book"), "book");
 //! assert_eq!(header::encode_value("réserver"), "=?base64?csOpc2VydmVy?=");

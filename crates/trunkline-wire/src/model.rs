@@ -27,6 +27,51 @@ macro_rules! example {
     };
 }
 
+// Types, written as the specification's schema writes them. `name?: T` is an `Option<T>` and
+// `name[]: T` a `Vec<T>`: the member may be missing, and an empty one is not written. `meta` is
+// `_meta` on the wire.
+macro_rules! model {
+    ($($(#[$attr:meta])* pub struct $Name:ident { $($fields:tt)* })*) => { $(
+        model! { $(#[$attr])* $Name [] $($fields)* }
+    )* };
+    ($(#[$attr:meta])* $Name:ident [$($done:tt)*]) => {
+        #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        $(#[$attr])*
+        #[non_exhaustive]
+        pub struct $Name { $($done)* }
+    };
+    (
+        $(#[$attr:meta])* $Name:ident [$($done:tt)*]
+        $(#[$own:meta])* pub meta?: $T:ty, $($rest:tt)*
+    ) => { model! { $(#[$attr])* $Name [$($done)*
+        $(#[$own])* #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
+        pub meta: Option<$T>,
+    ] $($rest)* } };
+    (
+        $(#[$attr:meta])* $Name:ident [$($done:tt)*]
+        $(#[$own:meta])* pub $name:ident?: $T:ty, $($rest:tt)*
+    ) => { model! { $(#[$attr])* $Name [$($done)*
+        $(#[$own])* #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub $name: Option<$T>,
+    ] $($rest)* } };
+    (
+        $(#[$attr:meta])* $Name:ident [$($done:tt)*]
+        $(#[$own:meta])* pub $name:ident[]: $T:ty, $($rest:tt)*
+    ) => { model! { $(#[$attr])* $Name [$($done)*
+        $(#[$own])* #[serde(
+            default,
+            skip_serializing_if = "Vec::is_empty",
+            deserialize_with = "crate::model::spelling::null_is_default"
+        )]
+        pub $name: Vec<$T>,
+    ] $($rest)* } };
+    (
+        $(#[$attr:meta])* $Name:ident [$($done:tt)*]
+        $(#[$own:meta])* $vis:vis $name:ident: $T:ty, $($rest:tt)*
+    ) => { model! { $(#[$attr])* $Name [$($done)* $(#[$own])* $vis $name: $T,] $($rest)* } };
+}
+
 // Chainable setters for the types that people build by hand. Each row names the value to try it on
 // (and, if that is no JSON by itself, what to wrap it in), an argument, and the expected JSON: that is
 // its example.

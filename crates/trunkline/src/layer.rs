@@ -142,12 +142,12 @@ impl Layers {
     pub(crate) fn answer(
         &self,
         call: Call,
-        voice: &ConversationHandle,
+        handle: &ConversationHandle,
         inside: Inside,
     ) -> Answering {
         Calls(()).call(ServerRequest {
             call,
-            voice: voice.clone(),
+            handle: handle.clone(),
             added: Added::default(),
             route: self.0.clone(),
             inside,
@@ -203,9 +203,9 @@ where
 
 /// The innermost service, behind all layers.
 fn run(request: ServerRequest) -> Answering {
-    let ServerRequest { mut call, voice, added, inside, .. } = request;
+    let ServerRequest { mut call, handle, added, inside, .. } = request;
     call.attached = added.attach(call.attached);
-    match inside(call, &voice) {
+    match inside(call, &handle) {
         Answer::Now(outcome) => Box::pin(ready(Ok(outcome.into()))),
         Answer::Later(outcome) => Box::pin(async move { Ok(outcome.await.into()) }),
     }

@@ -46,6 +46,7 @@ mod scopes;
 mod skills;
 mod suggest;
 mod tasks;
+mod texts;
 mod tool;
 
 use std::fmt;

@@ -1,5 +1,5 @@
-//! Whatever is refused or let in, no token reaches a log. In a program of its own, since it listens
-//! to everything that its process says.
+//! No token reaches a log, whether a request is refused or admitted. In a test binary of its own,
+//! because it subscribes to everything that its process logs.
 
 use std::fmt::{self, Write};
 use std::sync::{Arc, Mutex};
@@ -15,7 +15,7 @@ use trunkline::{Principal, Server, tool};
 use trunkline_auth::fetch::{Answer, Ask, Fetch, FetchError, Pending};
 use trunkline_auth::jose::SigningKey;
 
-/// Writes down everything, at every level.
+/// Records every event, at every level.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<String>>);
 

@@ -27,7 +27,7 @@ pub(crate) async fn connect(path: &str, revision: Revision) -> Client {
     builder(revision).connect_args([path]).await.unwrap()
 }
 
-/// The only text of a result that is no error.
+/// The only text of a successful result.
 #[track_caller]
 pub(crate) fn text(result: &CallToolResult) -> &str {
     assert!(!result.is_error(), "{result:?}");
@@ -61,7 +61,7 @@ impl Served {
         served
     }
 
-    /// The next line with `words` in it that it writes to stderr.
+    /// The next line of its stderr that contains `words`.
     pub(crate) fn line_with(&mut self, words: &str) -> String {
         let mut line = String::new();
         while !line.contains(words) {
@@ -73,7 +73,7 @@ impl Served {
     }
 }
 
-/// What is to be had from a web server beside MCP.
+/// A page of the web server beside MCP.
 pub(crate) fn page(url: &str, path: &str) -> String {
     let address = url.trim_start_matches("http://").trim_end_matches("/mcp");
     let mut stream = TcpStream::connect(address).unwrap();
@@ -85,7 +85,7 @@ pub(crate) fn page(url: &str, path: &str) -> String {
     answer
 }
 
-/// Goes where a page leads, as a browser does.
+/// Follows a page's redirects, as a browser does.
 pub(crate) fn follow(url: &str) {
     let mut next = Some(url.to_owned());
     while let Some(url) = next {

@@ -1,4 +1,4 @@
-//! How much one has to write for the travel server and its client.
+//! How much code the travel server and its client need.
 
 use std::path::PathBuf;
 use std::process::Command;

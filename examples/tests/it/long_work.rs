@@ -8,7 +8,7 @@ use trunkline::serde_json::json;
 
 use crate::common::{ERAS, builder, example, text};
 
-/// A folder of one test, which is gone afterwards.
+/// A temporary folder of one test.
 struct Place(PathBuf);
 
 impl Place {
@@ -56,7 +56,7 @@ async fn a_task_goes_on_where_its_process_left_it() {
         let begun = client.call_tool_task("render", json!({ "frames": 40 })).await.unwrap();
         let ToolCall::Task(task) = begun else { panic!("it is no task: {begun:?}") };
         while place.frames().len() < 3 {
-            // Each look is a round trip to the server, which is at work meanwhile.
+            // Each poll is a round trip to the server, which works meanwhile.
             client.get_task(&task.task_id).await.unwrap();
         }
         // The process is killed in the middle of its work.

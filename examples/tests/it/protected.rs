@@ -24,7 +24,7 @@ async fn a_person_logs_in_and_is_asked_again_for_more() {
     client.arg(&served.url).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut client = client.spawn().unwrap();
     let lines = BufReader::new(client.stderr.take().unwrap()).lines();
-    // Whoever sits at the browser.
+    // The user at the browser.
     let mut visits = 0;
     for line in lines {
         let line = line.unwrap();

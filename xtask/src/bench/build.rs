@@ -20,7 +20,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
     let load = load_average();
     let folder = std::env::temp_dir().join(format!("trunkline-bench-build-{}", std::process::id()));
     let measured = measure(&folder, rounds, edits);
-    // What is left behind is a few hundred megabytes, and nobody's.
+    // The leftovers are a few hundred megabytes that nothing uses.
     let _ = fs::remove_dir_all(&folder);
     let text = text(&measured?, rounds, edits, &load);
     print!("{text}");

@@ -88,17 +88,21 @@ impl Chart {
     }
 }
 
-fn label(x: f64, y: f64, anchor: &str, fill: &str, text: &str) -> String {
+pub fn label(x: f64, y: f64, anchor: &str, fill: &str, text: &str) -> String {
     let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     format!(
         "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" fill=\"{fill}\">{text}</text>\n"
     )
 }
 
-fn colour(name: &str) -> &'static str {
+pub fn colour(name: &str) -> &'static str {
     match name {
         "bare" => "#9aa5b1",
+        "bare gateway" => "#57606a",
         "trunkline" => "#1f6feb",
+        "trunkline stdio" => "#8ab4f8",
+        "gateway" => "#2da44e",
+        "bare stdio" => "#c8ced5",
         "rmcp" => "#e0803a",
         _ => "#6b8e23",
     }

@@ -1,12 +1,13 @@
 //! Gateways → what a call through each costs, beside a bare one, and whether the targets are met.
 
-mod cases;
+pub mod cases;
 mod peers;
 mod report;
 mod results;
 
 use self::cases::{CASES, Case, GATEWAYS, Gateway, Upstream};
 use self::results::{Results, Sample};
+use super::counted::Measurement;
 use super::programs::{self, Programs};
 use super::{load_average, verdict, write_result};
 use crate::run;
@@ -79,11 +80,7 @@ impl Bench {
         for gateway in &options.gateways {
             match gateway.label {
                 cases::BARE => {}
-                cases::OURS => {
-                    eprintln!("building trunkline");
-                    let words = ["build", "--quiet", "--release", "--package", "trunkline-cli"];
-                    run::run(&mut run::cargo(words))?;
-                }
+                cases::OURS => drop(programs::trunkline()?),
                 label => peers::install(label)?,
             }
         }
@@ -114,46 +111,50 @@ impl Bench {
 
     /// One run of the driver; its JSON.
     fn drive(&self, case: &Case, gateway: &Gateway) -> Result<String, String> {
-        let mut words: Vec<String> = vec!["gateway".into()];
-        let mut add = |option: &str, value: String| words.extend([option.to_owned(), value]);
-        add("--label", gateway.label.into());
-        add("--revision", case.revision.into());
-        add("--connections", case.connections.to_string());
-        add("--milliseconds", self.options.milliseconds.to_string());
-        add("--path", gateway.path.into());
-        add("--tool", gateway.tool.into());
-        let config = match case.upstream {
-            Upstream::Stdio => {
-                add("--child", self.programs.path(&programs::BARE));
-                gateway.stdio_config
-            }
-            Upstream::Http => {
-                add("--upstream", self.programs.path(&programs::BARE_HTTP));
-                gateway.http_config
-            }
-        };
-        if !config.is_empty() {
-            add("--config", config.into());
-        }
-        words.push("--".into());
-        words.extend(match gateway.label {
-            cases::BARE => {
-                let program = self.programs.path(&programs::BARE_GATEWAY);
-                match case.upstream {
-                    Upstream::Stdio => vec![program, "stdio".into(), "{child}".into()],
-                    Upstream::Http => vec![program, "http".into(), "{upstream}".into()],
-                }
-            }
-            cases::OURS => {
-                let program = run::target().join("release").join("trunkline");
-                let listen = "serve --config {config} --listen 127.0.0.1:{port} --state {folder}";
-                let words = listen.split(' ').map(str::to_owned);
-                [program.display().to_string()].into_iter().chain(words).collect()
-            }
-            label => peers::command(label),
-        });
+        let milliseconds = self.options.milliseconds.to_string();
+        let words = measurement(&self.programs, case, gateway);
+        let words = words.words(["--milliseconds", &milliseconds], &[]);
         self.programs.drive(&words.iter().map(String::as_str).collect::<Vec<_>>())
     }
+}
+
+/// A call through a gateway, as the driver makes it.
+pub fn measurement(programs: &Programs, case: &Case, gateway: &Gateway) -> Measurement {
+    let connections = case.connections.to_string();
+    let (child, upstream) = (programs.path(&programs::BARE), programs.path(&programs::BARE_HTTP));
+    let mut load = vec!["gateway", "--label", gateway.label, "--revision", case.revision];
+    load.extend(["--connections", &connections, "--path", gateway.path, "--tool", gateway.tool]);
+    let config = match case.upstream {
+        Upstream::Stdio => {
+            load.extend(["--child", &child]);
+            gateway.stdio_config
+        }
+        Upstream::Http => {
+            load.extend(["--upstream", &upstream]);
+            gateway.http_config
+        }
+    };
+    if !config.is_empty() {
+        load.extend(["--config", config]);
+    }
+    let name = format!("{}, {}", case.name(), gateway.label);
+    Measurement::new(&name, &load, command(programs, case, gateway))
+}
+
+fn command(programs: &Programs, case: &Case, gateway: &Gateway) -> Vec<String> {
+    let (program, words) = match (gateway.label, case.upstream) {
+        (cases::BARE, Upstream::Stdio) => (programs.path(&programs::BARE_GATEWAY), "stdio {child}"),
+        (cases::BARE, Upstream::Http) => {
+            (programs.path(&programs::BARE_GATEWAY), "http {upstream}")
+        }
+        (cases::EMBEDDED, _) => (programs.path(&programs::EMBEDDED_GATEWAY), "{config} {folder}"),
+        (cases::OURS, _) => (
+            run::target().join("release").join("trunkline").display().to_string(),
+            "serve --config {config} --listen 127.0.0.1:{port} --state {folder}",
+        ),
+        (label, _) => return peers::command(label),
+    };
+    [program].into_iter().chain(words.split(' ').map(str::to_owned)).collect()
 }
 
 pub const USAGE: &str = "\

@@ -120,7 +120,7 @@ impl Bench {
         let callgrind = self.programs.callgrind(label);
         let instructions = |calls| {
             self.drive_counted(case, label, calls, &callgrind.command)?;
-            callgrind.instructions()
+            Ok::<_, String>(callgrind.profile()?.instructions)
         };
         let (once, twice) = (instructions(CALLS)?, instructions(2 * CALLS)?);
         let strace = self.programs.strace(label);

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::Command;
 
+use super::callgrind::Profile;
 use super::read;
 use crate::run;
 
@@ -22,6 +23,8 @@ pub static BARE_CLIENT: Program =
     Program { bin: "bare-client", package: "bare", features: "client" };
 pub static BARE_GATEWAY: Program =
     Program { bin: "bare-gateway", package: "bare-gateway", features: "" };
+pub static EMBEDDED_GATEWAY: Program =
+    Program { bin: "embedded-gateway", package: "embedded-gateway", features: "" };
 pub static TRUNKLINE: Program =
     Program { bin: "trunkline-echo", package: "trunkline-echo", features: "" };
 pub static TRUNKLINE_HTTP: Program =
@@ -37,50 +40,53 @@ pub static RMCP_CLIENT: Program =
 /// The programs, built and ready to run.
 pub struct Programs {
     /// Where they are, and where tools may write.
-    release: PathBuf,
+    folder: PathBuf,
 }
 
 impl Programs {
     pub fn build(programs: impl IntoIterator<Item = &'static Program>) -> Result<Programs, String> {
-        let target = run::target().join("bench");
-        let mut built: Vec<&Program> = Vec::new();
         // One by one: built together, the packages would share the features that any of them asks for.
-        for program in programs {
-            if built.contains(&program) {
-                continue;
-            }
+        for program in distinct(programs) {
             eprintln!("building {}", program.bin);
-            let mut cargo = run::cargo(["build", "--quiet", "--release"]);
-            cargo.current_dir(run::root().join("bench"));
-            cargo.args(["--package", program.package, "--bin", program.bin]);
-            cargo.args(["--features", program.features, "--target-dir"]).arg(&target);
-            run::run(&mut cargo)
+            cargo("release", &[program])
                 .map_err(|_| format!("`{}` does not build; see above.", program.bin))?;
-            built.push(program);
         }
-        Ok(Programs { release: target.join("release") })
+        Ok(Programs { folder: target().join("release") })
+    }
+
+    /// The same with little optimization and all at once, so that what they share is built once: for figures that are
+    /// only compared with figures of such programs.
+    pub fn build_quickly(
+        programs: impl IntoIterator<Item = &'static Program>,
+    ) -> Result<Programs, String> {
+        let programs = distinct(programs);
+        eprintln!("building {} programs", programs.len());
+        cargo(QUICK, &programs).map_err(|_| "the programs do not build; see above.".to_owned())?;
+        Ok(Programs { folder: target().join(QUICK) })
     }
 
     pub fn path(&self, program: &Program) -> String {
-        self.release.join(program.bin).to_string_lossy().into_owned()
+        self.folder.join(program.bin).to_string_lossy().into_owned()
     }
 
     /// One run of the driver; its JSON.
     pub fn drive(&self, words: &[&str]) -> Result<String, String> {
-        let output = Command::new(self.path(&DRIVER))
-            .args(words)
-            .output()
-            .map_err(|error| format!("the driver does not start: {error}."))?;
-        if output.status.success() {
-            Ok(String::from_utf8_lossy(&output.stdout).into_owned())
-        } else {
-            Err(String::from_utf8_lossy(&output.stderr).trim().to_owned())
-        }
+        said(Command::new(self.path(&DRIVER)).args(words))
+    }
+
+    /// The same on one core, with all that the driver starts, and with nothing of this machine's but `PATH`.
+    pub fn drive_on(&self, core: u32, words: &[String]) -> Result<String, String> {
+        let mut taskset = Command::new("taskset");
+        taskset.args(["--cpu-list", &core.to_string(), &self.path(&DRIVER)]).args(words);
+        taskset.env_clear().env("TOKIO_WORKER_THREADS", "1").env("HOME", &self.folder);
+        said(taskset.envs(std::env::var_os("PATH").map(|path| ("PATH", path))))
     }
 
     /// What to put before a command to have its instructions counted.
     pub fn callgrind(&self, name: &str) -> Watched {
-        let out = self.release.join(format!("callgrind.{name}.out"));
+        let out = self.folder.join(format!("callgrind.{name}.out"));
+        // What an earlier run left must not be taken for what this one found.
+        let _ = std::fs::remove_file(&out);
         let out_option = format!("--callgrind-out-file={}", out.display());
         let command = ["valgrind", "--quiet", "--tool=callgrind", &out_option];
         Watched { command: command.map(str::to_owned).into(), out }
@@ -88,7 +94,7 @@ impl Programs {
 
     /// What to put before a command to have its system calls counted.
     pub fn strace(&self, name: &str) -> Watched {
-        let out = self.release.join(format!("strace.{name}.out"));
+        let out = self.folder.join(format!("strace.{name}.out"));
         // `-I 2`: the driver ends it with a signal, which must not be blocked.
         let command = ["strace", "-f", "-c", "-I", "2", "-o", &out.to_string_lossy()];
         Watched { command: command.map(str::to_owned).into(), out }
@@ -102,19 +108,64 @@ pub struct Watched {
 }
 
 impl Watched {
-    /// All instructions of a run under callgrind.
-    pub fn instructions(&self) -> Result<u64, String> {
-        let profile = read(&self.out)?;
-        profile
-            .lines()
-            .find_map(|line| line.strip_prefix("totals: ")?.trim().parse().ok())
-            .ok_or_else(|| format!("`{}` has no line of totals.", self.out.display()))
+    /// What a run under callgrind took.
+    pub fn profile(&self) -> Result<Profile, String> {
+        Profile::read(&self.out)
     }
 
     /// The system calls of a run under strace, by name.
     pub fn system_calls(&self) -> Result<BTreeMap<String, u64>, String> {
         Ok(summary(&read(&self.out)?))
     }
+}
+
+fn distinct(programs: impl IntoIterator<Item = &'static Program>) -> Vec<&'static Program> {
+    let mut all: Vec<&Program> = Vec::new();
+    for program in programs {
+        if !all.contains(&program) {
+            all.push(program);
+        }
+    }
+    all
+}
+
+/// Builds the programs with one set of features.
+fn cargo(profile: &str, programs: &[&Program]) -> Result<(), String> {
+    let mut cargo = run::cargo(["build", "--quiet", "--profile", profile, "--target-dir"]);
+    cargo.arg(target()).current_dir(run::root().join("bench"));
+    for Program { bin, package, features } in programs {
+        cargo.args(["--package", package, "--bin", bin]);
+        if !features.is_empty() {
+            cargo.args(["--features", &format!("{package}/{features}")]);
+        }
+    }
+    run::run(&mut cargo)
+}
+
+fn target() -> PathBuf {
+    run::target().join("bench")
+}
+
+/// The profile in `bench/Cargo.toml` that builds in half the time.
+const QUICK: &str = "counted";
+
+/// What a program says when it succeeds; what it complains of when it does not.
+fn said(command: &mut Command) -> Result<String, String> {
+    let output =
+        command.output().map_err(|error| format!("the driver does not start: {error}."))?;
+    if output.status.success() {
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    } else {
+        Err(String::from_utf8_lossy(&output.stderr).trim().to_owned())
+    }
+}
+
+/// Builds the binary that users have; where it is.
+pub fn trunkline() -> Result<PathBuf, String> {
+    eprintln!("building trunkline");
+    let words = ["build", "--quiet", "--release", "--package", "trunkline-cli"];
+    run::run(&mut run::cargo(words))?;
+    Ok(run::target().join("release").join("trunkline"))
 }
 
 /// The table of `strace -c`: the fourth column counts, the last one names.
@@ -128,21 +179,12 @@ fn summary(table: &str) -> BTreeMap<String, u64> {
     table.lines().filter_map(row).collect()
 }
 
-/// Makes sure that a tool is there, installing it when it is not.
+/// Makes sure that a tool is there, installing the package of its name when it is not.
 pub fn ensure(tool: &str) -> Result<(), String> {
-    let answers = |program: &str, args: &[&str]| {
-        Command::new(program).args(args).output().is_ok_and(|output| output.status.success())
-    };
-    if answers(tool, &["--version"]) {
-        return Ok(());
+    match run::works(tool, &["--version"]) {
+        true => Ok(()),
+        false => run::install("Counting needs", &[tool]),
     }
-    eprintln!("installing {tool}");
-    if answers("apt-get", &["install", "--yes", tool]) && answers(tool, &["--version"]) {
-        return Ok(());
-    }
-    Err(format!(
-        "`{tool}` is missing and `apt-get` cannot install it; install it to count with it."
-    ))
 }
 
 #[cfg(test)]

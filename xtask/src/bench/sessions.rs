@@ -50,7 +50,7 @@ struct Held {
     base_kib: f64,
     full_kib: f64,
     kib_per_session: f64,
-    /// What came of asking for one session more.
+    /// The outcome of a request for one more session.
     next: String,
 }
 

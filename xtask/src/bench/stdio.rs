@@ -200,7 +200,7 @@ impl Bench {
         let callgrind = self.programs.callgrind(server.label);
         let under: Vec<&str> = callgrind.command.iter().map(String::as_str).collect();
         self.drive(server, &CASES[1], &amount, &under)?;
-        callgrind.instructions()
+        Ok(callgrind.profile()?.instructions)
     }
 
     /// One run of the driver against one server, perhaps `under` another program; the driver's JSON.

@@ -43,7 +43,7 @@ pub enum Status {
     Info,
 }
 
-/// How many checks came out which way. What nobody can avoid is apart from the rest.
+/// The number of checks by outcome. Unavoidable ones are counted separately.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Tally {
     /// Successes.
@@ -60,7 +60,7 @@ pub struct Tally {
     pub excused: usize,
 }
 
-/// What a scenario comes to.
+/// The outcome of a scenario.
 #[derive(Debug, Default)]
 pub struct Verdict {
     /// Its checks, counted.

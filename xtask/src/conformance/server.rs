@@ -103,7 +103,7 @@ impl Server {
         Ok(server)
     }
 
-    /// Waits until somebody listens on `port`.
+    /// Waits until a server listens on `port`.
     fn listens(&mut self, port: u16) -> Result<(), String> {
         let end = Instant::now() + START;
         while TcpStream::connect(("127.0.0.1", port)).is_err() {

@@ -10,7 +10,7 @@ pub struct Block {
     language: String,
     is_no_run: bool,
     text: String,
-    /// Why nobody can follow it here, if the page says so: `<!-- not followed: REASON -->`.
+    /// Why it cannot be executed here, if the page says so: `<!-- not followed: REASON -->`.
     pub not_followed: Option<String>,
 }
 
@@ -25,7 +25,7 @@ pub enum Step {
     Know { line: usize, command: String },
 }
 
-/// What became of a block, for the count.
+/// The outcome of a block, for the count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// Its commands were typed.
@@ -183,7 +183,7 @@ impl Block {
     }
 }
 
-/// A command that goes on where its line ends with `\`.
+/// A command that continues on the next line after `\`.
 fn whole<'a>(first: &str, lines: &mut impl Iterator<Item = (usize, &'a str)>) -> String {
     let mut command = first.to_owned();
     while command.ends_with('\\') {

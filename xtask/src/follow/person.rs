@@ -1,4 +1,4 @@
-//! Somebody at a browser: the address of a login page into a click on "Approve".
+//! A fake user at a browser: approves a login page.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -14,7 +14,7 @@ pub fn approve(url: &str) -> Result<(), String> {
     fetch(&absolute(url, there), None).map(drop)
 }
 
-/// The first form of a page: where it goes, and what is filled in before anybody types.
+/// The first form of a page: its action, and its initial values.
 fn form(page: &str) -> Option<(String, String)> {
     let (_, form) = page.split_once("<form ")?;
     let (form, _) = form.split_once("</form>")?;

@@ -18,7 +18,7 @@ pub struct Ports {
 }
 
 impl Ports {
-    /// Ports that nobody listens at.
+    /// Free ports.
     pub fn free() -> std::io::Result<Self> {
         let gateway = TcpListener::bind(("127.0.0.1", 0))?;
         for _ in 0..100 {
@@ -30,7 +30,7 @@ impl Ports {
         Err(std::io::Error::other("no two ports beside each other are free"))
     }
 
-    /// A command of a page as it is typed here, and what goes on listening after it.
+    /// A command of a page as it is typed here, and the servers that keep running after it.
     pub fn there(&self, command: &str) -> (String, Option<Kind>) {
         let mut typed = match command {
             // A debug build is here already.

@@ -194,7 +194,7 @@ fn furnish(home: &Path, with_peers: bool) -> std::io::Result<()> {
     let bin = home.join("bin");
     std::fs::create_dir_all(&bin)?;
     symlink(run::trunkline(), bin.join("trunkline"))?;
-    // Rust keeps what it has where it is, so that nothing is fetched or built anew.
+    // Rust keeps its folders, so that nothing is fetched or built again.
     let real = PathBuf::from(std::env::var_os("HOME").unwrap_or_default());
     let kept = |variable: &str, folder: &str| {
         let path = std::env::var_os(variable).map_or(real.join(folder), PathBuf::from);
@@ -221,7 +221,7 @@ fn furnish(home: &Path, with_peers: bool) -> std::io::Result<()> {
         ),
         false => ("exec trunkline demo".to_owned(), "exec trunkline demo".to_owned()),
     };
-    // A copy: a whole run builds this program anew while it runs, and its own path may name nothing then.
+    // A copy: a whole run rebuilds this program while it runs, and its own path may be gone then.
     let person = bin.join("person");
     std::fs::copy(own_program()?, &person)?;
     let programs = [

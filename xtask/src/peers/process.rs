@@ -105,7 +105,7 @@ fn lines(child: &mut Child) -> Receiver<String> {
         let sender: Sender<String> = sender.clone();
         thread::spawn(move || {
             for line in BufReader::new(pipe).lines().map_while(Result::ok) {
-                // Nobody listens any more once the address is known.
+                // The output is not read any more once the address is known.
                 let _ = sender.send(line);
             }
         });

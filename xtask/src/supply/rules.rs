@@ -1,4 +1,4 @@
-//! What dependencies may be. Every row is a decision; whoever adds one has looked.
+//! The rules for dependencies. Every row is a reviewed decision.
 // tidy: table
 
 /// The licences that crates of others may be under.
@@ -62,7 +62,7 @@ pub const AT_BUILD: &[&str] = &[
     "time-macros",
     "tokio-macros",
     "unicode-general-category",
-    // Of tracing-core, under a flag that nobody sets: it asks which atomics the target has.
+    // Of tracing-core, under a flag that is never set: it asks which atomics the target has.
     "valuable",
     "wasm-bindgen",
     "wasm-bindgen-macro",
@@ -81,7 +81,7 @@ pub const AT_BUILD: &[&str] = &[
     "zmij",
 ];
 
-/// How many crates somebody gets at most who depends on one of ours, with its default features.
+/// The most crates that a dependent of one of ours gets, with its default features.
 pub const WEIGHTS: &[(&str, usize)] = &[
     ("trunkline", 44),
     ("trunkline-auth", 8),

@@ -59,6 +59,9 @@ async fn respond(
     if streams && message.wants_progress() {
         return Ok(two_events(&message));
     }
+    if message.is_parked() {
+        return std::future::pending().await;
+    }
     let mut out = Vec::new();
     if !message.answer(&mut out) {
         return Ok(status(StatusCode::ACCEPTED));

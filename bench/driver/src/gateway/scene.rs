@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::options::Options;
 use crate::calls::Calls;
+use crate::folder::{Folder, unwritable};
 use crate::http::Endpoint;
 use crate::process::{Cores, Process, cpu_of};
 
@@ -27,10 +28,10 @@ impl Scene {
     pub fn set(options: &Options) -> Result<Scene, String> {
         let cores = Cores::two()?;
         let folder = Folder::make()?;
-        let mut places = vec![("{folder}", folder.0.display().to_string())];
+        let mut places = vec![("{folder}", folder.path().display().to_string())];
         let mut upstream = None;
-        if let Some(program) = &options.upstream {
-            let mut server = cores.spawn(std::slice::from_ref(program), options.deadline)?;
+        if !options.upstream.is_empty() {
+            let mut server = cores.spawn(&options.upstream, options.deadline)?;
             places.push(("{upstream}", server.address()?));
             upstream = Some(server);
         }
@@ -40,7 +41,7 @@ impl Scene {
         let port = port.then(free_port).transpose()?;
         places.extend(port.map(|port| ("{port}", port.to_string())));
         if let Some(text) = &options.config {
-            let path = folder.0.join("config");
+            let path = folder.path().join("config");
             fs::write(&path, filled(text, &places)).map_err(|error| unwritable(&path, error))?;
             places.push(("{config}", path.display().to_string()));
         }
@@ -68,6 +69,11 @@ impl Scene {
         Ok(ours.into_iter().filter_map(|pid| cpu_of(pid).ok()).sum())
     }
 
+    /// The memory that the gateway itself has resident now.
+    pub fn resident_kib(&self) -> Result<u64, String> {
+        self.gateway.resident_kib()
+    }
+
     /// What the upstream has used.
     pub fn upstream_cpu(&self) -> Duration {
         let (_, children) = self.family();
@@ -75,9 +81,9 @@ impl Scene {
         children + self.upstream.as_ref().and_then(|it| it.cpu().ok()).unwrap_or_default()
     }
 
-    /// Ends all of it.
-    pub fn end(self) -> Result<(), String> {
-        self.gateway.stop_within(Duration::from_secs(5))?;
+    /// Ends all of it. A gateway that does not end when it is told to is killed after a while.
+    pub fn end(self, limit: Duration) -> Result<(), String> {
+        self.gateway.stop_within(limit)?;
         self.upstream.map_or(Ok(()), Process::stop)
     }
 
@@ -125,28 +131,6 @@ impl Scene {
         let shown = || String::from_utf8_lossy(&bytes[..bytes.len().min(600)]).into_owned();
         is_answered.then_some(()).ok_or_else(|| format!("it answered {}", shown()))
     }
-}
-
-/// What the gateway may write to; it goes with the measurement.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn make() -> Result<Folder, String> {
-        let path = std::env::temp_dir().join(format!("bench-gateway-{}", std::process::id()));
-        fs::create_dir_all(&path).map_err(|error| unwritable(&path, error))?;
-        Ok(Folder(path))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // Nothing is lost when it stays.
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-fn unwritable(path: &Path, error: std::io::Error) -> String {
-    format!("`{}` cannot be written: {error}.", path.display())
 }
 
 fn silent(cores: &Cores, words: &[String], options: &Options) -> Result<Process, String> {

@@ -41,6 +41,20 @@ impl Endpoint {
     }
 }
 
+impl Endpoint {
+    /// A session on a connection of its own, with a GET stream open.
+    pub fn stream(&self, calls: &Calls) -> Result<Connection, String> {
+        let mut own = self.connect()?;
+        let session = own.greet(calls)?.ok_or(NO_SESSION)?;
+        let request = own.about("GET", &session);
+        let (response, _) = own.open(&request)?;
+        match response.status == 200 && response.is_stream {
+            true => Ok(own),
+            false => Err(format!("it answered GET with {}.", response.status)),
+        }
+    }
+}
+
 /// A connection that is kept alive.
 pub struct Connection {
     pub stream: TcpStream,
@@ -137,6 +151,20 @@ impl Connection {
         self.receive(request, |response, bytes| Ok(response.advance(bytes)? || response.has_head()))
     }
 
+    /// Sends a call and waits until it asks.
+    pub fn question(&mut self, request: &[u8]) -> Result<(), String> {
+        let asks = |bytes: &[u8]| memchr::memmem::find(bytes, b"elicitation/create").is_some();
+        let is_asked = |response: &mut Response, bytes: &[u8]| {
+            Ok(response.advance(bytes)? || (response.has_head() && asks(bytes)))
+        };
+        match self.receive(request, is_asked)? {
+            (_, bytes) if asks(&bytes) => Ok(()),
+            (_, bytes) => {
+                Err(format!("it asked nothing; it answered {}", String::from_utf8_lossy(&bytes)))
+            }
+        }
+    }
+
     fn receive(
         &mut self,
         request: &[u8],
@@ -159,6 +187,7 @@ impl Connection {
     }
 }
 
+pub const NO_SESSION: &str = "it gave no session.";
 const SESSION: &str = "mcp-session-id";
 /// Longer than any answer outside a measurement takes.
 const PATIENCE: Duration = Duration::from_secs(30);

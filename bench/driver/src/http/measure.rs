@@ -9,6 +9,7 @@ use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 
 use super::exchange::Endpoint;
+use super::idle::Idle;
 use super::response::Response;
 use crate::amount::Amount;
 use crate::calls::{Calls, ID_DIGITS, Revision, patch};
@@ -49,6 +50,8 @@ pub struct Shape {
     pub wants_progress: bool,
     /// Whether to print the first request and response.
     pub shows: bool,
+    /// Who is there beside those that call.
+    pub idle: Idle,
 }
 
 /// The connections, ready to call.
@@ -57,6 +60,7 @@ pub struct Load {
     wants_progress: bool,
     connections: Vec<Connection>,
     epoll: OwnedFd,
+    _idle: Vec<super::exchange::Connection>,
 }
 
 struct Connection {
@@ -76,6 +80,7 @@ struct Connection {
 impl Load {
     pub fn connect(endpoint: &Endpoint, calls: Calls, shape: Shape) -> Result<Load, String> {
         let epoll = epoll::create(CreateFlags::CLOEXEC).map_err(no_epoll)?;
+        let idle = shape.idle.open(endpoint, &calls)?;
         let mut connections = Vec::new();
         for index in 0..shape.connections {
             let mut connection = endpoint.connect()?;
@@ -117,7 +122,8 @@ impl Load {
                 waits_for_room: false,
             });
         }
-        Ok(Load { calls, wants_progress: shape.wants_progress, connections, epoll })
+        let wants_progress = shape.wants_progress;
+        Ok(Load { calls, wants_progress, connections, epoll, _idle: idle })
     }
 
     /// Keeps one call in flight on every connection until there were enough, and waits for the last answers.

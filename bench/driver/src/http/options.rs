@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::idle::Idle;
 use super::measure::Shape;
 use crate::amount::Amount;
 use crate::calls::{PROGRESS, Revision};
@@ -15,6 +16,7 @@ pub struct Options {
     pub connections: usize,
     pub payload: usize,
     pub amount: Amount,
+    idle: Idle,
     /// Whether to print the first response.
     pub show: bool,
     /// After this long the server is killed, whatever it does.
@@ -31,6 +33,7 @@ impl Options {
             connections: 1,
             payload: 100,
             amount: Amount::Time(Duration::from_secs(1)),
+            idle: Idle::default(),
             show: false,
             deadline: Duration::from_secs(60),
             command: Vec::new(),
@@ -48,6 +51,7 @@ impl Options {
                 }
                 "--show" => options.show = value == "yes",
                 "--deadline" => options.deadline = Duration::from_secs(number(word, &value)?),
+                _ if options.idle.takes(word, &value)? => {}
                 _ => return words::unknown(word),
             }
             Ok(())
@@ -56,8 +60,8 @@ impl Options {
     }
 
     pub fn shape(&self) -> Shape {
-        let Options { connections, wants_progress, show: shows, .. } = *self;
-        Shape { connections, wants_progress, shows }
+        let Options { connections, wants_progress, show: shows, idle, .. } = *self;
+        Shape { connections, wants_progress, shows, idle }
     }
 
     pub fn tool(&self) -> &'static str {
@@ -82,5 +86,8 @@ driver http [OPTIONS] -- SERVER [ARGUMENT…]      the server prints its address
   --payload BYTES       length of the text that is echoed (100)
   --milliseconds N      how long one measurement takes (1000), after a warm-up of a fifth of it
   --calls N             a number of calls instead of a time, and no warm-up
+  --sessions N          sessions of 2025-11-25 that are opened first and do nothing, all on one connection; or
+  --idle, --streams, --parked, --questions N    with a connection each; a GET stream; a call that is not answered; a
+                        call that has asked
   --show yes            print the first request and response to stderr
   --deadline SECONDS    when a silent server is killed (60)";

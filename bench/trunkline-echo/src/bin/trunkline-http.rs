@@ -1,11 +1,11 @@
-//! `tools/call` of `echo` and `progress` over Streamable HTTP, as a user of trunkline writes it.
+//! `tools/call` of `echo`, `progress`, `park` and `question` over Streamable HTTP, as a user of trunkline writes it.
 
 use std::error::Error;
 use std::future::pending;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use trunkline::{Args, Context, Server, tool};
+use trunkline::{Args, Context, Server, ToolError, tool};
 
 #[derive(Deserialize, JsonSchema)]
 struct Echo {
@@ -21,6 +21,15 @@ async fn progress(cx: Context, Args(it): Args<Echo>) -> String {
     it.text
 }
 
+async fn park(Args(_): Args<Echo>) -> String {
+    pending().await
+}
+
+async fn question(cx: Context, Args(it): Args<Echo>) -> Result<String, ToolError> {
+    cx.ask::<bool>("Shall it be so?").await?.accepted()?;
+    Ok(it.text)
+}
+
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let extra: usize = match std::env::args().nth(1) {
@@ -29,7 +38,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
     };
     let mut server = Server::builder("echo", "0.1.0")
         .tool(tool("echo", echo).about("Returns the text"))
-        .tool(tool("progress", progress).about("Reports progress once and returns the text"));
+        .tool(tool("progress", progress).about("Reports progress once and returns the text"))
+        .tool(tool("park", park).about("Never answers"))
+        .tool(tool("question", question).about("Asks first"));
     for number in 0..extra {
         server = server.tool(tool(format!("extra_{number}"), echo).about("Never called"));
     }

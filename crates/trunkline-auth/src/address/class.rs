@@ -1,31 +1,31 @@
-//! An address → what is there.
+//! An address → its class.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// What is at an address.
+/// The class of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Class {
-    /// Somebody on the internet.
+    /// The public internet.
     Public,
-    /// Somebody on a private network, or on that of a provider.
+    /// A private network, or that of a provider.
     Private,
     /// This machine.
     Loopback,
-    /// Somebody on the same wire; in a cloud, whoever hands out credentials.
+    /// The same link; in a cloud often the metadata service, which issues credentials.
     LinkLocal,
-    /// Whoever hands out credentials in a cloud, where that is no link-local address.
+    /// The metadata service of a cloud at an address that is not link-local.
     Metadata,
-    /// Nobody; connecting often reaches this machine.
+    /// The unspecified address; connecting to it often reaches this machine.
     Unspecified,
     /// Many.
     Multicast,
-    /// Nobody should be there, or it cannot be told who is: documentation, old tunnels, the future.
+    /// Unassigned or unpredictable: documentation, old tunnels, future use.
     Reserved,
 }
 
-/// What is at `address`. An IPv4 address within an IPv6 address counts as itself where it is
-/// reached as such (mapped, NAT64); the other ways to write one there are reserved.
+/// The class of `address`. An IPv4 address embedded in an IPv6 address counts as itself where it is
+/// reached as such (mapped, NAT64); other embeddings are reserved.
 ///
 /// ```
 /// use trunkline_auth::address::{Class, class};
@@ -60,13 +60,13 @@ const fn six(head: [u16; 3], tail: u16, length: u32, class: Class) -> (u128, u32
     (Ipv6Addr::new(head[0], head[1], head[2], 0, 0, 0, 0, tail).to_bits(), length, class)
 }
 
-/// The first row that fits counts. From the registry of special-purpose addresses (RFC 6890) and
-/// the documentation of clouds.
+/// The first matching row counts. From the registry of special-purpose addresses (RFC 6890) and the
+/// documentation of clouds.
 const FOUR: [(u32, u32, Class); 18] = [
     four(0, 0, 0, 0, 8, Class::Unspecified),
     four(10, 0, 0, 0, 8, Class::Private),
     four(100, 100, 100, 200, 32, Class::Metadata),
-    // Shared by the customers of a provider, and by overlay networks.
+    // Shared by the customers of a provider (carrier-grade NAT), and by overlay networks.
     four(100, 64, 0, 0, 10, Class::Private),
     four(127, 0, 0, 0, 8, Class::Loopback),
     four(168, 63, 129, 16, 32, Class::Metadata),
@@ -77,7 +77,7 @@ const FOUR: [(u32, u32, Class); 18] = [
     four(192, 0, 2, 0, 24, Class::Reserved),
     four(192, 88, 99, 0, 24, Class::Reserved),
     four(192, 168, 0, 0, 16, Class::Private),
-    // For measurements within a network; some tunnels answer every name with one of these.
+    // For benchmarks within a network; some tunnels resolve every name to one of these.
     four(198, 18, 0, 0, 15, Class::Private),
     four(198, 51, 100, 0, 24, Class::Reserved),
     four(203, 0, 113, 0, 24, Class::Reserved),
@@ -85,7 +85,7 @@ const FOUR: [(u32, u32, Class); 18] = [
     four(240, 0, 0, 0, 4, Class::Reserved),
 ];
 
-/// The first row that fits counts; what fits none is no unicast address of the internet.
+/// The first matching row counts; anything else is not a global unicast address.
 const SIX: [(u128, u32, Class); 12] = [
     six([0, 0, 0], 0, 128, Class::Unspecified),
     six([0, 0, 0], 1, 128, Class::Loopback),
@@ -103,7 +103,6 @@ const SIX: [(u128, u32, Class); 12] = [
     six([0xff00, 0, 0], 0, 8, Class::Multicast),
 ];
 
-/// The first 96 bits of IPv6 addresses that are an IPv4 address: `::ffff:0:0/96` and
-/// `64:ff9b::/96`.
+/// The prefixes of IPv6 addresses that embed an IPv4 address: `::ffff:0:0/96` and `64:ff9b::/96`.
 const EMBEDDING: [u128; 2] =
     [0xffff, Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0, 0).to_bits() >> 32];

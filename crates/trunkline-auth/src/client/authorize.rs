@@ -1,4 +1,4 @@
-//! One visit to an authorization server: the URL that a person is sent to, and what comes back.
+//! One authorization request: the URL that a person is sent to, and the redirect that comes back.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -12,21 +12,21 @@ use crate::scope::Scopes;
 use crate::tag::random_name;
 use crate::url::{self, shown};
 
-/// One visit. Everything that the answer is checked against was written down before it began, and
-/// is used once.
+/// One authorization request. Everything that the redirect is checked against is recorded before it
+/// begins, and used once.
 pub(super) struct Attempt {
     pub(super) url: String,
     pub(super) redirect_uri: String,
-    /// The secret half of PKCE.
+    /// The PKCE verifier.
     pub(super) verifier: String,
     state: String,
     issuer: String,
-    /// Whether the issuer says that it puts its name on what it sends.
+    /// Whether the issuer promises `iss` in its redirects (RFC 9207).
     promises_iss: bool,
 }
 
 impl Attempt {
-    /// Refuses authorization servers that could not bind the code to us.
+    /// Refuses authorization servers without PKCE, which could not bind the code to us.
     pub(super) fn new(
         place: &Place,
         client: &Client,
@@ -77,7 +77,7 @@ impl Attempt {
         })
     }
 
-    /// The code in a redirect's query. Whose it is is settled before anything else in it is read.
+    /// The code in a redirect's query. `state` and `iss` are checked before anything else in it.
     pub(super) fn code(&self, query: &str) -> Result<String, AuthError> {
         let fields = url::fields(query);
         let one = |name: &str| {
@@ -99,7 +99,7 @@ impl Attempt {
                     "It lacks `iss`, which `{issuer}` promises to send."
                 )));
             }
-            // Nothing else in it is shown: it may be somebody else's words.
+            // Nothing else in it is shown: an attacker may have written it.
             Err(Doubt::Other) => {
                 return Err(untrusted(format!("It was not sent by `{issuer}`.")));
             }

@@ -1,7 +1,8 @@
-//! The way in as a transport walks it: headers for a request, and what to do when it is refused.
+//! Authorizes the transport's requests: their headers, and what to do when one is refused.
 
 use std::sync::Arc;
 
+use super::Kept;
 use super::authorize::{Attempt, OFFLINE};
 use super::decide::{self, Choice, Next, Sent, Situation, Why};
 use super::discovery::{Demand, Dpop, Place, lists};
@@ -12,9 +13,9 @@ use super::machine::Order;
 use super::oauth::OAuth;
 use super::refresh::is_final;
 use super::register::{Client, Kind};
-use super::store::{Came, Held, Kept, Store, written};
+use super::store::{Held, Store, TokenOrigin, written};
 use super::token::{TokenAsk, Tokens};
-use crate::credentials::{Credentials, Denied, Headers, People, Refused, Target};
+use crate::credentials::{Asked, Credentials, Denied, Headers, People, Refused, Retry, Target};
 use crate::dpop;
 use crate::fetch::Pending;
 use crate::jose::SigningKey;
@@ -26,12 +27,7 @@ impl Credentials for OAuth {
         Box::pin(async move { self.headers_for(to).await.map_err(denied) })
     }
 
-    fn refused<'a>(
-        &'a self,
-        to: Target<'a>,
-        refusal: Refused<'a>,
-        people: Option<&'a People<'a>>,
-    ) -> Pending<'a, Result<(), Denied>> {
+    fn refused<'a>(&'a self, to: Target<'a>, refusal: Refused<'a>, people: Asked<'a>) -> Retry<'a> {
         Box::pin(async move {
             if !self.is_home(to.url) {
                 return Err(Denied::new(format!(
@@ -51,7 +47,7 @@ impl Credentials for OAuth {
 }
 
 impl OAuth {
-    /// A login that somebody asked for.
+    /// Logs in on request.
     pub(super) async fn authorize_request(
         &self,
         challenges: &[String],
@@ -66,7 +62,7 @@ impl OAuth {
         .await
     }
 
-    /// Gives tokens back and forgets them.
+    /// Revokes the tokens and deletes them.
     pub(super) async fn leave(&self) -> Result<(), AuthError> {
         let store = self.store()?;
         if !self.shows_secret() {
@@ -76,7 +72,7 @@ impl OAuth {
             self.let_go();
             return store.forget(None).await;
         };
-        // Whoever renews them right now has them first: it is the new ones that are given back.
+        // A refresh in progress ends first, so that the new tokens are revoked.
         let _turn = store.lock_token(&pointer.issuer, &pointer.resource).await?;
         self.let_go();
         let Some(kept) = store.token(&pointer.issuer, &pointer.resource).await? else {
@@ -88,7 +84,7 @@ impl OAuth {
             for (token, hint) in refresh.into_iter().chain([(&*kept.access, "access_token")]) {
                 let fields = vec![("token", token), ("token_type_hint", hint)];
                 let (issuer, client) = (&*kept.issuer, &client);
-                // Whether it hears us or not, we forget.
+                // The login is deleted whether the revocation succeeds or not.
                 let _ = self
                     .token_answer(&TokenAsk { endpoint, issuer, client, fields, key: None })
                     .await;
@@ -101,7 +97,7 @@ impl OAuth {
     }
 
     async fn headers_for(&self, to: Target<'_>) -> Result<Headers, AuthError> {
-        // A token goes to the server it is for, and nowhere else.
+        // A token is sent only to the server that it is for.
         if !self.is_home(to.url) || !self.is_safe() {
             return Ok(Vec::new());
         }
@@ -116,7 +112,7 @@ impl OAuth {
         Ok(vec![("authorization", format!("DPoP {access}")), ("dpop", proof)])
     }
 
-    /// The login to send, renewed if it is time.
+    /// The login to send, refreshed if it is due.
     async fn usable(&self) -> Result<Option<Arc<Held>>, AuthError> {
         let Some(held) = self.held().await? else { return Ok(None) };
         let now = self.now()?;
@@ -127,13 +123,13 @@ impl OAuth {
         match self.renew(&held).await {
             Ok(held) => Ok(Some(held)),
             Err(_) if is_alive => Ok(Some(held)),
-            // The server will say what it wants instead.
+            // The server's challenge will say what it requires instead.
             Err(AuthError::NeedsLogin(_) | AuthError::Rejected { .. }) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    /// The login that this process uses; the vault's at first.
+    /// The login that this process uses; initially the vault's.
     async fn held(&self) -> Result<Option<Arc<Held>>, AuthError> {
         {
             let state = self.state();
@@ -150,7 +146,7 @@ impl OAuth {
         Ok(state.held.clone())
     }
 
-    /// Does what can be done about a refusal. `Ok` if the request is worth sending again.
+    /// Reacts to a refusal. `Ok` if the request is worth a retry.
     async fn answer(
         &self,
         refusal: Refused<'_>,
@@ -176,7 +172,8 @@ impl OAuth {
             (Next::Again, _) => Ok(()),
             (Next::GiveUp(why), _) => Err(self.gives_up(why, &situation, &demand)),
             (Next::Renew, Some(held)) => {
-                // The server may have gone over to somebody else, who knows nothing of this login.
+                // The server may have moved to another authorization server, which does not know
+                // this login.
                 let place = match self.discover(&demand).await {
                     Ok(place) => Some(place),
                     Err(AuthError::Unreachable(_)) => None,
@@ -196,7 +193,7 @@ impl OAuth {
         }
     }
 
-    /// Whether somebody has found another login since the request was sent with this one.
+    /// Whether another caller has obtained a new login since the request was sent with this one.
     async fn is_newer(&self, sent: Option<&str>) -> Result<bool, AuthError> {
         let now = self.now()?;
         let is_other =
@@ -211,7 +208,7 @@ impl OAuth {
         Ok(true)
     }
 
-    /// A login for the sake of a request.
+    /// Logs in on behalf of a request.
     async fn log_in_for(
         &self,
         demand: &Demand,
@@ -229,7 +226,7 @@ impl OAuth {
         self.outliving(|it| async move {
             let store = it.store()?;
             let _turn = store.lock_login().await?;
-            // Somebody else may have logged in while we waited for our turn.
+            // Another caller may have logged in while we waited for the lock.
             if it.is_newer(sent.as_deref()).await? {
                 return Ok(());
             }
@@ -238,7 +235,7 @@ impl OAuth {
         .await
     }
 
-    /// Logs in. The caller holds the lock. `adds`: to what was asked for before.
+    /// Logs in. The caller holds the lock. `adds`: adds to the scopes requested before.
     async fn log_in(
         &self,
         store: &Store<'_>,
@@ -280,11 +277,11 @@ impl OAuth {
         let kept = self.kept_of(&order, client, tokens);
         store.save(&kept).await?;
         self.step(Step::Done(shown(&place.issuer)));
-        Ok(self.hold(Held::new(kept, Came::LoggedIn)))
+        Ok(self.hold(Held::new(kept, TokenOrigin::LoggedIn)))
     }
 
-    /// A person logs in. If the authorization server has forgotten our registration, or registered
-    /// us for less, we register again and try once more.
+    /// Logs a person in. If the authorization server has lost our registration, or registered us
+    /// for fewer scopes, we register again and try once more.
     async fn by_person(
         &self,
         order: &Order<'_>,
@@ -303,7 +300,7 @@ impl OAuth {
                     is_second = true;
                 }
                 Err(error) => {
-                    // Perhaps the page did not know us, and could tell nobody but the person.
+                    // Perhaps the page did not know the client, which it can tell only the person.
                     if was_known && error.is(NOT_ANSWERED) {
                         store.forget_client(&order.place.issuer).await?;
                     }
@@ -313,8 +310,8 @@ impl OAuth {
         }
     }
 
-    /// One visit, and the tokens for its code. In `mark` the registration is marked until the page
-    /// has led back to us: if that never happens, the next login does not trust it.
+    /// One authorization request, and the tokens for its code. `mark` marks the registration until
+    /// the page has redirected to us: if that never happens, the next login does not trust it.
     async fn visited(
         &self,
         order: &Order<'_>,
@@ -365,7 +362,7 @@ impl OAuth {
             client: client.to_keep(),
             access: tokens.access,
             is_bound: tokens.is_bound,
-            // A machine asks anew: it has what it asked with.
+            // A machine needs no refresh token: it still has its credentials.
             refresh: tokens.refresh.filter(|_| self.grant.needs_person()),
             expires: tokens.expires,
             renew: tokens.renew,
@@ -378,12 +375,12 @@ impl OAuth {
         }
     }
 
-    /// Credentials that were registered beforehand are those of one issuer: the one named in the
-    /// set-up, else the first one if they are worth nothing to it or the set-up trusts it, which is
-    /// written down before they are shown.
+    /// Pre-registered credentials belong to one issuer: the one named in the set-up. Without one it
+    /// is the first issuer, if they contain no secret or the set-up trusts it; that choice is
+    /// recorded before they are sent.
     async fn bind(&self, store: &Store<'_>, place: &Place) -> Result<(), AuthError> {
         let is_given = self.client_id.is_some() || !self.grant.needs_person();
-        // Whoever is not the one of the set-up was refused when they were found.
+        // Discovery has refused any other issuer than that of the set-up.
         if !is_given || self.issuer.is_some() {
             return Ok(());
         }
@@ -397,7 +394,7 @@ impl OAuth {
         }
     }
 
-    /// Whether something is shown to the authorization server that others could use.
+    /// Whether something is sent to the authorization server that others could use.
     fn shows_secret(&self) -> bool {
         match self.grant.client() {
             Some(_) => self.grant.shows_secret(),
@@ -414,12 +411,12 @@ impl OAuth {
         ))
     }
 
-    /// Whether a login is one that the set-up allows.
+    /// Whether the set-up allows this login.
     fn is_ours(&self, kept: &Kept) -> bool {
         self.issuer.as_ref().is_none_or(|it| *it == kept.issuer)
     }
 
-    /// Whether to bind tokens to a key.
+    /// Whether to bind tokens to a key (DPoP).
     fn binds(&self, place: &Place) -> Result<bool, AuthError> {
         let algorithms = &place.server.dpop_signing_alg_values_supported;
         let is_asked = self.dpop == Some(true) || place.dpop == Dpop::Required;
@@ -493,7 +490,7 @@ impl OAuth {
     }
 }
 
-/// A person is waited for as long as this lives.
+/// The user is being waited for as long as this lives.
 struct Waiting<'a>(&'a People<'a>);
 
 impl<'a> Waiting<'a> {
@@ -511,7 +508,7 @@ impl Drop for Waiting<'_> {
 
 fn what_was_sent(held: &Held) -> Sent {
     Sent {
-        came: held.came,
+        origin: held.origin,
         is_bound: held.kept.is_bound,
         can_renew: held.kept.refresh.is_some(),
         requested: Scopes::parse(&held.kept.requested),
@@ -519,7 +516,7 @@ fn what_was_sent(held: &Held) -> Sent {
     }
 }
 
-/// Whether tokens of this login are what the server wants now.
+/// Whether the tokens of this login are what the server requires now.
 fn is_of(place: &Place, kept: &Kept) -> bool {
     place.issuer == kept.issuer && place.resource == kept.resource
 }
@@ -530,7 +527,7 @@ fn token_in(sent: &Headers) -> Option<&str> {
     value.split_once(' ').map(|(_, token)| token)
 }
 
-/// Whether an authorization server does not know the client, or not well enough.
+/// Whether an authorization server does not know the client, or knows it for fewer scopes.
 fn is_unknown(error: &AuthError) -> bool {
     ["invalid_client", "unauthorized_client", "invalid_scope"].iter().any(|it| error.is(it))
 }
@@ -542,5 +539,5 @@ fn denied(error: AuthError) -> Denied {
     }
 }
 
-/// The code of a login to which no answer came.
+/// The code of a login whose page never redirected.
 const NOT_ANSWERED: &str = "not_answered";

@@ -2,11 +2,11 @@
 
 use crate::fetch::Pending;
 
-/// Shows a page to a person and hears where it led.
+/// Shows a page to a person and receives its redirect.
 pub trait Browser: Send + Sync + 'static {
-    /// Gets ready to hear. If `redirect_uris` has any, one of them must be used: they were
-    /// registered before; if none of them can be, the error says so and another registration is
-    /// tried without.
+    /// Gets ready for the redirect. If `redirect_uris` has any, one of them must be used, because
+    /// they are registered; if none can be, return an error, and another registration is tried
+    /// without them.
     fn prepare<'a>(
         &'a self,
         redirect_uris: &'a [String],
@@ -15,7 +15,7 @@ pub trait Browser: Send + Sync + 'static {
 
 /// One visit.
 pub trait Visit: Send {
-    /// Where the page will lead.
+    /// The redirect URI of this visit.
     fn redirect_uri(&self) -> &str;
 
     /// Shows the page at `url` and waits for the redirect: its query, without `?`.

@@ -1,18 +1,18 @@
-//! A refused request → what to do about it. And: which scopes to ask for.
+//! A refused request → what to do about it. And which scopes to request.
 
 use super::authorize::OFFLINE;
-use super::store::Came;
+use super::store::TokenOrigin;
 use crate::scope::Scopes;
 
 /// What is known when a request was refused.
 #[derive(Clone, Debug)]
 pub(super) struct Situation {
     pub(super) status: u16,
-    /// How often this very request was refused.
+    /// How often this request was refused.
     pub(super) times: u32,
-    /// What the server says is wrong.
+    /// The `error` of the challenge.
     pub(super) error: Option<String>,
-    /// The scopes that the request needs, if the server says so.
+    /// The scopes that the request needs, if the challenge names them.
     pub(super) needed: Scopes,
     /// The login that it was sent with; `None` if there was none.
     pub(super) sent: Option<Sent>,
@@ -20,7 +20,7 @@ pub(super) struct Situation {
 
 #[derive(Clone, Debug)]
 pub(super) struct Sent {
-    pub(super) came: Came,
+    pub(super) origin: TokenOrigin,
     pub(super) is_bound: bool,
     pub(super) can_renew: bool,
     pub(super) requested: Scopes,
@@ -29,9 +29,9 @@ pub(super) struct Sent {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// Send it again: something has changed already.
+    /// Retry: something has changed already.
     Again,
-    /// Renew the tokens, and log in if that fails.
+    /// Refresh the tokens, and log in if that fails.
     Renew,
     /// Log in.
     LogIn,
@@ -40,21 +40,21 @@ pub(super) enum Next {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Why {
-    /// It is not a question of the login.
+    /// The login is not the reason.
     Forbidden,
-    /// The login has what is asked for.
+    /// The login has the required scopes.
     HasScopes,
-    /// What is asked for was asked for, and not granted.
+    /// The scopes were requested before, and not granted.
     NotGranted,
-    /// A login just made is refused.
+    /// A new login is refused.
     Useless,
     TooOften,
-    /// The proof of the key is refused, whatever it says.
+    /// Every DPoP proof is refused.
     Proof,
 }
 
-/// Decides. Each login costs a person's time: there are at most three in the life of a request, and
-/// none that would only repeat the last one.
+/// Decides. Each login costs a person's time: there are at most three per request, and none that
+/// would only repeat the last one.
 pub(super) fn next(situation: &Situation) -> Next {
     let Situation { status, times, error, needed, sent } = situation;
     let Some(sent) = sent else {
@@ -68,7 +68,7 @@ pub(super) fn next(situation: &Situation) -> Next {
         return if *times > MAX_NONCES { Next::GiveUp(Why::TooOften) } else { Next::Again };
     }
     if sent.is_bound && error.as_deref() == Some("invalid_dpop_proof") {
-        // It is not the login that is refused: a new one would end the same.
+        // Not the login is refused, so a new one would not help.
         return if *times > MAX_PROOFS { Next::GiveUp(Why::Proof) } else { Next::Again };
     }
     if *times > MAX_LOGINS {
@@ -79,7 +79,7 @@ pub(super) fn next(situation: &Situation) -> Next {
         return match error.as_deref() {
             Some("insufficient_scope") if !lacks(&sent.granted) => Next::GiveUp(Why::HasScopes),
             Some("insufficient_scope")
-                if !lacks(&sent.requested) && sent.came == Came::LoggedIn =>
+                if !lacks(&sent.requested) && sent.origin == TokenOrigin::LoggedIn =>
             {
                 Next::GiveUp(Why::NotGranted)
             }
@@ -87,30 +87,30 @@ pub(super) fn next(situation: &Situation) -> Next {
             _ => Next::GiveUp(Why::Forbidden),
         };
     }
-    match sent.came {
-        Came::LoggedIn if *times > 1 => Next::GiveUp(Why::Useless),
-        Came::Renewed if *times > 1 => Next::LogIn,
+    match sent.origin {
+        TokenOrigin::LoggedIn if *times > 1 => Next::GiveUp(Why::Useless),
+        TokenOrigin::Renewed if *times > 1 => Next::LogIn,
         _ if sent.can_renew && !lacks(&sent.requested) => Next::Renew,
         _ => Next::LogIn,
     }
 }
 
-/// What the scopes to ask for are chosen from.
+/// The sources of the scopes to request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Choice<'a> {
-    /// What the server's refusal asks for.
+    /// The scopes of the challenge.
     pub(super) challenged: Option<&'a Scopes>,
-    /// What the set-up asks for.
+    /// The scopes of the set-up.
     pub(super) wished: &'a Scopes,
-    /// What the server's document lists.
+    /// The scopes in the server's metadata.
     pub(super) supported: &'a Scopes,
-    /// What was asked for before, which shall not be lost.
+    /// The scopes requested before, which must not be lost.
     pub(super) before: &'a Scopes,
     /// Whether `offline_access` is wanted, and the authorization server lists it.
     pub(super) offline: bool,
 }
 
-/// The scopes to ask for. Empty: say nothing, and leave it to the authorization server.
+/// The scopes to request. If empty, omit the parameter and leave it to the authorization server.
 pub(super) fn scopes(choice: Choice<'_>) -> Scopes {
     let base = match choice.challenged {
         Some(challenged) => challenged,
@@ -118,16 +118,16 @@ pub(super) fn scopes(choice: Choice<'_>) -> Scopes {
         None => choice.wished,
     };
     let all = choice.before.union(base);
-    // No resource needs it, whatever servers list: it is the authorization server's to offer.
+    // No resource needs it, whatever servers list: only the authorization server offers it.
     let all: Scopes = all.as_slice().iter().filter(|it| *it != OFFLINE).collect();
     let all = all.union(choice.wished);
-    // Alone it would take the place of whatever is granted when nothing is said.
+    // Alone it would replace the scopes that are granted by default.
     if choice.offline && !all.is_empty() { all.union(&Scopes::parse(OFFLINE)) } else { all }
 }
 
-/// Authorizations in the life of one request.
+/// Authorizations per request.
 const MAX_LOGINS: u32 = 3;
-/// Nonces change, and several requests may be on their way.
+/// Nonces change, and several requests may be in flight.
 const MAX_NONCES: u32 = 5;
 /// One more proof, also after a nonce.
 const MAX_PROOFS: u32 = 2;
@@ -136,9 +136,9 @@ const MAX_PROOFS: u32 = 2;
 mod tests {
     use super::*;
 
-    fn sent(came: Came, can_renew: bool) -> Option<Sent> {
+    fn sent(origin: TokenOrigin, can_renew: bool) -> Option<Sent> {
         let (requested, granted) = (Scopes::parse("a b"), Scopes::parse("a"));
-        Some(Sent { came, is_bound: false, can_renew, requested, granted })
+        Some(Sent { origin, is_bound: false, can_renew, requested, granted })
     }
 
     fn check(status: u16, times: u32, error: &str, needed: &str, sent: Option<Sent>) -> Next {
@@ -157,8 +157,8 @@ mod tests {
 
     #[test]
     fn a_login_that_is_refused_is_renewed_or_made_anew() {
-        use Came::{LoggedIn, Renewed, Stored};
-        for (times, needed, came, can_renew, expected) in [
+        use TokenOrigin::{LoggedIn, Renewed, Stored};
+        for (times, needed, origin, can_renew, expected) in [
             (1, "", Stored, true, Next::Renew),
             (1, "b", Stored, true, Next::Renew),
             (1, "c", Stored, true, Next::LogIn),
@@ -172,16 +172,16 @@ mod tests {
             (3, "", Renewed, true, Next::LogIn),
             (4, "", Renewed, true, Next::GiveUp(Why::TooOften)),
         ] {
-            let got = check(401, times, "invalid_token", needed, sent(came, can_renew));
-            assert_eq!(got, expected, "{times} {needed} {came:?} {can_renew}");
+            let got = check(401, times, "invalid_token", needed, sent(origin, can_renew));
+            assert_eq!(got, expected, "{times} {needed} {origin:?} {can_renew}");
         }
     }
 
     #[test]
     fn scopes_are_stepped_up_but_never_asked_for_twice() {
-        use Came::{LoggedIn, Renewed, Stored};
+        use TokenOrigin::{LoggedIn, Renewed, Stored};
         let short = "insufficient_scope";
-        for (times, error, needed, came, expected) in [
+        for (times, error, needed, origin, expected) in [
             (1, short, "c", LoggedIn, Next::LogIn),
             (1, short, "c", Stored, Next::LogIn),
             (3, short, "c", LoggedIn, Next::LogIn),
@@ -194,36 +194,36 @@ mod tests {
             (1, "", "c", LoggedIn, Next::GiveUp(Why::Forbidden)),
             (1, "invalid_token", "c", LoggedIn, Next::GiveUp(Why::Forbidden)),
         ] {
-            let got = check(403, times, error, needed, sent(came, true));
-            assert_eq!(got, expected, "{times} {error} {needed} {came:?}");
+            let got = check(403, times, error, needed, sent(origin, true));
+            assert_eq!(got, expected, "{times} {error} {needed} {origin:?}");
         }
     }
 
     #[test]
     fn a_nonce_is_a_reason_to_send_again_if_there_was_a_proof() {
-        let bound = || sent(Came::LoggedIn, false).map(|it| Sent { is_bound: true, ..it });
+        let bound = || sent(TokenOrigin::LoggedIn, false).map(|it| Sent { is_bound: true, ..it });
         assert_eq!(check(401, 1, "use_dpop_nonce", "", bound()), Next::Again);
         assert_eq!(check(401, 5, "use_dpop_nonce", "", bound()), Next::Again);
         assert_eq!(check(401, 6, "use_dpop_nonce", "", bound()), Next::GiveUp(Why::TooOften));
-        let bearer = sent(Came::Stored, false);
+        let bearer = sent(TokenOrigin::Stored, false);
         assert_eq!(check(401, 1, "use_dpop_nonce", "", bearer), Next::LogIn);
     }
 
     #[test]
     fn a_proof_that_is_refused_is_no_reason_to_log_in() {
-        let bound = |came| sent(came, true).map(|it| Sent { is_bound: true, ..it });
-        for came in [Came::LoggedIn, Came::Renewed, Came::Stored] {
+        let bound = |origin| sent(origin, true).map(|it| Sent { is_bound: true, ..it });
+        for origin in [TokenOrigin::LoggedIn, TokenOrigin::Renewed, TokenOrigin::Stored] {
             for (status, times, expected) in [
                 (401, 1, Next::Again),
                 (401, 2, Next::Again),
                 (401, 3, Next::GiveUp(Why::Proof)),
                 (401, 9, Next::GiveUp(Why::Proof)),
             ] {
-                let got = check(status, times, "invalid_dpop_proof", "", bound(came));
-                assert_eq!(got, expected, "{status} {times} {came:?}");
+                let got = check(status, times, "invalid_dpop_proof", "", bound(origin));
+                assert_eq!(got, expected, "{status} {times} {origin:?}");
             }
         }
-        let bearer = sent(Came::Stored, false);
+        let bearer = sent(TokenOrigin::Stored, false);
         assert_eq!(check(401, 1, "invalid_dpop_proof", "", bearer), Next::LogIn);
     }
 

@@ -1,9 +1,9 @@
-//! Work that does not end with the call it was begun for.
+//! Work that outlives the call it was begun for.
 //!
-//! A call may be cancelled at any time, and a refresh token or a code may be good for one use: if
-//! the answer to it were dropped with the call, the login would be lost. So whatever spends one
-//! goes on until its answer is kept. A page that a person is shown stays as long as anybody waits
-//! for it, whoever had it opened.
+//! A call may be cancelled at any time, but a refresh token or a code may be single-use: if the
+//! response were dropped with the call, the login would be lost. So a request that uses one runs
+//! until its response is stored. A page that is shown to a person stays open as long as any call
+//! waits for it.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -15,19 +15,19 @@ use super::oauth::{OAuth, State};
 use crate::fetch::Pending;
 
 impl OAuth {
-    /// Does `work` to its end, also if the caller is not there any more.
+    /// Runs `work` to its end, even if the caller is dropped.
     pub(super) async fn outliving<T, F>(&self, work: impl FnOnce(Self) -> F) -> Result<T, AuthError>
     where
         T: Send + 'static,
         F: Future<Output = Result<T, AuthError>> + Send + 'static,
     {
-        // What is missing is said in this order.
+        // Missing parts of the set-up are reported in this order.
         self.store()?;
         let slot = Arc::new(Mutex::new(None));
         let (result, work) = (Arc::clone(&slot), work(self.twin()));
         let working = Working::begin(&self.state);
         let work = async move {
-            // Also if it is broken off.
+            // Also if it is aborted.
             let _working = working;
             let done = work.await;
             *result.lock().unwrap_or_else(PoisonError::into_inner) = Some(done);
@@ -39,18 +39,18 @@ impl OAuth {
         })
     }
 
-    /// Counts the caller among those who wait for a login, as long as this lives.
+    /// Counts the caller among the calls that wait for a login, as long as this lives.
     pub(super) fn waits(&self) -> Waits<'_> {
         self.state().waiting += 1;
         Waits(self)
     }
 
-    /// Whether nobody waits for a login any more.
+    /// Whether no call waits for a login any more.
     pub(super) fn is_abandoned(&self) -> bool {
         self.state().waiting == 0
     }
 
-    /// What a person does with a page; `None` as soon as nobody waits for it.
+    /// The outcome of a page; `None` as soon as no call waits for it.
     pub(super) async fn unless_abandoned<T>(&self, mut visit: Pending<'static, T>) -> Option<T> {
         poll_fn(|context| {
             {
@@ -58,7 +58,7 @@ impl OAuth {
                 if state.waiting == 0 {
                     return Poll::Ready(None);
                 }
-                // Logins take turns: nobody else watches.
+                // Logins are serialized: there is no other watcher.
                 state.watch = Some(context.waker().clone());
             }
             Pin::new(&mut visit).poll(context).map(Some)
@@ -74,7 +74,7 @@ impl OAuth {
     }
 }
 
-/// Waits until nothing is under way.
+/// Waits until no work is in flight.
 pub(super) fn settled(state: Arc<Mutex<State>>) -> Pending<'static, ()> {
     Box::pin(poll_fn(move |context| {
         let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -86,7 +86,7 @@ pub(super) fn settled(state: Arc<Mutex<State>>) -> Pending<'static, ()> {
     }))
 }
 
-/// Something that outlives its caller.
+/// Work that outlives its caller.
 struct Working(Arc<Mutex<State>>);
 
 impl Working {
@@ -106,7 +106,7 @@ impl Drop for Working {
     }
 }
 
-/// Somebody who waits for a login.
+/// A call that waits for a login.
 pub(super) struct Waits<'a>(&'a OAuth);
 
 impl Drop for Waits<'_> {

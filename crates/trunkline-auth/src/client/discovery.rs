@@ -1,4 +1,4 @@
-//! A refused request → whom to ask for a token, and for what.
+//! A refused request → the authorization server, and what to request there.
 
 use super::error::{AuthError, said};
 use super::login::Step;
@@ -11,10 +11,10 @@ use crate::metadata::{self, AuthorizationServer, ProtectedResource};
 use crate::scope::Scopes;
 use crate::url::{Origin, shown};
 
-/// What a refusal asks for.
+/// The content of a challenge.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Demand {
-    /// Where the server says that its document is.
+    /// The URL of the server's metadata.
     pub(super) metadata_url: Option<String>,
     /// The scopes that the request needs.
     pub(super) scopes: Option<Scopes>,
@@ -25,7 +25,7 @@ pub(super) struct Demand {
     pub(super) dpop: Dpop,
 }
 
-/// Whether tokens are to be bound to a key.
+/// Whether the resource wants DPoP-bound tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Dpop {
     #[default]
@@ -60,21 +60,21 @@ impl Demand {
     }
 }
 
-/// Whom to ask, and for what.
+/// The authorization server, and what to request there.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
-    /// Who is asked, as it is recorded before anything is sent there.
+    /// The issuer, recorded before anything is sent there.
     pub(super) issuer: String,
-    /// What the token is to be good for, byte for byte.
+    /// The resource indicator of the token (RFC 8707), byte for byte.
     pub(super) resource: String,
     pub(super) server: AuthorizationServer,
-    /// The scopes that the server's document lists.
+    /// The scopes in the server's metadata.
     pub(super) scopes: Scopes,
     pub(super) dpop: Dpop,
 }
 
 impl Place {
-    /// An endpoint that may be talked to: https, or this machine.
+    /// An endpoint that may be used: https, or on this machine.
     pub(super) fn endpoint<'a>(
         &self,
         url: Option<&'a String>,
@@ -106,7 +106,7 @@ pub(super) fn insecure(what: &str, url: &str) -> AuthError {
 }
 
 impl OAuth {
-    /// Finds out whom to ask.
+    /// Discovers the authorization server.
     pub(super) async fn discover(&self, demand: &Demand) -> Result<Place, AuthError> {
         let Some(home) = Origin::of(&self.server) else {
             let url = said(&shown(&self.server));
@@ -147,7 +147,7 @@ impl OAuth {
         ))
     }
 
-    /// The server's own document; `None` if it has none.
+    /// The server's protected resource metadata (RFC 9728); `None` if it has none.
     async fn protected_resource(
         &self,
         demand: &Demand,
@@ -184,7 +184,8 @@ impl OAuth {
                 Err(why) => nonsense = nonsense.or(Some(unreadable(&url, &why.to_string()))),
             }
         }
-        // Some servers answer every path with a page: that is no document, unless they say it is.
+        // Some servers answer every path with a page: that counts as no metadata, unless the
+        // challenge named it.
         let nonsense = nonsense.filter(|_| demand.metadata_url.is_some());
         silence.or(nonsense).map_or(Ok(None), Err)
     }
@@ -197,7 +198,7 @@ impl OAuth {
         ))
     }
 
-    /// The document of the first issuer that has one.
+    /// The metadata of the first issuer that has any.
     async fn authorization_server(
         &self,
         issuers: &[String],
@@ -213,7 +214,7 @@ impl OAuth {
         Err(trouble.expect("a list that is not empty has a first issuer"))
     }
 
-    /// The issuers that the client's credentials may be shown to.
+    /// The issuers that may get the client's credentials.
     fn eligible<'a>(&self, issuers: &'a [String]) -> Result<Vec<&'a String>, AuthError> {
         let Some(ours) = &self.issuer else { return Ok(issuers.iter().collect()) };
         let same: Vec<_> = issuers.iter().filter(|it| *it == ours).collect();
@@ -223,7 +224,7 @@ impl OAuth {
         Ok(same)
     }
 
-    /// The credentials are another authorization server's.
+    /// The credentials belong to another authorization server.
     pub(super) fn moved(&self, ours: &str, theirs: &str) -> AuthError {
         AuthError::Untrusted(format!(
             "The client's credentials are those of `{}`, but `{}` now names `{}`. They were not \
@@ -234,7 +235,7 @@ impl OAuth {
         ))
     }
 
-    /// The document of this issuer.
+    /// The metadata of this issuer.
     pub(super) async fn issuer_document(
         &self,
         issuer: &str,
@@ -252,7 +253,7 @@ impl OAuth {
         })
     }
 
-    /// The first document of an issuer that is its own.
+    /// The first metadata of an issuer that names this issuer.
     async fn first_document(
         &self,
         issuer: &str,
@@ -281,8 +282,8 @@ impl OAuth {
         trouble.map_or(Ok(None), Err)
     }
 
-    /// The server protects itself, as in 2025-03-26: its document is at the root of its host, and
-    /// if it has none the endpoints have names of their own.
+    /// The server is its own authorization server, as in 2025-03-26: its metadata is at the root of
+    /// its host, and without any the endpoints have default paths.
     async fn at_home(&self, demand: &Demand) -> Result<Place, AuthError> {
         let (origin, _) = metadata::split(&self.server).expect("a URL with an origin has a host");
         let found =
@@ -292,7 +293,7 @@ impl OAuth {
             server.authorization_endpoint = Some(format!("{origin}/authorize"));
             server.token_endpoint = Some(format!("{origin}/token"));
             server.registration_endpoint = Some(format!("{origin}/register"));
-            // That revision demands it of everybody.
+            // That revision requires PKCE of all.
             server.code_challenge_methods_supported = vec!["S256".to_owned()];
             server
         });
@@ -304,7 +305,7 @@ impl OAuth {
         Ok(Place { issuer, resource, server, scopes: Scopes::default(), dpop: demand.dpop })
     }
 
-    /// What is at `url`; `None` if there is nothing.
+    /// The response at `url`; `None` if there is nothing.
     async fn document(&self, url: &str) -> Result<Option<Answer>, AuthError> {
         let ask = Ask::get(url).header("mcp-protocol-version", REVISION);
         let answer = self.fetcher()?.fetch(ask).await.map_err(|error| match error {
@@ -333,8 +334,8 @@ fn unreadable(url: &str, why: &str) -> AuthError {
     ))
 }
 
-/// Where the document of a server may be, in the order to try: where it says, under its path, at
-/// its root.
+/// The possible URLs of a server's metadata, in order: the one it names, under its path, at its
+/// root.
 fn places(said: Option<&str>, server: &str) -> Vec<String> {
     let mut urls: Vec<_> = said.map(str::to_owned).into_iter().collect();
     let root =
@@ -347,14 +348,15 @@ fn places(said: Option<&str>, server: &str) -> Vec<String> {
     urls
 }
 
-/// A server's URL as its own identifier: no query, which may hold a secret, and no lone slash.
+/// A server's URL as its own identifier: without the query, which may contain a secret, and without
+/// a lone slash.
 fn canonical(server: &str) -> String {
     let url = &server[..server.find(['?', '#']).unwrap_or(server.len())];
     let Some((origin, path)) = metadata::split(url) else { return url.to_owned() };
     format!("{}{}", origin.to_ascii_lowercase(), if path == "/" { "" } else { path })
 }
 
-/// Whether the algorithm of our proofs is among them.
+/// Whether they include the algorithm of our proofs.
 pub(super) fn lists(algorithms: &[String]) -> bool {
     algorithms.iter().any(|it| it == "ES256")
 }
@@ -364,9 +366,9 @@ fn capital(text: &str) -> String {
     chars.next().map_or_else(String::new, |it| it.to_uppercase().chain(chars).collect())
 }
 
-/// Issuers that are tried.
+/// How many issuers are tried.
 const MAX_ISSUERS: usize = 4;
-/// The newest revision we speak: old servers answer by it (2025-03-26).
+/// The newest revision we support: old servers answer by it (2025-03-26).
 const REVISION: &str = "2026-07-28";
 
 #[cfg(test)]

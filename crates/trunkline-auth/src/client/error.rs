@@ -1,36 +1,36 @@
-//! What can go wrong on the way in, and whose fault it is.
+//! Why a login failed, and whose fault it is.
 
 use std::fmt;
 
 use super::vault::VaultError;
 use crate::fetch::FetchError;
 
-/// Why nobody was let in. Displayed, each is sentences that say what to do next; no token, code or
-/// secret is ever part of one.
+/// Why a login failed. Each displays as sentences that say what to do next, and never contains a
+/// token, code or secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AuthError {
-    /// Somebody did not answer, or not with what is owed. Trying again later may help.
+    /// A server did not answer, or not as it must. A later retry may help.
     Unreachable(String),
-    /// An address was named that may not be reached from here. Nobody was called.
+    /// A server named an address that may not be reached from here. Nothing was sent.
     Forbidden(String),
-    /// A rule that protects the user was broken: by the server, the authorization server, or
-    /// somebody between. Nothing secret was sent.
+    /// A rule that protects the user was broken: by the server, the authorization server, or an
+    /// attacker between. Nothing secret was sent.
     Untrusted(String),
-    /// The authorization server, or the person there, said no.
+    /// The authorization server or its user refused.
     Rejected {
         /// Such as `access_denied`.
         code: String,
         /// The whole sentence.
         why: String,
     },
-    /// The authorization server does not know this client and offers no way to become known.
+    /// The authorization server does not know this client and supports no registration.
     Unregistered(String),
-    /// A person has to log in, and nobody may be asked now.
+    /// A person has to log in, and may not be asked now.
     NeedsLogin(String),
-    /// Logins cannot be read or kept.
+    /// Logins cannot be read or stored.
     Vault(String),
-    /// The set-up lacks something, or is wrong.
+    /// The set-up is incomplete or wrong.
     Setup(String),
 }
 
@@ -67,12 +67,12 @@ impl From<VaultError> for AuthError {
 }
 
 impl AuthError {
-    /// Whether this is what the authorization server said.
+    /// Whether the authorization server answered with this code.
     pub(super) fn is(&self, says: &str) -> bool {
         matches!(self, Self::Rejected { code, .. } if code == says)
     }
 
-    /// An error as an authorization server words it.
+    /// An error response of an authorization server.
     pub(super) fn rejected(issuer: &str, code: &str, description: Option<&str>) -> Self {
         let code = said(code);
         let hint = match &*code {
@@ -92,7 +92,7 @@ impl AuthError {
     }
 }
 
-/// What somebody else wrote, as it can be shown: one line, not too long.
+/// A foreign text as it can be shown: one line, not too long.
 pub(super) fn said(text: &str) -> String {
     text.chars().map(|it| if it.is_control() { ' ' } else { it }).take(200).collect()
 }

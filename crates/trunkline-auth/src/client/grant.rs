@@ -1,4 +1,4 @@
-//! By what right a token is asked for.
+//! The OAuth grants.
 
 use std::fmt;
 use std::future::Future;
@@ -7,11 +7,11 @@ use std::sync::Arc;
 use crate::fetch::Pending;
 use crate::jose::SigningKey;
 
-/// By what right a token is asked for.
+/// The grant by which tokens are requested.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub enum Grant {
-    /// A person logs in and lets the client in.
+    /// A person logs in and consents.
     #[default]
     AuthorizationCode,
     /// The client acts for itself (`io.modelcontextprotocol/oauth-client-credentials`).
@@ -19,9 +19,9 @@ pub enum Grant {
     /// The company's identity provider decides
     /// (`io.modelcontextprotocol/enterprise-managed-authorization`).
     Enterprise(Enterprise),
-    /// A token of the platform the client runs on stands for it: workload identity (RFC 7523).
+    /// The identity token of the client's platform authenticates it: workload identity (RFC 7523).
     Assertion {
-        /// The client, as the authorization server knows it.
+        /// The client's registration at the authorization server.
         client: ClientAuth,
         /// The platform's token.
         assertion: TokenSource,
@@ -29,7 +29,7 @@ pub enum Grant {
 }
 
 impl Grant {
-    /// What keeps logins of one kind apart from those of another in the same vault.
+    /// Keeps logins of different kinds apart in one vault.
     pub(super) fn label(&self, client_id: Option<&str>) -> String {
         match self {
             Self::AuthorizationCode => match client_id {
@@ -42,7 +42,7 @@ impl Grant {
         }
     }
 
-    /// The client as the authorization server knows it, where that is part of the grant.
+    /// The client's registration, where that is part of the grant.
     pub(super) fn client(&self) -> Option<&ClientAuth> {
         match self {
             Self::AuthorizationCode => None,
@@ -51,7 +51,7 @@ impl Grant {
         }
     }
 
-    /// Whether it shows something that is worth as much to somebody else.
+    /// Whether it sends something that others could use.
     pub(super) fn shows_secret(&self) -> bool {
         match self {
             Self::AuthorizationCode => false,
@@ -60,13 +60,13 @@ impl Grant {
         }
     }
 
-    /// Whether a person has to be there.
+    /// Whether a person is needed.
     pub(super) fn needs_person(&self) -> bool {
         matches!(self, Self::AuthorizationCode)
     }
 }
 
-/// How a client that was registered beforehand shows who it is.
+/// How a pre-registered client authenticates.
 #[derive(Clone)]
 pub struct ClientAuth {
     id: String,
@@ -81,19 +81,19 @@ pub(super) enum Proof {
 }
 
 impl ClientAuth {
-    /// A client without a secret: its identifier says who it is.
+    /// A public client, with an identifier only.
     pub fn public(client_id: impl Into<String>) -> Self {
         Self { id: client_id.into(), proof: Proof::Nothing }
     }
 
-    /// A client with a secret, sent by HTTP Basic where the authorization server takes that, and in
-    /// the body where it does not.
+    /// A client with a secret, sent by HTTP Basic if the authorization server supports that, and in
+    /// the body otherwise.
     pub fn secret(client_id: impl Into<String>, client_secret: impl Into<String>) -> Self {
         Self { id: client_id.into(), proof: Proof::Secret(client_secret.into()) }
     }
 
-    /// A client with a key of its own (`private_key_jwt`): nothing secret is ever sent. If
-    /// the authorization server knows several of its keys, [name](SigningKey::named) this one.
+    /// A client with its own key (`private_key_jwt`): no secret is ever sent. If the authorization
+    /// server knows several of its keys, [name](SigningKey::named) this one.
     pub fn private_key(client_id: impl Into<String>, key: SigningKey) -> Self {
         Self { id: client_id.into(), proof: Proof::Key(Arc::new(key)) }
     }
@@ -105,7 +105,7 @@ impl ClientAuth {
 }
 
 impl fmt::Debug for ClientAuth {
-    /// Without what proves it.
+    /// Omits the secret or key.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let proof = match self.proof {
             Proof::Nothing => "without a secret",
@@ -116,7 +116,7 @@ impl fmt::Debug for ClientAuth {
     }
 }
 
-/// The company's identity provider, and the client as both sides know it.
+/// The company's identity provider, and the client's registrations at both sides.
 #[derive(Clone, Debug)]
 pub struct Enterprise {
     pub(super) idp: String,
@@ -127,8 +127,8 @@ pub struct Enterprise {
 }
 
 impl Enterprise {
-    /// The identity provider by its issuer, the client as it knows it, the ID token of whoever
-    /// signed in there, and the client as the MCP server's authorization server knows it.
+    /// The identity provider by its issuer, the client's registration there, the ID token of the
+    /// signed-in user, and the client's registration at the MCP server's authorization server.
     pub fn new(
         idp_issuer: impl Into<String>,
         idp_client: ClientAuth,
@@ -139,7 +139,7 @@ impl Enterprise {
         Self { idp, token_endpoint: None, idp_client, id_token, client }
     }
 
-    /// Says where the identity provider exchanges tokens, so that it need not be found out.
+    /// Sets the token endpoint of the identity provider, which skips discovery.
     #[must_use]
     pub fn idp_token_endpoint(mut self, url: impl Into<String>) -> Self {
         self.token_endpoint = Some(url.into());
@@ -147,14 +147,14 @@ impl Enterprise {
     }
 }
 
-/// Where a token comes from that somebody else gives out.
+/// The source of an external token.
 #[derive(Clone)]
 pub struct TokenSource(Arc<Ask>);
 
 type Ask = dyn Fn(String) -> Pending<'static, Result<String, String>> + Send + Sync;
 
 impl TokenSource {
-    /// Asked each time a token is needed, with the issuer it will be shown to. An error is a
+    /// Called each time a token is needed, with the issuer that will get it. An error is a
     /// sentence.
     pub fn new<F, R>(source: F) -> Self
     where

@@ -1,4 +1,4 @@
-//! A login as it can be shown, and the steps to one.
+//! A login without its secrets, and the steps to one.
 
 use std::time::SystemTime;
 
@@ -8,49 +8,49 @@ use std::time::SystemTime;
 pub struct Login {
     /// The server, by its URL.
     pub server: String,
-    /// Who gave it.
+    /// The issuer of its tokens.
     pub issuer: String,
-    /// What it is good for.
+    /// The resource that it is valid for.
     pub resource: String,
-    /// The client, as the issuer knows it.
+    /// The client's identifier at the issuer.
     pub client_id: String,
-    /// What was granted.
+    /// The granted scopes.
     pub scopes: Vec<String>,
-    /// Who is logged in, if the token says so. For display: nobody checked it.
+    /// The subject, if the token names one. For display only: it is not verified.
     pub subject: Option<String>,
-    /// When the access token ends, if that is known.
+    /// When the access token expires, if that is known.
     pub expires: Option<SystemTime>,
-    /// Whether it goes on after that by itself.
+    /// Whether it is refreshed after that.
     pub renews: bool,
     /// Whether its tokens are bound to a key that only this vault has (DPoP).
     pub is_bound: bool,
 }
 
-/// What is being done, for people who wait.
+/// A step of a login, for people who wait.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Step {
-    /// Looking for the authorization server of this server.
+    /// Discovering the authorization server of this server.
     Discovering(String),
-    /// Using the registration that is kept for this issuer.
+    /// Using the stored registration at this issuer.
     Reusing(String),
-    /// The registration that is kept for this issuer is not used: a new one replaces it.
+    /// Replacing the stored registration at this issuer.
     Reregistering(String, Reregistration),
     /// Registering with this issuer.
     Registering(String),
-    /// A person is asked to log in at this issuer.
+    /// Waiting for a person to log in at this issuer.
     Waiting(String),
-    /// Asking this issuer for a token.
+    /// Requesting a token from this issuer.
     Exchanging(String),
     /// Logged in at this issuer.
     Done(String),
 }
 
-/// Why a registration that is kept is not used again.
+/// Why a stored registration is not used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reregistration {
-    /// The page of the last login with it led nowhere.
+    /// The page of the last login with it never redirected.
     Unanswered,
     /// The authorization server says that it has no such client.
     Forgotten,

@@ -1,5 +1,5 @@
-//! Tokens for clients that need no person: their own credentials, a company's identity provider,
-//! or the platform they run on.
+//! Tokens without a person: by a client's own credentials, a company's identity provider, or the
+//! platform.
 
 use super::discovery::{Place, insecure, is_endpoint};
 use super::error::AuthError;
@@ -10,7 +10,7 @@ use super::token::{TokenAsk, Tokens, broken, is_sound};
 use crate::jose::SigningKey;
 use crate::scope::Scopes;
 
-/// What a machine asks for.
+/// A machine's token request.
 pub(super) struct Order<'a> {
     pub(super) place: &'a Place,
     pub(super) scopes: &'a Scopes,
@@ -18,7 +18,7 @@ pub(super) struct Order<'a> {
 }
 
 impl OAuth {
-    /// The client acts for itself.
+    /// Client credentials.
     pub(super) async fn by_credentials(
         &self,
         order: &Order<'_>,
@@ -27,8 +27,8 @@ impl OAuth {
         self.ask(order, auth, &[("grant_type", "client_credentials")]).await
     }
 
-    /// A token of the platform stands for the client. It is shown once: what it is refused for
-    /// will not change.
+    /// The platform's token authenticates the client. It is sent only once: a refusal would repeat
+    /// itself.
     pub(super) async fn by_assertion(
         &self,
         order: &Order<'_>,
@@ -39,8 +39,8 @@ impl OAuth {
         self.ask(order, auth, &[("grant_type", JWT_BEARER), ("assertion", &assertion)]).await
     }
 
-    /// The identity provider turns the ID token into a grant for this authorization server, which
-    /// turns that into a token.
+    /// The identity provider exchanges the ID token for a grant at this authorization server, which
+    /// exchanges that for a token.
     pub(super) async fn by_enterprise(
         &self,
         order: &Order<'_>,
@@ -72,7 +72,7 @@ impl OAuth {
         Ok((client, tokens))
     }
 
-    /// RFC 8693 at the identity provider.
+    /// The token exchange (RFC 8693) at the identity provider.
     async fn exchange(&self, order: &Order<'_>, by: &Enterprise) -> Result<String, AuthError> {
         let id_token = by.id_token.token(&by.idp).await.map_err(AuthError::Setup)?;
         let (endpoint, listed) = match &by.token_endpoint {

@@ -1,4 +1,4 @@
-//! The set-up of a client's way in, and what can be asked of it.
+//! The set-up of a client's login, and its operations.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -16,221 +16,147 @@ use crate::fetch::{Fetch, Pending};
 use crate::scope::Scopes;
 use crate::url::Origin;
 
-/// A client's way into one server. It finds the authorization server, registers, has a person log
-/// in or shows the client's own credentials, keeps the login and renews it.
-///
-/// It needs a [`fetch`](Self::fetch) and a [`vault`](Self::vault), and a
-/// [`browser`](Self::browser) if people are to log in.
-pub struct OAuth {
-    pub(super) server: String,
-    pub(super) parts: Parts,
-    pub(super) client_name: String,
-    pub(super) client_id: Option<String>,
-    pub(super) client_secret: Option<String>,
-    pub(super) issuer: Option<String>,
-    pub(super) trusts_first_issuer: bool,
-    pub(super) allows_insecure: bool,
-    pub(super) client_metadata_url: Option<String>,
-    pub(super) redirect_uris: Vec<String>,
-    pub(super) registers_anew: bool,
-    pub(super) scopes: Scopes,
-    pub(super) offline_access: bool,
-    /// `None`: when the server asks for it.
-    pub(super) dpop: Option<bool>,
-    pub(super) grant: Grant,
-    /// Whether a registration stays when a login of it ends.
-    pub(super) keeps_registration: bool,
-    progress: Option<Arc<dyn Fn(Step) + Send + Sync>>,
-    /// Shared with what goes on after its caller is gone.
-    pub(super) state: Arc<Mutex<State>>,
+settings! {
+    /// A client's login to one server. It discovers the authorization server, registers, lets a person
+    /// log in or uses the client's own credentials, and stores and refreshes the login.
+    ///
+    /// It needs a [`fetch`](Self::fetch) and a [`vault`](Self::vault), and a
+    /// [`browser`](Self::browser) if people are to log in.
+    pub struct OAuth {
+        server: String = String::new(),
+        parts: Parts = Parts::default(),
+        client_name: String = "trunkline".to_owned(),
+        client_id: Option<String> = None,
+        client_secret: Option<String> = None,
+        issuer: Option<String> = None,
+        trusts_first_issuer: bool = false,
+        allows_insecure: bool = false,
+        client_metadata_url: Option<String> = None,
+        redirect_uris: Vec<String> = Vec::new(),
+        registers_anew: bool = false,
+        scopes: Scopes = Scopes::default(),
+        offline_access: bool = true,
+        /// `None`: if the server asks for it.
+        dpop: Option<bool> = None,
+        grant: Grant = Grant::default(),
+        /// Whether a registration is kept when its login ends.
+        keeps_registration: bool = false,
+        progress: Option<Arc<dyn Fn(Step) + Send + Sync>> = None,
+        /// Shared with work that outlives its caller.
+        state: Arc<Mutex<State>> = Arc::default(),
+    }
 }
 
 #[derive(Clone, Default)]
-pub(super) struct Parts {
+pub(crate) struct Parts {
     fetch: Option<Arc<dyn Fetch>>,
     vault: Option<Arc<dyn Vault>>,
     browser: Option<Arc<dyn Browser>>,
 }
 
-/// What this process knows beside the vault.
+/// What this process knows besides the vault.
 #[derive(Default)]
-pub(super) struct State {
-    /// What requests are sent with.
+pub(crate) struct State {
+    /// The login that requests are sent with.
     pub(super) held: Option<Arc<Held>>,
-    /// Whether the vault was looked into.
+    /// Whether the vault has been read.
     pub(super) is_loaded: bool,
     /// The newest DPoP nonce of each origin.
     pub(super) nonces: HashMap<String, String>,
     /// How many calls wait for a login.
     pub(super) waiting: usize,
-    /// Who wants to know when nobody does any more.
+    /// The task to wake when no call waits any more.
     pub(super) watch: Option<Waker>,
-    /// How much goes on that outlives its caller.
+    /// How much work outlives its caller.
     pub(super) working: usize,
-    /// Who wants to know when nothing does any more.
+    /// The tasks to wake when no work is left.
     pub(super) settling: Vec<Waker>,
 }
 
 impl OAuth {
-    /// The way into the server at this URL.
+    /// The login to the server at this URL.
     pub fn new(server_url: impl Into<String>) -> Self {
-        Self {
-            server: server_url.into(),
-            parts: Parts::default(),
-            client_name: "trunkline".to_owned(),
-            client_id: None,
-            client_secret: None,
-            issuer: None,
-            trusts_first_issuer: false,
-            allows_insecure: false,
-            client_metadata_url: None,
-            redirect_uris: Vec::new(),
-            registers_anew: false,
-            scopes: Scopes::default(),
-            offline_access: true,
-            dpop: None,
-            grant: Grant::default(),
-            keeps_registration: false,
-            progress: None,
-            state: Arc::default(),
-        }
+        Self { server: server_url.into(), ..Self::unset() }
     }
 
-    /// Who makes the requests.
-    #[must_use]
-    pub fn fetch(mut self, fetch: Arc<dyn Fetch>) -> Self {
-        self.parts.fetch = Some(fetch);
-        self
+    setters! {
+        /// Sets the HTTP client.
+        fetch(fetch: Arc<dyn Fetch>) { parts.fetch = Some(fetch) }
+
+        /// Sets the storage of logins.
+        vault(vault: Arc<dyn Vault>) { parts.vault = Some(vault) }
+
+        /// Sets how pages are shown to people.
+        browser(browser: Arc<dyn Browser>) { parts.browser = Some(browser) }
+
+        /// The client's name, which people see on the consent page.
+        client_name(name: impl Into<String>) { client_name = name.into() }
+
+        /// The identifier of a pre-registered client.
+        client_id(id: impl Into<String>) { client_id = Some(id.into()) }
+
+        /// The secret of that client, if it has one.
+        client_secret(secret: impl Into<String>) { client_secret = Some(secret.into()) }
+
+        /// The only issuer that may get the client's credentials. Without it secrets and assertions are
+        /// never sent, because the server names its issuer. A client without secrets is bound to the
+        /// first issuer it is used with, and the vault remembers it.
+        for_issuer(issuer: impl Into<String>) { issuer = Some(issuer.into()) }
+
+        /// Sends the client's credentials to the first issuer that the server names, and to no other
+        /// afterwards, as far as the vault remembers: for servers that are trusted with them.
+        trust_first_issuer() { trusts_first_issuer = true }
+
+        /// Sends tokens over `http` too, where anyone on the network path can read and use them. By
+        /// default they are sent only over `https`, to this machine, or to a private network that the
+        /// URL names.
+        allow_insecure() { allows_insecure = true }
+
+        /// The URL of the client's metadata document. It is the client's identifier at authorization
+        /// servers that support such documents.
+        client_metadata_url(url: impl Into<String>) { client_metadata_url = Some(url.into()) }
     }
 
-    /// Who keeps the logins.
-    #[must_use]
-    pub fn vault(mut self, vault: Arc<dyn Vault>) -> Self {
-        self.parts.vault = Some(vault);
-        self
-    }
-
-    /// Who shows pages to people.
-    #[must_use]
-    pub fn browser(mut self, browser: Arc<dyn Browser>) -> Self {
-        self.parts.browser = Some(browser);
-        self
-    }
-
-    /// The client's name, which people see when they are asked to let it in.
-    #[must_use]
-    pub fn client_name(mut self, name: impl Into<String>) -> Self {
-        self.client_name = name.into();
-        self
-    }
-
-    /// The identifier of a client that was registered beforehand.
-    #[must_use]
-    pub fn client_id(mut self, id: impl Into<String>) -> Self {
-        self.client_id = Some(id.into());
-        self
-    }
-
-    /// The secret of that client, if it has one.
-    #[must_use]
-    pub fn client_secret(mut self, secret: impl Into<String>) -> Self {
-        self.client_secret = Some(secret.into());
-        self
-    }
-
-    /// The only issuer that the client's credentials may be shown to. Secrets and assertions are
-    /// shown to nobody without it, since it is the server that says who its issuer is. A client
-    /// without them is bound to the issuer that it is first used with, and the vault remembers it.
-    #[must_use]
-    pub fn for_issuer(mut self, issuer: impl Into<String>) -> Self {
-        self.issuer = Some(issuer.into());
-        self
-    }
-
-    /// Shows the client's credentials to whatever issuer the server names first, and to no other
-    /// after that, as far as the vault remembers: for servers that are trusted with them.
-    #[must_use]
-    pub fn trust_first_issuer(mut self) -> Self {
-        self.trusts_first_issuer = true;
-        self
-    }
-
-    /// Sends tokens also over `http`, where whoever is between can read and use them. Without this
-    /// they go over `https`, to this machine, or to a private network that the URL names.
-    #[must_use]
-    pub fn allow_insecure(mut self) -> Self {
-        self.allows_insecure = true;
-        self
-    }
-
-    /// Where the client's own metadata document is. It is the client's identifier with
-    /// authorization servers that take such.
-    #[must_use]
-    pub fn client_metadata_url(mut self, url: impl Into<String>) -> Self {
-        self.client_metadata_url = Some(url.into());
-        self
-    }
-
-    /// The redirect URIs that were registered beforehand, or stand in the metadata document. The
-    /// browser must use one of them; without any it chooses itself.
+    /// The redirect URIs that are pre-registered or listed in the metadata document. The browser
+    /// must use one of them; without any it chooses itself.
     #[must_use]
     pub fn redirect_uris<S: Into<String>>(mut self, uris: impl IntoIterator<Item = S>) -> Self {
         self.redirect_uris = uris.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Registers for each login, even if a registration is kept: for an authorization server that
-    /// has forgotten it. A client that was registered beforehand, or has a metadata document, stays
-    /// what it is.
+    /// Registers for each login, even if a registration is stored: for an authorization server that
+    /// has lost it. It does not affect a pre-registered client or one with a metadata document.
     #[must_use]
     pub fn register_anew(mut self) -> Self {
         self.registers_anew = true;
         self
     }
 
-    /// Scopes to ask for beside those the server asks for.
+    /// Scopes to request in addition to those the server asks for.
     #[must_use]
     pub fn scopes<S: Into<String>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
         self.scopes = scopes.into_iter().collect();
         self
     }
 
-    /// Whether to ask for `offline_access` where the authorization server lists it. It is, unless
-    /// this says otherwise.
-    #[must_use]
-    pub fn offline_access(mut self, is_wanted: bool) -> Self {
-        self.offline_access = is_wanted;
-        self
-    }
+    setters! {
+        /// Whether to request `offline_access` if the authorization server lists it; on by default.
+        offline_access(is_wanted: bool) { offline_access = is_wanted }
 
-    /// Whether tokens must be bound to a key (DPoP), or never are. Without this, they are when the
-    /// server asks for it.
-    #[must_use]
-    pub fn dpop(mut self, is_wanted: bool) -> Self {
-        self.dpop = Some(is_wanted);
-        self
-    }
+        /// Whether tokens must be bound to a key (DPoP), or never are. By default they are if the
+        /// server asks for it.
+        dpop(is_wanted: bool) { dpop = Some(is_wanted) }
 
-    /// By what right tokens are asked for. Without this, a person logs in.
-    #[must_use]
-    pub fn grant(mut self, grant: Grant) -> Self {
-        self.grant = grant;
-        self
-    }
+        /// The grant. By default a person logs in.
+        grant(grant: Grant) { grant = grant }
 
-    /// Keeps the registration (RFC 7591) when the login ends: for a client by which several people are logged
-    /// in. Without this, [`logout`](Self::logout) forgets it with the tokens.
-    #[must_use]
-    pub fn keep_registration(mut self) -> Self {
-        self.keeps_registration = true;
-        self
-    }
+        /// Keeps the registration (RFC 7591) when the login ends, for a client that several people use.
+        /// By default [`logout`](Self::logout) deletes it with the tokens.
+        keep_registration() { keeps_registration = true }
 
-    /// Is told each step of a login.
-    #[must_use]
-    pub fn progress(mut self, watch: impl Fn(Step) + Send + Sync + 'static) -> Self {
-        self.progress = Some(Arc::new(watch));
-        self
+        /// Reports each step of a login.
+        progress(watch: impl Fn(Step) + Send + Sync + 'static) { progress = Some(Arc::new(watch)) }
     }
 
     /// The server's URL.
@@ -238,12 +164,12 @@ impl OAuth {
         &self.server
     }
 
-    /// Whether a person has to be there for a login.
+    /// Whether a login needs a person.
     pub fn needs_person(&self) -> bool {
         self.grant.needs_person()
     }
 
-    /// Logs in, also if somebody is logged in already.
+    /// Logs in, even if there is a login.
     pub async fn login(&self) -> Result<Login, AuthError> {
         self.login_after(&[]).await
     }
@@ -254,30 +180,30 @@ impl OAuth {
         Ok(held.kept.shown())
     }
 
-    /// Gives the tokens back, if the authorization server takes them, and forgets the login.
-    /// Whoever was not logged in stays so.
+    /// Revokes the tokens, if the authorization server supports that, and deletes the login. Does
+    /// nothing without a login.
     pub async fn logout(&self) -> Result<(), AuthError> {
         self.leave().await
     }
 
-    /// Waits until every renewal that was begun has been kept, whether its call is still there or
-    /// not. To be awaited before a program ends: a refresh token may be good for one use. It waits
-    /// for what is under way when it is polled, so it can be made beforehand.
+    /// Waits until every refresh in flight has been stored, even if its call was cancelled. Await
+    /// it before a program ends: a refresh token may be single-use. It waits for the work that is
+    /// in flight when it is polled, so it can be created in advance.
     pub fn settled(&self) -> Pending<'static, ()> {
         super::detached::settled(Arc::clone(&self.state))
     }
 
-    /// The login that is kept for this server.
+    /// The stored login of this server.
     pub async fn status(&self) -> Result<Option<Login>, AuthError> {
         Ok(self.store()?.load().await?.map(|held| held.kept.shown()))
     }
 
-    /// Every login that a vault keeps, by server.
+    /// Every login in a vault, by server.
     pub async fn kept(vault: &dyn Vault) -> Result<Vec<Login>, AuthError> {
         super::store::all(vault).await
     }
 
-    /// The same login, for work that outlives its caller.
+    /// A handle on the same login, for work that outlives its caller.
     pub(super) fn twin(&self) -> Self {
         Self {
             server: self.server.clone(),
@@ -328,7 +254,7 @@ impl OAuth {
         }
     }
 
-    /// The newest nonce that this origin gave.
+    /// The newest nonce of this origin.
     pub(super) fn nonce_of(&self, url: &str) -> Option<String> {
         self.state().nonces.get(&place(url)?).cloned()
     }
@@ -348,7 +274,7 @@ impl OAuth {
 }
 
 impl fmt::Debug for OAuth {
-    /// Without credentials.
+    /// Omits credentials.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("OAuth")
             .field("server", &crate::url::shown(&self.server))

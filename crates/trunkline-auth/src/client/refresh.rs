@@ -1,22 +1,23 @@
-//! Renewing tokens, one process at a time.
+//! Refreshes tokens, one process at a time.
 //!
-//! A refresh token may be good for one use. So whoever renews holds the lock of these tokens, reads
-//! them again, and keeps what came before anything is done with it. A call that is
-//! cancelled meanwhile changes nothing about that. A process that dies between the two leaves the
-//! old refresh token: the next one tries it.
+//! A refresh token may be single-use. So a process that refreshes holds the lock of these tokens,
+//! reads them again, and stores the new ones before it uses them. Cancelling the call does not
+//! interrupt that. A process that dies in between leaves the old refresh token: the next one tries
+//! it.
 
 use std::sync::Arc;
 
+use super::Kept;
 use super::error::AuthError;
 use super::grant::Proof;
 use super::oauth::OAuth;
 use super::register::{Client, Kind};
-use super::store::{Came, Held, Kept};
+use super::store::{Held, TokenOrigin};
 use super::token::{TokenAsk, Tokens};
 use crate::url::shown;
 
 impl OAuth {
-    /// Renews these tokens, unless somebody else just did.
+    /// Refreshes these tokens, unless another caller just did.
     pub(super) async fn renew(&self, old: &Arc<Held>) -> Result<Arc<Held>, AuthError> {
         let old = Arc::clone(old);
         self.outliving(|it| async move { it.renew_now(&old).await }).await
@@ -31,10 +32,10 @@ impl OAuth {
             return Err(self.needs_login());
         };
         if kept.access != old.kept.access && kept.is_alive(self.now()?) {
-            return Ok(self.hold(Held::new(kept, Came::Stored)));
+            return Ok(self.hold(Held::new(kept, TokenOrigin::Stored)));
         }
         let Some(refresh) = kept.refresh.clone() else { return Err(self.needs_login()) };
-        let current = Held::new(kept.clone(), Came::Stored);
+        let current = Held::new(kept.clone(), TokenOrigin::Stored);
         let client = self.current(&kept.client);
         let fields = vec![
             ("grant_type", "refresh_token"),
@@ -48,23 +49,23 @@ impl OAuth {
             fields,
             key: current.key.as_deref(),
         };
-        // Where nothing can be kept, nothing is spent.
+        // Do not use up the refresh token if nothing can be stored.
         store.put_token(&kept).await?;
         match self.tokens(&ask).await {
             Ok(tokens) => {
                 let kept = renewed(kept.clone(), tokens);
                 let was_kept = store.put_token(&kept).await;
-                // What was spent is used, at least by this process.
-                let held = self.hold(Held::new(kept, Came::Renewed));
+                // The old token is used up, so at least this process uses the new one.
+                let held = self.hold(Held::new(kept, TokenOrigin::Renewed));
                 was_kept.map(|()| held)
             }
             Err(error) => {
                 if error.is("invalid_grant") {
                     kept.refresh = None;
                     store.put_token(&kept).await?;
-                    self.hold(Held::new(kept, old.came));
+                    self.hold(Held::new(kept, old.origin));
                 } else if is_final(&error) && kept.client.kind == Kind::Registered {
-                    // The refresh token stays: nothing was said against it.
+                    // The refresh token stays: it was not rejected.
                     store.forget_client(&kept.issuer).await?;
                 }
                 Err(error)
@@ -72,7 +73,7 @@ impl OAuth {
         }
     }
 
-    /// A kept client with what is part of the set-up.
+    /// A stored client with the parts that come from the set-up.
     pub(super) fn current(&self, kept: &Client) -> Client {
         let mut client = kept.clone();
         if client.kind == Kind::Given {
@@ -112,7 +113,7 @@ fn renewed(old: Kept, tokens: Tokens) -> Kept {
     Kept {
         access: tokens.access,
         is_bound: tokens.is_bound,
-        // Where no new one is given, the old one stays good (RFC 6749 §6).
+        // Without a new refresh token the old one stays valid (RFC 6749 §6).
         refresh: tokens.refresh.or(old.refresh),
         expires: tokens.expires,
         renew: tokens.renew,
@@ -122,7 +123,7 @@ fn renewed(old: Kept, tokens: Tokens) -> Kept {
     }
 }
 
-/// Whether asking again with the same refresh token would end the same.
+/// Whether a retry with the same refresh token would fail too.
 pub(super) fn is_final(error: &AuthError) -> bool {
     ["invalid_grant", "invalid_client", "unauthorized_client", "unsupported_grant_type"]
         .iter()

@@ -1,4 +1,4 @@
-//! An authorization server → the client it knows us as.
+//! An authorization server → our client registration there.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -20,25 +20,25 @@ use crate::metadata::AuthorizationServer;
 use crate::scope::Scopes;
 use crate::url::{Origin, path, shown};
 
-/// A client, as an authorization server knows it.
+/// A client registration.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Client {
     pub(super) id: String,
     pub(super) kind: Kind,
     pub(super) method: Method,
     pub(super) secret: Option<String>,
-    /// When the secret ends, in seconds since 1970.
+    /// When the secret expires, in seconds since 1970.
     pub(super) secret_expires: Option<u64>,
-    /// Those that were registered; none if any will do.
+    /// The registered ones; empty if any works.
     pub(super) redirect_uris: Vec<String>,
-    /// Where the registration can be read, if the authorization server said so.
+    /// The client configuration endpoint, if there is one (RFC 7592).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) management: Option<Management>,
-    /// Whether a page was shown for it that has led nowhere: the authorization server may have
-    /// forgotten it, which it tells nobody but the person (RFC 6749 §4.1.2.1).
+    /// Whether its last page never redirected: the authorization server may have lost the
+    /// registration, which it tells only the person (RFC 6749 §4.1.2.1).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) is_unanswered: bool,
-    /// The key of `private_key_jwt`. Never kept: it is part of the set-up.
+    /// The key of `private_key_jwt`. Never stored: it is part of the set-up.
     #[serde(skip)]
     pub(super) key: Option<Arc<SigningKey>>,
 }
@@ -50,18 +50,18 @@ impl PartialEq for Client {
     }
 }
 
-/// How we came to a client.
+/// The origin of a registration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Kind {
     /// It is part of the set-up.
     Given,
-    /// It is the URL of a document about us.
+    /// It is the URL of our metadata document.
     Document,
     /// We registered.
     Registered,
 }
 
-/// How a client proves who it is at the token endpoint.
+/// How a client authenticates at the token endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Method {
     #[serde(rename = "none")]
@@ -84,8 +84,8 @@ impl Method {
         }
     }
 
-    /// What to do with a secret, by what was agreed at registration, else by what the
-    /// authorization server takes. RFC 8414 §2: where it does not say, Basic.
+    /// How to send a secret: as agreed at registration, else as the authorization server supports.
+    /// RFC 8414 §2: the default is Basic.
     pub(super) fn with_secret(agreed: Option<&str>, listed: &[String]) -> Self {
         let has = |it: Self| listed.iter().any(|name| name == it.name());
         match agreed {
@@ -99,25 +99,27 @@ impl Method {
         }
     }
 
-    /// What to register with: no secret where that will do, since we could not keep one well.
+    /// The method to register with: preferably without a secret, because we could not protect one
+    /// well.
     fn to_register(listed: &[String]) -> Self {
         let has = |it: &Self| listed.iter().any(|name| name == it.name());
-        // Servers made with the PyPI package `mcp` list both, but revoke for those alone who post.
+        // Servers made with the PyPI package `mcp` list both, but support revocation for
+        // `client_secret_post` only.
         let order = [Self::None, Self::Post, Self::Basic];
         order.into_iter().find(has).unwrap_or(Self::None)
     }
 }
 
-/// How to become known.
+/// How to become registered.
 #[derive(Debug, PartialEq, Eq)]
-enum Way<'a> {
+enum RegistrationMethod<'a> {
     Given(&'a str),
     Document(&'a str),
     Register(&'a String),
 }
 
 impl Client {
-    /// A client of the set-up, with an authorization server that lists these methods.
+    /// A client of the set-up, with an authorization server that supports these methods.
     pub(super) fn given(auth: &ClientAuth, listed: &[String]) -> Result<Self, AuthError> {
         let (method, secret, key) = match &auth.proof {
             Proof::Nothing => (Method::None, None, None),
@@ -141,7 +143,7 @@ impl Client {
         Ok(Self { method, secret, key, ..client })
     }
 
-    /// A client that proves nothing.
+    /// A public client.
     fn public(id: &str, kind: Kind, redirect_uris: &[String]) -> Self {
         Self {
             id: id.to_owned(),
@@ -160,8 +162,8 @@ impl Client {
         self.secret_expires.is_some_and(|it| seconds(now) >= it)
     }
 
-    /// As it is kept with a login: without what is part of the set-up, and what matters to another
-    /// login alone.
+    /// The part that is stored with a login: without what is part of the set-up or matters only to
+    /// another login.
     pub(super) fn to_keep(&self) -> Self {
         let mut client = Self { management: None, is_unanswered: false, ..self.clone() };
         if client.kind == Kind::Given {
@@ -172,7 +174,7 @@ impl Client {
 }
 
 impl OAuth {
-    /// A client and a browser that is ready to hear for it.
+    /// A client, and a browser that is ready for its redirect.
     pub(super) async fn client(
         &self,
         place: &Place,
@@ -180,8 +182,8 @@ impl OAuth {
         store: &Store<'_>,
     ) -> Result<(Client, Box<dyn Visit>), AuthError> {
         let uris = &self.redirect_uris;
-        let client = match self.way(&place.server)? {
-            Way::Given(id) => {
+        let client = match self.registration_method(&place.server)? {
+            RegistrationMethod::Given(id) => {
                 let secret = self.client_secret.as_ref();
                 let auth = secret.map(|it| ClientAuth::secret(id, it));
                 let listed = &place.server.token_endpoint_auth_methods_supported;
@@ -192,8 +194,8 @@ impl OAuth {
                     None => Client::public(id, Kind::Given, uris),
                 }
             }
-            Way::Document(url) => Client::public(url, Kind::Document, uris),
-            Way::Register(endpoint) => {
+            RegistrationMethod::Document(url) => Client::public(url, Kind::Document, uris),
+            RegistrationMethod::Register(endpoint) => {
                 return self.registered(place, endpoint, scopes, store).await;
             }
         };
@@ -201,7 +203,7 @@ impl OAuth {
         Ok((client, visit))
     }
 
-    /// The registration that is kept, or a new one.
+    /// The stored registration, or a new one.
     async fn registered(
         &self,
         place: &Place,
@@ -245,7 +247,7 @@ impl OAuth {
         scopes: &Scopes,
     ) -> Result<Client, AuthError> {
         let mut refusal = None;
-        // An authorization server that knows only web applications refuses our redirect URI.
+        // An authorization server that allows only web applications refuses our redirect URI.
         for kind in ["native", "web"] {
             let document = self.description(place, uri, scopes, kind);
             let ask = Ask::json(endpoint, document.to_string());
@@ -264,7 +266,7 @@ impl OAuth {
         Err(refusal.expect("the loop ran"))
     }
 
-    /// What we say of ourselves (RFC 7591 §2).
+    /// Our client metadata (RFC 7591 §2).
     fn description(&self, place: &Place, uri: &str, scopes: &Scopes, kind: &str) -> Value {
         let listed = &place.server.token_endpoint_auth_methods_supported;
         let mut document = json!({
@@ -281,10 +283,13 @@ impl OAuth {
         document
     }
 
-    /// The best way to become known, in the order of the spec.
-    fn way<'a>(&'a self, server: &'a AuthorizationServer) -> Result<Way<'a>, AuthError> {
+    /// The best kind of registration, in the order of the spec.
+    fn registration_method<'a>(
+        &'a self,
+        server: &'a AuthorizationServer,
+    ) -> Result<RegistrationMethod<'a>, AuthError> {
         if let Some(id) = &self.client_id {
-            return Ok(Way::Given(id));
+            return Ok(RegistrationMethod::Given(id));
         }
         if let (Some(url), true) =
             (&self.client_metadata_url, server.client_id_metadata_document_supported)
@@ -297,9 +302,9 @@ impl OAuth {
                     shown(url)
                 )));
             }
-            return Ok(Way::Document(url));
+            return Ok(RegistrationMethod::Document(url));
         }
-        server.registration_endpoint.as_ref().map(Way::Register).ok_or_else(|| {
+        server.registration_endpoint.as_ref().map(RegistrationMethod::Register).ok_or_else(|| {
             let issuer = shown(&server.issuer);
             let also = if server.client_id_metadata_document_supported {
                 ", or give the URL of a client metadata document"
@@ -313,7 +318,7 @@ impl OAuth {
         })
     }
 
-    /// A browser that is ready, at an address that codes may be sent to.
+    /// A browser that is ready, with a redirect URI that codes may be sent to.
     async fn prepared(&self, uris: &[String]) -> Result<Box<dyn Visit>, AuthError> {
         let visit = self.browsing()?.prepare(uris).await.map_err(AuthError::Setup)?;
         let uri = visit.redirect_uri();
@@ -327,8 +332,7 @@ impl OAuth {
     }
 }
 
-/// What an authorization server answers to a registration (RFC 7591 §3.2.1), or when it is read
-/// (RFC 7592 §3).
+/// The response to a registration (RFC 7591 §3.2.1), or to reading one (RFC 7592 §3).
 #[derive(Deserialize)]
 pub(super) struct Registration {
     pub(super) client_id: String,
@@ -336,7 +340,7 @@ pub(super) struct Registration {
     client_secret_expires_at: Option<u64>,
     token_endpoint_auth_method: Option<String>,
     redirect_uris: Option<Vec<String>>,
-    // What is no text here is no reason to refuse the registration.
+    // A wrong type here is no reason to refuse the registration.
     #[serde(default)]
     registration_client_uri: Value,
     #[serde(default)]
@@ -344,18 +348,18 @@ pub(super) struct Registration {
 }
 
 impl Registration {
-    /// When the secret ends, in seconds since 1970; zero stands for never.
+    /// When the secret expires, in seconds since 1970; zero means never.
     pub(super) fn secret_expires(&self) -> Option<u64> {
         self.client_secret_expires_at.filter(|it| *it != 0)
     }
 
-    /// Whether codes may be sent to this address, as far as the registration says.
+    /// Whether the registration allows this redirect URI.
     pub(super) fn takes(&self, uri: &str) -> bool {
         let uris = self.redirect_uris.as_ref().filter(|it| !it.is_empty());
         uris.is_none_or(|it| it.iter().any(|it| it == uri))
     }
 
-    /// Where it can be read, and with what token.
+    /// The URL and the token to read it with.
     pub(super) fn management(&self) -> Option<(&str, &str)> {
         self.registration_client_uri.as_str().zip(self.registration_access_token.as_str())
     }
@@ -374,8 +378,8 @@ fn accepted(
             "`{issuer}` registered the client without telling its id. Register one there by hand."
         )));
     };
-    // An authorization server may change what was asked for; a redirect URI that it dropped would
-    // only fail later.
+    // An authorization server may change the request; a redirect URI that it dropped would only
+    // fail later.
     if !read.takes(uri) {
         return Err(AuthError::Unregistered(format!(
             "`{issuer}` registered the client without its redirect URI `{}`. Register one there by \
@@ -461,8 +465,9 @@ mod tests {
         let endpoint = "https://id.example/register".to_owned();
         let bare = || OAuth::new("https://a.example");
         let document = || bare().client_metadata_url("https://c.example/client.json");
-        let words =
-            |it: OAuth, server: &AuthorizationServer| it.way(server).unwrap_err().to_string();
+        let words = |it: OAuth, server: &AuthorizationServer| {
+            it.registration_method(server).unwrap_err().to_string()
+        };
         assert_eq!(
             words(bare(), &server),
             "`https://id.example` does not let clients register themselves. Register one there by \
@@ -470,13 +475,25 @@ mod tests {
         );
         assert_eq!(words(document(), &server), words(bare(), &server));
         server.registration_endpoint = Some(endpoint.clone());
-        assert_eq!(bare().way(&server), Ok(Way::Register(&endpoint)));
-        assert_eq!(document().way(&server), Ok(Way::Register(&endpoint)));
+        assert_eq!(
+            bare().registration_method(&server),
+            Ok(RegistrationMethod::Register(&endpoint))
+        );
+        assert_eq!(
+            document().registration_method(&server),
+            Ok(RegistrationMethod::Register(&endpoint))
+        );
         server.client_id_metadata_document_supported = true;
-        assert_eq!(bare().way(&server), Ok(Way::Register(&endpoint)));
+        assert_eq!(
+            bare().registration_method(&server),
+            Ok(RegistrationMethod::Register(&endpoint))
+        );
         let url = "https://c.example/client.json";
-        assert_eq!(document().way(&server), Ok(Way::Document(url)));
-        assert_eq!(document().client_id("x").way(&server), Ok(Way::Given("x")));
+        assert_eq!(document().registration_method(&server), Ok(RegistrationMethod::Document(url)));
+        assert_eq!(
+            document().client_id("x").registration_method(&server),
+            Ok(RegistrationMethod::Given("x"))
+        );
         server.registration_endpoint = None;
         assert!(words(bare(), &server).contains("the URL of a client metadata document"));
         for bad in [
@@ -485,7 +502,7 @@ mod tests {
             "https://c.example/",
             "https://c.example/x#y",
         ] {
-            let error = bare().client_metadata_url(bad).way(&server).unwrap_err();
+            let error = bare().client_metadata_url(bad).registration_method(&server).unwrap_err();
             assert!(matches!(error, AuthError::Setup(_)), "{bad}");
         }
     }

@@ -1,8 +1,9 @@
-//! A registration that is kept → whether the next login uses it again.
+//! A stored registration → whether the next login uses it again.
 //!
 //! An authorization server that no longer knows a client must not redirect (RFC 6749 §4.1.2.1): it
 //! tells the person, and the login waits in vain. So a doubtful registration is not used: one that
-//! the authorization server says it does not have (RFC 7592 §2.1), or whose last page led nowhere.
+//! the authorization server says it does not have (RFC 7592 §2.1), or whose last page never
+//! redirected.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +14,7 @@ use super::register::{Client, Registration};
 use crate::fetch::{Answer, Ask};
 use crate::url::Origin;
 
-/// Where a client reads its own registration, and with what (RFC 7592 §3).
+/// The client configuration endpoint and its token (RFC 7592 §3).
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Management {
     pub(super) uri: String,
@@ -21,8 +22,8 @@ pub(super) struct Management {
 }
 
 impl Management {
-    /// What a registration answered with, if its token may be sent there: to the origin that it
-    /// came from.
+    /// That of a registration, if its token may be sent there: to the same origin as the
+    /// registration.
     pub(super) fn of(registration: &Registration, endpoint: &str) -> Option<Self> {
         let (uri, token) = registration.management()?;
         let is_same = is_endpoint(uri) && Origin::of(uri) == Origin::of(endpoint);
@@ -31,7 +32,7 @@ impl Management {
 }
 
 impl OAuth {
-    /// The kept registration as it is to be used, or why it is not.
+    /// The stored registration, updated, or why it is not used.
     pub(super) async fn reuse(
         &self,
         endpoint: &str,
@@ -48,7 +49,7 @@ impl OAuth {
         }
     }
 
-    /// What the authorization server says of a registration; `None` if that says nothing.
+    /// What the authorization server answers about a registration; `None` if that is inconclusive.
     async fn read_registration(&self, endpoint: &str, client: &Client) -> Option<Read> {
         let Management { uri, token } = client.management.as_ref()?;
         let ask = Ask::get(uri).header("authorization", format!("Bearer {token}"));
@@ -57,16 +58,16 @@ impl OAuth {
     }
 }
 
-/// What an authorization server says of a registration.
+/// The answer of an authorization server about a registration.
 enum Read {
-    /// It is there, as it is now: the server may have replaced its secret and its token.
+    /// It exists; the server may have replaced its secret and its token.
     Known(Client),
-    /// It is not there, or not for us.
+    /// It does not exist, or not for us.
     Unknown,
 }
 
 fn read(answer: &Answer, endpoint: &str, client: &Client) -> Option<Read> {
-    // RFC 7592 §2.1 says 401 for a client that does not exist; some say 404.
+    // RFC 7592 §2.1 says 401 for a client that does not exist; some servers use 404.
     if matches!(answer.status, 401 | 404) {
         return Some(Read::Unknown);
     }

@@ -1,9 +1,9 @@
 //! Logins and registrations ⇄ texts in a vault.
 //!
-//! Four kinds of names: `login KIND SERVER` says which issuer and resource a server led to,
-//! `token KIND ISSUER RESOURCE` is what was got there, `client ISSUER` is a registration, and
-//! `issuer KIND SERVER` is whom given credentials are for; if they are secret, it outlives logins.
-//! So no credential of one authorization server is ever found when another one is asked.
+//! Four kinds of names: `login KIND SERVER` is the issuer and resource that a server named, `token
+//! KIND ISSUER RESOURCE` is a login there, `client ISSUER` is a registration, and `issuer KIND
+//! SERVER` is the issuer that given credentials are for; if they are secret, it outlives logins. So
+//! a lookup for one authorization server never finds a credential of another.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -13,6 +13,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::Kept;
 use super::error::AuthError;
 use super::login::Login;
 use super::register::Client;
@@ -20,30 +21,6 @@ use super::vault::Vault;
 use crate::fetch::Pending;
 use crate::jose::{Algorithm, SigningKey};
 use crate::scope::Scopes;
-
-/// What is kept of a login. It has no `Debug`: nearly all of it is secret.
-#[derive(Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Kept {
-    pub(super) server: String,
-    pub(super) issuer: String,
-    pub(super) resource: String,
-    pub(super) client: Client,
-    pub(super) access: String,
-    /// Whether the access token is shown with a proof of the key.
-    pub(super) is_bound: bool,
-    pub(super) refresh: Option<String>,
-    /// When the access token ends, in seconds since 1970.
-    pub(super) expires: Option<u64>,
-    /// When to renew it: a little before.
-    pub(super) renew: Option<u64>,
-    pub(super) requested: String,
-    pub(super) granted: String,
-    pub(super) token_endpoint: String,
-    pub(super) revocation_endpoint: Option<String>,
-    /// The key of DPoP proofs, made for this login: PKCS #8 in base64.
-    pub(super) key: Option<String>,
-    pub(super) subject: Option<String>,
-}
 
 impl Kept {
     pub(super) fn shown(&self) -> Login {
@@ -60,12 +37,12 @@ impl Kept {
         }
     }
 
-    /// Whether it is worth sending at all.
+    /// Whether it is not expired yet.
     pub(super) fn is_alive(&self, now: SystemTime) -> bool {
         self.expires.is_none_or(|it| seconds(now) < it)
     }
 
-    /// Whether it is time to renew it.
+    /// Whether it is due for a refresh.
     pub(super) fn is_due(&self, now: SystemTime) -> bool {
         self.renew.is_some_and(|it| seconds(now) >= it)
     }
@@ -75,12 +52,12 @@ impl Kept {
 pub(super) struct Held {
     pub(super) kept: Kept,
     pub(super) key: Option<Arc<SigningKey>>,
-    pub(super) came: Came,
+    pub(super) origin: TokenOrigin,
 }
 
-/// How this process came to a token.
+/// How this process got a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Came {
+pub(super) enum TokenOrigin {
     /// It was in the vault.
     Stored,
     Renewed,
@@ -88,16 +65,16 @@ pub(super) enum Came {
 }
 
 impl Held {
-    pub(super) fn new(kept: Kept, came: Came) -> Self {
+    pub(super) fn new(kept: Kept, origin: TokenOrigin) -> Self {
         let key = kept.key.as_deref().and_then(|it| {
             let pkcs8 = STANDARD.decode(it).ok()?;
             SigningKey::from_pkcs8(&pkcs8, Algorithm::ES256).ok().map(Arc::new)
         });
-        Self { kept, key, came }
+        Self { kept, key, origin }
     }
 }
 
-/// A key as it is kept.
+/// A key as it is stored.
 pub(super) fn written(key: &SigningKey) -> String {
     STANDARD.encode(key.pkcs8())
 }
@@ -106,7 +83,7 @@ pub(super) fn seconds(time: SystemTime) -> u64 {
     time.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |it| it.as_secs())
 }
 
-/// Where a server led.
+/// The issuer and resource that a server named.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Pointer {
     pub(super) issuer: String,
@@ -131,8 +108,8 @@ impl<'a> Store<'a> {
     pub(super) async fn load(&self) -> Result<Option<Held>, AuthError> {
         let Some(pointer) = self.pointer().await? else { return Ok(None) };
         let kept = self.token(&pointer.issuer, &pointer.resource).await?;
-        let held = kept.map(|it| Held::new(it, Came::Stored));
-        // A bound token is worth nothing without its key.
+        let held = kept.map(|it| Held::new(it, TokenOrigin::Stored));
+        // A bound token is useless without its key.
         Ok(held.filter(|it| !it.kept.is_bound || it.key.is_some()))
     }
 
@@ -148,10 +125,10 @@ impl<'a> Store<'a> {
         self.read(&self.token_name(issuer, resource)).await
     }
 
-    /// Keeps a new login.
+    /// Stores a new login.
     pub(super) async fn save(&self, kept: &Kept) -> Result<(), AuthError> {
         {
-            // Whoever renews the old one right now shall not write over it.
+            // A refresh of the old login in flight must not overwrite it.
             let _turn = self.lock_token(&kept.issuer, &kept.resource).await?;
             self.put_token(kept).await?;
         }
@@ -159,7 +136,7 @@ impl<'a> Store<'a> {
         self.write(&self.login_name(), &pointer).await
     }
 
-    /// Keeps tokens. The caller holds [`lock_token`](Self::lock_token).
+    /// Stores tokens. The caller holds [`lock_token`](Self::lock_token).
     pub(super) async fn put_token(&self, kept: &Kept) -> Result<(), AuthError> {
         self.write(&self.token_name(&kept.issuer, &kept.resource), kept).await
     }
@@ -193,8 +170,8 @@ impl<'a> Store<'a> {
         self.write(&client_name(issuer), it).await
     }
 
-    /// Notes whether a page that was shown for this client has led nowhere yet. Another login may
-    /// have registered meanwhile: that registration stays as it is.
+    /// Records whether the last page of this client never redirected. A registration that another
+    /// login has made meanwhile is left alone.
     pub(super) async fn mark_client(
         &self,
         issuer: &str,
@@ -263,7 +240,7 @@ pub(super) async fn all(vault: &dyn Vault) -> Result<Vec<Login>, AuthError> {
     Ok(logins)
 }
 
-/// What cannot be read any more is as if it were not there: then somebody logs in again.
+/// An unreadable entry counts as absent: then the user logs in again.
 async fn read<T: DeserializeOwned>(vault: &dyn Vault, name: &str) -> Result<Option<T>, AuthError> {
     let text = vault.get(name).await?;
     Ok(text.and_then(|it| serde_json::from_str(&it).ok()))
@@ -273,7 +250,7 @@ fn client_name(issuer: &str) -> String {
     format!("client {}", word(issuer))
 }
 
-/// A part of a name: printable, without spaces, and no two texts become the same.
+/// A part of a name: printable, without spaces, and injective.
 fn word(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {

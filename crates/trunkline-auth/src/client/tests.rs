@@ -1,4 +1,4 @@
-//! Conversations with scripted servers, browsers and vaults.
+//! Transcripts with scripted servers, browsers and vaults.
 //!
 //! A script has one line per thing that happens:
 //!
@@ -9,11 +9,11 @@
 //! killed                  a login that is killed while a person looks at the page; another process begins
 //! process                 another process begins, with the same vault
 //! wait 60                 time passes
-//! > GET URL               what is asked of the world, in this order; `*` stands for anything
+//! > GET URL               what is asked of the transcript, in this order; `*` stands for anything
 //! > POST URL a=b c=d [header]
 //! > MCP Bearer token      a request to the server, with what lets it in (`-`: nothing)
 //! > BROWSER URL a=b       a page that a person is shown
-//! < 200 body              what the world answers; a challenge for MCP; a query for BROWSER
+//! < 200 body              what the transcript answers; a challenge for MCP; a query for BROWSER
 //! < nothing               the page leads nowhere
 //! = 200                   how a call ends
 //! ! sentence              how it fails
@@ -50,50 +50,50 @@ use crate::url;
 
 const SERVER: &str = "https://mcp.example/mcp";
 
-/// Plays a script with a way in that was set up this way; the world as it is then.
+/// Plays a script against a login that was set up this way, and returns the state afterwards.
 #[track_caller]
-fn check(set_up: impl Fn(OAuth) -> OAuth, script: &str) -> World {
-    let world = World::new(script);
-    play(&world, set_up);
-    world
+fn check(set_up: impl Fn(OAuth) -> OAuth, script: &str) -> Transcript {
+    let transcript = Transcript::new(script);
+    play(&transcript, set_up);
+    transcript
 }
 
-fn play(world: &World, set_up: impl Fn(OAuth) -> OAuth) {
-    let mut oauth = set_up(world.process());
-    while let Some(line) = world.take() {
+fn play(transcript: &Transcript, set_up: impl Fn(OAuth) -> OAuth) {
+    let mut oauth = set_up(transcript.process());
+    while let Some(line) = transcript.take() {
         let result = match &*line {
-            "call" => run(call(&oauth, world, true)),
-            "background" => run(call(&oauth, world, false)),
+            "call" => run(call(&oauth, transcript, true)),
+            "background" => run(call(&oauth, transcript, false)),
             "login" => run(oauth.login()).map(|it| format!("login {}", it.issuer)).map_err(words),
             "logout" => run(oauth.logout()).map(|()| "logout".to_owned()).map_err(words),
             "full" | "room" => {
-                world.0.lock().unwrap().is_full = line == "full";
+                transcript.0.lock().unwrap().is_full = line == "full";
                 continue;
             }
             "killed" => {
                 {
                     let mut login = pin!(oauth.login());
-                    while !std::mem::take(&mut world.0.lock().unwrap().is_left_waiting) {
+                    while !std::mem::take(&mut transcript.0.lock().unwrap().is_left_waiting) {
                         let polled = login.as_mut().poll(&mut Context::from_waker(Waker::noop()));
                         assert!(polled.is_pending(), "it ended: {:?}", polled.map_err(words));
                     }
                 }
-                oauth = set_up(world.process());
+                oauth = set_up(transcript.process());
                 continue;
             }
             "process" => {
-                oauth = set_up(world.process());
+                oauth = set_up(transcript.process());
                 continue;
             }
             other => match other.strip_prefix("wait ") {
                 Some(more) => {
-                    world.0.lock().unwrap().now += Duration::from_secs(more.parse().unwrap());
+                    transcript.0.lock().unwrap().now += Duration::from_secs(more.parse().unwrap());
                     continue;
                 }
                 None => panic!("not expected here: {other}"),
             },
         };
-        world.expect(&result.map_or_else(|why| format!("! {why}"), |it| format!("= {it}")));
+        transcript.expect(&result.map_or_else(|why| format!("! {why}"), |it| format!("= {it}")));
     }
 }
 
@@ -102,7 +102,7 @@ fn words(error: AuthError) -> String {
 }
 
 /// What a transport does with a request.
-async fn call(oauth: &OAuth, world: &World, may_ask: bool) -> Result<String, String> {
+async fn call(oauth: &OAuth, transcript: &Transcript, may_ask: bool) -> Result<String, String> {
     let to = Target { method: "POST", url: SERVER };
     let waiting = Mutex::new(Vec::new());
     let people = |is_waiting: bool| waiting.lock().unwrap().push(is_waiting);
@@ -110,9 +110,9 @@ async fn call(oauth: &OAuth, world: &World, may_ask: bool) -> Result<String, Str
     loop {
         let sent = oauth.headers(to).await.map_err(|it| it.why)?;
         let find = |name: &str| sent.iter().find(|(it, _)| *it == name).map(|(_, value)| &**value);
-        let line = world.with_proof(find("authorization").unwrap_or("-"), find("dpop"));
-        world.expect(&format!("> MCP {line}"));
-        let answer = world.answer();
+        let line = transcript.with_proof(find("authorization").unwrap_or("-"), find("dpop"));
+        transcript.expect(&format!("> MCP {line}"));
+        let answer = transcript.answer();
         let (status, rest) = answer.split_once(' ').unwrap_or((&answer, ""));
         let status: u16 = status.parse().unwrap();
         let (nonce, challenge) = match rest.strip_prefix("nonce=") {
@@ -136,7 +136,7 @@ async fn call(oauth: &OAuth, world: &World, may_ask: bool) -> Result<String, Str
     }
 }
 
-/// Runs until it is done. Everything here goes on by itself when it is asked again.
+/// Runs to the end. Everything here makes progress when it is polled.
 fn run<T>(future: impl Future<Output = T>) -> T {
     let mut future = pin!(future);
     loop {
@@ -162,7 +162,7 @@ fn run_all<'a, T>(mut futures: Vec<Pin<Box<dyn Future<Output = T> + 'a>>>) -> Ve
     done.into_iter().flatten().collect()
 }
 
-/// Lets the others go first, once.
+/// Yields once.
 async fn turn() {
     let mut is_first = true;
     std::future::poll_fn(|_| match std::mem::take(&mut is_first) {
@@ -173,7 +173,7 @@ async fn turn() {
 }
 
 #[derive(Clone)]
-struct World(Arc<Mutex<Scene>>);
+struct Transcript(Arc<Mutex<Scene>>);
 
 struct Scene {
     script: VecDeque<String>,
@@ -183,19 +183,19 @@ struct Scene {
     /// The PKCE challenge of the last visit.
     challenge: String,
     state: String,
-    /// Proofs are used once.
+    /// Proofs are single-use.
     proofs: HashSet<String>,
-    /// Whether the vault keeps nothing more.
+    /// Whether the vault is full.
     is_full: bool,
-    /// The port of the next visit that may choose.
+    /// The port of the next visit that may choose one.
     port: u16,
-    /// Redirect URIs that are taken.
+    /// Redirect URIs that are in use.
     taken: HashSet<String>,
-    /// Whether a page was shown that leads nowhere.
+    /// Whether a page was shown that never redirects.
     is_left_waiting: bool,
 }
 
-impl World {
+impl Transcript {
     fn new(script: &str) -> Self {
         let script = script.lines().map(str::trim).filter(|it| !it.is_empty()).map(str::to_owned);
         Self(Arc::new(Mutex::new(Scene {
@@ -219,9 +219,9 @@ impl World {
     }
 
     fn process(&self) -> OAuth {
-        let world = Arc::new(self.clone());
-        let (fetch, vault) = (Arc::clone(&world), Arc::clone(&world));
-        OAuth::new(SERVER).fetch(fetch).vault(vault).browser(world)
+        let transcript = Arc::new(self.clone());
+        let (fetch, vault) = (Arc::clone(&transcript), Arc::clone(&transcript));
+        OAuth::new(SERVER).fetch(fetch).vault(vault).browser(transcript)
     }
 
     fn take(&self) -> Option<String> {
@@ -239,7 +239,7 @@ impl World {
         next.strip_prefix("< ").unwrap_or_else(|| panic!("no answer: {next}")).to_owned()
     }
 
-    /// A line about a request with a DPoP proof, which is never seen twice.
+    /// A line about a request with a DPoP proof, which is never repeated.
     fn with_proof(&self, line: &str, proof: Option<&str>) -> String {
         let Some(proof) = proof else { return line.to_owned() };
         let header = jose::peek(proof).unwrap();
@@ -253,7 +253,7 @@ impl World {
         format!("{line} [dpop {htm} {htu} nonce={nonce}{ath}]")
     }
 
-    /// What is kept under the only name that starts like this.
+    /// What is stored under the only name with this prefix.
     fn kept(&self, start: &str) -> serde_json::Value {
         let scene = self.0.lock().unwrap();
         let mut found = scene.vault.iter().filter(|(name, _)| name.starts_with(start));
@@ -267,7 +267,7 @@ impl World {
     }
 }
 
-impl Fetch for World {
+impl Fetch for Transcript {
     fn fetch(&self, ask: Ask) -> Pending<'_, Result<Answer, FetchError>> {
         Box::pin(async move {
             turn().await;
@@ -317,7 +317,7 @@ impl Fetch for World {
     }
 }
 
-impl Vault for World {
+impl Vault for Transcript {
     fn get<'a>(&'a self, name: &'a str) -> Pending<'a, Result<Option<String>, VaultError>> {
         Box::pin(async move { Ok(self.0.lock().unwrap().vault.get(name).cloned()) })
     }
@@ -338,13 +338,13 @@ impl Vault for World {
     }
 
     fn names(&self) -> Pending<'_, Result<Vec<String>, VaultError>> {
-        Box::pin(async { Ok(World::names(self)) })
+        Box::pin(async { Ok(Transcript::names(self)) })
     }
 
     fn lock<'a>(&'a self, name: &'a str) -> Pending<'a, Result<Box<dyn Send>, VaultError>> {
-        let lock = Lock { name: name.to_owned(), world: self.clone() };
+        let lock = Lock { name: name.to_owned(), transcript: self.clone() };
         Box::pin(async move {
-            while !lock.world.0.lock().unwrap().locked.insert(lock.name.clone()) {
+            while !lock.transcript.0.lock().unwrap().locked.insert(lock.name.clone()) {
                 turn().await;
             }
             Ok(Box::new(lock) as Box<dyn Send>)
@@ -354,16 +354,16 @@ impl Vault for World {
 
 struct Lock {
     name: String,
-    world: World,
+    transcript: Transcript,
 }
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        self.world.0.lock().unwrap().locked.remove(&self.name);
+        self.transcript.0.lock().unwrap().locked.remove(&self.name);
     }
 }
 
-impl Browser for World {
+impl Browser for Transcript {
     fn prepare<'a>(&'a self, uris: &'a [String]) -> Pending<'a, Result<Box<dyn Visit>, String>> {
         Box::pin(async move {
             let mut scene = self.0.lock().unwrap();
@@ -376,14 +376,14 @@ impl Browser for World {
                 None => return Err("The port is taken.".to_owned()),
             };
             drop(scene);
-            Ok(Box::new(OneVisit { uri, world: self.clone() }) as Box<dyn Visit>)
+            Ok(Box::new(OneVisit { uri, transcript: self.clone() }) as Box<dyn Visit>)
         })
     }
 }
 
 struct OneVisit {
     uri: String,
-    world: World,
+    transcript: Transcript,
 }
 
 impl Visit for OneVisit {
@@ -401,14 +401,14 @@ impl Visit for OneVisit {
                 found.map_or_else(String::new, |(_, value)| value.clone())
             };
             let shown: Vec<_> = fields.iter().map(|(name, it)| format!(" {name}={it}")).collect();
-            self.world.expect(&format!("> BROWSER {endpoint}{}", shown.concat()));
+            self.transcript.expect(&format!("> BROWSER {endpoint}{}", shown.concat()));
             assert_eq!(field("redirect_uri"), self.uri);
-            let (answer, state) = (self.world.answer(), field("state"));
+            let (answer, state) = (self.transcript.answer(), field("state"));
             if answer == "nothing" {
-                self.world.0.lock().unwrap().is_left_waiting = true;
+                self.transcript.0.lock().unwrap().is_left_waiting = true;
                 return std::future::pending().await;
             }
-            let mut scene = self.world.0.lock().unwrap();
+            let mut scene = self.transcript.0.lock().unwrap();
             let answer = answer.replace("{state}", &state).replace("{old}", &scene.state);
             scene.challenge = field("code_challenge");
             scene.state = state;
@@ -417,7 +417,7 @@ impl Visit for OneVisit {
     }
 }
 
-/// Whether a line is what a pattern says; `*` is anything.
+/// Whether a line matches a pattern; `*` is anything.
 fn fits(pattern: &str, line: &str) -> bool {
     let Some((start, pattern)) = pattern.split_once('*') else { return pattern == line };
     let Some(mut rest) = line.strip_prefix(start) else { return false };
@@ -459,6 +459,11 @@ const EXCHANGE: &str = r#"
     > POST https://id.example/token grant_type=authorization_code code=k-1 *
     < 200 {"access_token":"t-1","token_type":"Bearer","expires_in":3600,"refresh_token":"r-1"}
 "#;
+
+/// A login of somebody who is not known there yet.
+fn logs_in() -> String {
+    [REGISTER, VISIT, EXCHANGE, "= login https://id.example"].concat()
+}
 
 /// A call that ends with a first login: `t-1`, renewed by `r-1`.
 fn first_login() -> String {

@@ -1,4 +1,4 @@
-//! Requests to a token endpoint, and what they bring.
+//! Requests to a token endpoint, and their responses.
 
 use std::time::{Duration, SystemTime};
 
@@ -17,10 +17,10 @@ use crate::jose::{self, SigningKey};
 use crate::tag::random_name;
 use crate::url::{encoded, shown};
 
-/// What a token endpoint gave.
+/// The response of a token endpoint.
 pub(super) struct Tokens {
     pub(super) access: String,
-    /// Whether it is to be shown with a proof of the key.
+    /// Whether the token is bound to our key.
     pub(super) is_bound: bool,
     pub(super) refresh: Option<String>,
     pub(super) expires: Option<u64>,
@@ -35,12 +35,12 @@ pub(super) struct TokenAsk<'a> {
     pub(super) issuer: &'a str,
     pub(super) client: &'a Client,
     pub(super) fields: Vec<(&'a str, &'a str)>,
-    /// The key that the token is to be bound to.
+    /// The key that the token shall be bound to.
     pub(super) key: Option<&'a SigningKey>,
 }
 
 impl OAuth {
-    /// Asks for tokens.
+    /// Requests tokens.
     pub(super) async fn tokens(&self, ask: &TokenAsk<'_>) -> Result<Tokens, AuthError> {
         let answer = self.token_answer(ask).await?;
         let tokens = read(ask.issuer, &answer, self.now()?)?;
@@ -57,7 +57,7 @@ impl OAuth {
         Ok(tokens)
     }
 
-    /// Asks, again with a nonce if one is wanted, until there is an answer of success.
+    /// Sends the request, again with a nonce if one is required, until it succeeds.
     pub(super) async fn token_answer(&self, ask: &TokenAsk<'_>) -> Result<Answer, AuthError> {
         let mut nonces = 0;
         loop {
@@ -66,7 +66,7 @@ impl OAuth {
                 self.keep_nonce(ask.endpoint, nonce);
             }
             let body: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
-            // Some say no with 200.
+            // Some servers send errors with status 200.
             let error = body["error"].as_str();
             if answer.is_ok() && error.is_none() {
                 return Ok(answer);
@@ -137,7 +137,7 @@ impl OAuth {
     }
 }
 
-/// A statement of who we are, signed for this issuer alone (RFC 7523 §2.2).
+/// A client assertion for this issuer only (RFC 7523 §2.2).
 pub(super) fn assert_client(
     client: &Client,
     issuer: &str,
@@ -169,7 +169,7 @@ struct Body {
     id_token: Option<String>,
 }
 
-/// Reads what a token endpoint gave (RFC 6749 §5.1).
+/// Parses the response of a token endpoint (RFC 6749 §5.1).
 fn read(issuer: &str, answer: &Answer, now: SystemTime) -> Result<Tokens, AuthError> {
     let body: Body = serde_json::from_slice(&answer.body)
         .map_err(|_| broken(issuer, "its answer has no access token"))?;
@@ -195,7 +195,7 @@ fn read(issuer: &str, answer: &Answer, now: SystemTime) -> Result<Tokens, AuthEr
     })
 }
 
-/// How long a token lives. Some say it as a text.
+/// The lifetime of a token. Some servers send it as a string.
 fn life(says: &Value) -> Option<u64> {
     let life = says
         .as_u64()
@@ -204,15 +204,15 @@ fn life(says: &Value) -> Option<u64> {
     (life <= MAX_LIFE).then_some(life)
 }
 
-/// When it ends, and when it is renewed: half a minute before, or after three quarters of a short
-/// life, and a second before at least: there are servers that end a login if they are shown a token
-/// that has just ended.
+/// When it expires, and when it is refreshed: half a minute before, or after three quarters of a
+/// short lifetime, and at least a second before: some servers revoke a login when they see a token
+/// that has just expired.
 fn times(now: SystemTime, life: u64) -> (u64, u64) {
     let ends = seconds(now + Duration::from_secs(life));
     (ends, ends - life.div_ceil(4).min(MARGIN))
 }
 
-/// Who is logged in, as the token says. Nobody checks it: it is only shown.
+/// The subject in the token. Not verified: it is only displayed.
 fn subject(id_token: Option<&str>, access: &str) -> Option<String> {
     let claims = |token: &str| -> Option<Value> {
         serde_json::from_slice(&jose::unverified_payload(token).ok()?).ok()
@@ -224,7 +224,7 @@ fn subject(id_token: Option<&str>, access: &str) -> Option<String> {
     text(&claims(access)?, "sub")
 }
 
-/// Whether a token can stand in a header.
+/// Whether a token is valid in a header.
 pub(super) fn is_sound(token: &str) -> bool {
     (1..=MAX_TOKEN).contains(&token.len()) && token.bytes().all(|it| it.is_ascii_graphic())
 }

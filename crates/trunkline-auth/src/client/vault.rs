@@ -1,29 +1,29 @@
-//! Where logins are kept between requests, and between processes.
+//! The storage of logins, between requests and between processes.
 
 use std::fmt;
 
 use crate::fetch::Pending;
 
-/// Keeps short secret texts by name. Names are printable ASCII of any length.
+/// Stores short secret texts by name. Names are printable ASCII of any length.
 pub trait Vault: Send + Sync + 'static {
     /// The text of this name.
     fn get<'a>(&'a self, name: &'a str) -> Pending<'a, Result<Option<String>, VaultError>>;
 
-    /// Keeps a text: whoever reads sees the old one or the new one, also after a crash.
+    /// Stores a text atomically: a reader sees the old one or the new one, also after a crash.
     fn put<'a>(&'a self, name: &'a str, text: &'a str) -> Pending<'a, Result<(), VaultError>>;
 
-    /// Forgets a text; it need not be there.
+    /// Deletes a text, if it exists.
     fn remove<'a>(&'a self, name: &'a str) -> Pending<'a, Result<(), VaultError>>;
 
     /// Every name, sorted.
     fn names(&self) -> Pending<'_, Result<Vec<String>, VaultError>>;
 
-    /// Waits until nobody else holds `name`, in this process or another that shares the vault.
-    /// Dropping what comes back lets the next one in.
+    /// Waits for the lock of `name`, which processes that share the vault share too. Dropping the
+    /// returned value releases it.
     fn lock<'a>(&'a self, name: &'a str) -> Pending<'a, Result<Box<dyn Send>, VaultError>>;
 }
 
-/// Why a vault cannot be used. In words.
+/// Why a vault cannot be used, in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VaultError(pub String);
 

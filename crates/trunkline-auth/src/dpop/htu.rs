@@ -1,12 +1,12 @@
-//! The URL of a request → what a proof says of it, and whether two are the same target.
+//! The URL of a request → its `htu`, and whether two URLs are the same target.
 
 /// Without query and fragment.
 pub(super) fn bare(url: &str) -> &str {
     url.split_once(['?', '#']).map_or(url, |(start, _)| start)
 }
 
-/// Whether two URLs name the same target, query and fragment apart: after the normalisations of
-/// RFC 3986 §6.2.2 and §6.2.3 that RFC 9449 asks for, which change no byte a client chose with care.
+/// Whether two URLs name the same target, ignoring query and fragment: after the normalizations of
+/// RFC 3986 §6.2.2 and §6.2.3 that RFC 9449 asks for.
 pub(super) fn same_target(one: &str, other: &str) -> bool {
     normal(one).is_some_and(|it| normal(other) == Some(it))
 }
@@ -26,7 +26,7 @@ fn normal(url: &str) -> Option<String> {
     Some(format!("{scheme}://{authority}{}", unescaped(path)))
 }
 
-/// Letters, digits and `-._~` as themselves, other escapes in capitals.
+/// Unreserved characters decoded, other percent-encodings in upper case.
 fn unescaped(path: &str) -> String {
     let mut parts = path.split('%');
     let mut out = parts.next().unwrap_or_default().to_owned();

@@ -1,14 +1,14 @@
-//! Names that were seen, each remembered long enough and no longer than twice that.
+//! A replay cache: each name is remembered for at least one span and at most two.
 
 use std::collections::{HashMap, HashSet};
 use std::mem;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The digest of what was seen.
+/// The digest of a name.
 pub(super) type Name = [u8; 32];
 
-/// Two generations: the young one takes names; when it is `span` old it becomes the old one, and
-/// what was old is forgotten. So nothing is searched for what may be forgotten.
+/// Two generations: names go into the young one; when it is `span` old it becomes the old one, and
+/// the previous old one is dropped. So expiry needs no search.
 pub(super) struct Seen {
     span: Duration,
     most: usize,
@@ -16,7 +16,7 @@ pub(super) struct Seen {
     since: SystemTime,
     young: HashSet<Name>,
     old: HashSet<Name>,
-    /// How many of the young ones are whose.
+    /// The number of young names per owner.
     shares: HashMap<String, usize>,
 }
 
@@ -24,13 +24,13 @@ pub(super) struct Seen {
 pub(super) enum Sight {
     First,
     Again,
-    /// No room for one more. Forgetting one instead would let it be shown again.
+    /// No room for one more. Evicting one instead would allow its replay.
     Full,
 }
 
 impl Seen {
-    /// Remembers every name for `span` at least; of each generation at most `most` names, and at
-    /// most `share` of one owner.
+    /// Remembers every name for at least `span`; per generation at most `most` names, and at most
+    /// `share` of one owner.
     pub(super) fn new(span: Duration, most: usize, share: usize) -> Self {
         let (young, old, shares) = (HashSet::new(), HashSet::new(), HashMap::new());
         Self { span, most, share, since: UNIX_EPOCH, young, old, shares }
@@ -44,7 +44,7 @@ impl Seen {
                 self.since = now;
             }
             Ok(_) => {}
-            // The clock was set back: count from there, or nothing would ever be forgotten.
+            // The clock was set back: count from there, or nothing would ever expire.
             Err(_) => self.since = now,
         }
         if self.old.contains(&name) || self.young.contains(&name) {
@@ -72,7 +72,7 @@ mod tests {
         check_shares(most, most, sights);
     }
 
-    /// The first letter of a name says whose it is.
+    /// The first letter of a name is its owner.
     fn check_shares(most: usize, share: usize, sights: &[(&str, u64, Sight)]) {
         let mut seen = Seen::new(Duration::from_secs(10), most, share);
         for (index, (text, now, expected)) in sights.iter().enumerate() {

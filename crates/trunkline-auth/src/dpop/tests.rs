@@ -23,13 +23,7 @@ fn claims() -> Value {
 }
 
 fn with(member: &str, value: Value) -> Value {
-    let mut claims = claims();
-    if value.is_null() {
-        claims.as_object_mut().unwrap().remove(member);
-    } else {
-        claims[member] = value;
-    }
-    claims
+    crate::jose::tests::changed(claims(), member, value)
 }
 
 fn signed(key: &SigningKey, claims: &Value) -> String {

@@ -1,6 +1,6 @@
-//! Names of signature algorithms → the ones that exist here.
+//! Names of signature algorithms → the supported ones.
 
-/// A signature algorithm. Those that sign with a shared secret, and `none`, cannot even be named.
+/// A signature algorithm. `none` and those with a shared secret cannot be expressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Algorithm {
@@ -38,7 +38,7 @@ impl Algorithm {
         Self::EdDSA,
     ];
 
-    /// What `alg` says.
+    /// Its name in `alg`.
     pub fn name(self) -> &'static str {
         match self {
             Self::RS256 => "RS256",

@@ -1,4 +1,4 @@
-//! JSON ⇄ public keys, and which signature a key can check.
+//! JSON ⇄ public keys, and the signatures that a key can verify.
 
 use std::fmt;
 
@@ -10,12 +10,12 @@ use serde_json::{Map, Value};
 
 use super::{Algorithm, JoseError};
 
-/// A public key. One that comes with its private half is refused: whoever has read it can sign.
+/// A public key. One that contains its private half is refused: every reader of it could sign.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Value", into = "Value")]
 #[non_exhaustive]
 pub struct Jwk {
-    /// Its name.
+    /// Its key id.
     pub kid: Option<String>,
     /// The one algorithm it is for.
     pub alg: Option<String>,
@@ -39,7 +39,7 @@ enum Curve {
     P384,
 }
 
-/// How ring checks a signature with a key.
+/// How ring verifies a signature with a key.
 enum Check<'a> {
     Rsa(&'static signature::RsaParameters, &'a [u8], &'a [u8]),
     Bytes(&'static dyn signature::VerificationAlgorithm, Vec<u8>),
@@ -82,17 +82,17 @@ impl Jwk {
         })
     }
 
-    /// What names the key by what it is (RFC 7638, SHA-256, base64url).
+    /// The thumbprint of the key (RFC 7638, SHA-256, base64url).
     pub fn thumbprint(&self) -> String {
         super::sha256(self.canonical().as_bytes())
     }
 
-    /// The key and nothing about it: what goes into the header of a DPoP proof.
+    /// The key without annotations, for the header of a DPoP proof.
     pub fn bare(&self) -> Value {
         serde_json::from_str(&self.canonical()).expect("the canonical form is JSON")
     }
 
-    /// Whether the signature is good; none if the key is not one for this algorithm.
+    /// Whether the signature is valid; `None` if the key does not support this algorithm.
     pub(super) fn verify(
         &self,
         algorithm: Algorithm,
@@ -112,7 +112,7 @@ impl Jwk {
         Self::of(Numbers::Rsa { n, e })
     }
 
-    /// Of a point in its uncompressed form: 4, x, y. None if it is on neither curve.
+    /// From an uncompressed point: 4, x, y. `None` if it is on neither curve.
     pub(super) fn ec(point: &[u8]) -> Option<Self> {
         let (4, both) = point.split_first()? else { return None };
         let curve = match both.len() {
@@ -166,7 +166,7 @@ impl Jwk {
         }
     }
 
-    /// The members that make the key, in the order and form of RFC 7638.
+    /// The members of the key, in the order and form of RFC 7638.
     fn canonical(&self) -> String {
         let b64 = |it: &[u8]| URL_SAFE_NO_PAD.encode(it);
         match &self.numbers {
@@ -217,7 +217,7 @@ impl fmt::Debug for Jwk {
     }
 }
 
-/// The public keys of somebody, as they publish them.
+/// The published public keys of an issuer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Jwks {
     keys: Vec<Jwk>,
@@ -229,8 +229,8 @@ impl Jwks {
         Self { keys: keys.into_iter().collect() }
     }
 
-    /// Reads a key set, leaving out the keys that cannot be used here (RFC 7517 §5): of unknown
-    /// types, broken, or published with their private half.
+    /// Parses a key set and skips unusable keys (RFC 7517 §5): of unknown types, broken, or
+    /// published with their private half.
     pub fn parse(text: &[u8]) -> Result<Self, JoseError> {
         if text.len() > MOST_BYTES {
             return Err(JoseError::TooLong);
@@ -248,7 +248,7 @@ impl Jwks {
         &self.keys
     }
 
-    /// Whether there is a key of this name; without a name, whether there is any key.
+    /// Whether there is a key of this id; without an id, whether there is any key.
     pub fn has(&self, kid: Option<&str>) -> bool {
         self.named(kid).next().is_some()
     }
@@ -280,7 +280,7 @@ fn bytes(members: &Map<String, Value>, name: &str, length: usize) -> Result<Vec<
     Ok(bytes)
 }
 
-/// A number without leading zeros: some writers put one there, and ring does not take it.
+/// A number without leading zeros: some writers add one, which ring refuses.
 fn number(members: &Map<String, Value>, name: &str) -> Result<Vec<u8>, JoseError> {
     let bytes = decoded(members, name)?;
     let start = bytes.iter().position(|it| *it != 0);
@@ -294,7 +294,7 @@ fn bits(number: &[u8]) -> usize {
     number.len() * 8 - unused
 }
 
-/// What only the owner of a key has (RFC 7518 §6.2.2, 6.3.2, 6.4.1).
+/// The private members of keys (RFC 7518 §6.2.2, 6.3.2, 6.4.1).
 const PRIVATE: [&str; 8] = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"];
 const RSA_BITS: std::ops::RangeInclusive<usize> = 2_048..=8_192;
 const MOST_BYTES: usize = 262_144;

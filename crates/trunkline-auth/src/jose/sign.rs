@@ -1,4 +1,4 @@
-//! Private keys → signed texts.
+//! Private keys → signed tokens.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::{Algorithm, JoseError, Jwk};
 
-/// A key that signs. It never shows its private half.
+/// A signing key. Its private half is never shown.
 pub struct SigningKey {
     algorithm: Algorithm,
     pkcs8: Vec<u8>,
@@ -86,14 +86,14 @@ impl SigningKey {
         Ok(Self { algorithm, pkcs8: pkcs8.to_vec(), pair, public })
     }
 
-    /// Gives it a name, which every header then says.
+    /// Sets its key id, which every header then contains.
     #[must_use]
     pub fn named(mut self, kid: impl Into<String>) -> Self {
         self.public.kid = Some(kid.into());
         self
     }
 
-    /// The private key, to be kept where secrets are.
+    /// The private key, for secret storage.
     pub fn pkcs8(&self) -> &[u8] {
         &self.pkcs8
     }
@@ -103,7 +103,7 @@ impl SigningKey {
         &self.public
     }
 
-    /// How it signs.
+    /// Its algorithm.
     pub fn algorithm(&self) -> Algorithm {
         self.algorithm
     }
@@ -145,7 +145,7 @@ impl SigningKey {
 }
 
 impl fmt::Debug for SigningKey {
-    /// The public half alone.
+    /// Shows the public half only.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "SigningKey({}, {:?})", self.algorithm.name(), self.public)
     }

@@ -37,6 +37,16 @@ fn refusal(token: &str, keys: &Jwks, allowed: &[Algorithm]) -> JoseError {
     verify(token, keys, allowed).unwrap_err()
 }
 
+/// The claims with one set to this; or without it, if null.
+pub(crate) fn changed(mut claims: Value, member: &str, value: Value) -> Value {
+    if value.is_null() {
+        claims.as_object_mut().unwrap().remove(member);
+    } else {
+        claims[member] = value;
+    }
+    claims
+}
+
 #[test]
 fn names_of_algorithms() {
     let names = Algorithm::ALL.map(Algorithm::name);

@@ -1,31 +1,31 @@
-//! What a gate says of a request: who is let in, or why nobody is.
+//! The answer of a gate: the principal of a request, or why it is denied.
 
 use std::fmt;
 
 use crate::Principal;
 
-/// A request that is let in.
+/// An admitted request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Admission {
-    /// For whom.
+    /// Its principal.
     pub principal: Principal,
-    /// The value of `DPoP-Nonce` for the answer: the client's is about to end.
+    /// The value of `DPoP-Nonce` for the response: the client's nonce is about to expire.
     pub nonce: Option<String>,
 }
 
 impl Admission {
-    /// For somebody, without more.
+    /// Admits this principal.
     pub fn new(principal: Principal) -> Self {
         Self { principal, nonce: None }
     }
 }
 
-/// Why a request is not let in, and how it could be.
+/// Why a request is denied, and how it could be admitted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Denied {
-    /// 401, 403, or 503 if nobody can say.
+    /// 401, 403, or 503 if the token cannot be checked.
     pub status: u16,
     /// The code of the error, if there is one.
     pub error: Option<&'static str>,
@@ -35,7 +35,7 @@ pub struct Denied {
     pub challenge: Option<String>,
     /// The value of `DPoP-Nonce`.
     pub nonce: Option<String>,
-    /// In words, for who runs the server: never for the client.
+    /// For the operator, in words: never for the client.
     pub cause: Option<String>,
 }
 

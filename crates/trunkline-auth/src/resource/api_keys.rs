@@ -1,4 +1,4 @@
-//! A token → whose key of ours it is, found without telling by the time it takes.
+//! Looks up an API key in constant time.
 
 use ring::hmac;
 use ring::rand::SystemRandom;
@@ -6,7 +6,7 @@ use ring::rand::SystemRandom;
 use super::protect::ApiKey;
 use crate::Principal;
 
-/// Our own keys, of which only tags are kept.
+/// API keys, of which only tags are kept.
 pub(crate) struct ApiKeys {
     key: hmac::Key,
     known: Vec<(hmac::Tag, Principal)>,
@@ -25,7 +25,7 @@ impl ApiKeys {
         Self { key, known }
     }
 
-    /// Every key is looked at, in constant time each, whichever fits.
+    /// Compares every key in constant time, whichever matches.
     pub(crate) fn find(&self, token: &str) -> Option<Principal> {
         let fits =
             |tag: &hmac::Tag| hmac::verify(&self.key, token.as_bytes(), tag.as_ref()).is_ok();

@@ -1,4 +1,4 @@
-//! A request's head → who is let in, or exactly why nobody is.
+//! A request's head → its principal, or exactly why it is denied.
 
 use std::fmt;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::jose::{self, Algorithm};
 use crate::metadata::{self, PROTECTED_RESOURCE};
 use crate::scope::{Scopes, missing};
 
-/// Lets requests in, or says why not. One for every revision and transport of a server.
+/// Admits requests, or says why not. One per server, for every revision and transport.
 pub struct Gate {
     protect: Protect,
     fetch: Arc<dyn Fetch>,
@@ -38,7 +38,7 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// A gate that works as it is told, if it can.
+    /// A gate with this configuration, if it is valid.
     pub fn new(mut protect: Protect, fetch: Arc<dyn Fetch>) -> Result<Self, Misconfigured> {
         protect.check()?;
         let audience = protect.resource.clone();
@@ -72,18 +72,18 @@ impl Gate {
         })
     }
 
-    /// The URL of what is protected.
+    /// The URL of the protected resource.
     pub fn resource(&self) -> &str {
         &self.protect.resource
     }
 
-    /// The public document that says who gives out tokens, if it is at this path: under the
-    /// well-known name alone, and with the resource's path behind it (RFC 9728).
+    /// The protected resource metadata, if it is at this path: at the well-known path, with and
+    /// without the resource's path behind it (RFC 9728).
     pub fn document(&self, path: &str) -> Option<&str> {
         (path == PROTECTED_RESOURCE || path == self.metadata_path).then_some(&*self.document)
     }
 
-    /// Lets a request in, or says why not.
+    /// Admits a request, or says why not.
     pub async fn admit(&self, head: HeadView<'_>) -> Result<Admission, Denied> {
         let presented = present::token(&head)
             .map_err(|why| self.denied(401, Some("invalid_request"), why, self.offered()))?;
@@ -114,8 +114,8 @@ impl Gate {
         Ok(Admission { principal, nonce })
     }
 
-    /// Whether somebody has the scopes that every request needs, and these. If not, one challenge
-    /// names all of them.
+    /// Whether a principal has these scopes and those that every request needs. If not, one
+    /// challenge names all of them.
     pub fn needs(&self, principal: &Principal, needed: &[String]) -> Result<(), Denied> {
         let needed = self.protect.required.union(&needed.iter().collect());
         let granted = principal.scopes.iter().collect();
@@ -136,8 +136,8 @@ impl Gate {
         }
     }
 
-    /// Whom the token is for: a key of our own, a JWT of an issuer that we know, or else whoever
-    /// the authorization server says.
+    /// The principal of the token: by an API key, by a JWT of a known issuer, or else by
+    /// introspection.
     async fn bearer(&self, scheme: Scheme, token: &str) -> Result<Principal, Denied> {
         let found = match self.api_keys.find(token) {
             Some(key) => Ok(key),
@@ -161,7 +161,7 @@ impl Gate {
         }
     }
 
-    /// Handlers ask `may`, which knows nothing of hierarchies.
+    /// Handlers call `may`, which does not know the hierarchy.
     fn with_implied(&self, mut principal: Principal) -> Principal {
         let granted = principal.scopes.into_iter().collect();
         principal.scopes = self.protect.hierarchy.all(&granted).as_slice().to_vec();
@@ -183,7 +183,7 @@ impl Gate {
         let fetch = &*self.fetch;
         let known = keys.current(fetch).await.map_err(Unproven::Unknown)?;
         let mut checked = jwt::check(token, &known, rules, fetch.now());
-        // The issuer may have changed its keys, and may have given a new one an old name.
+        // The issuer may have rotated its keys, and may have reused a key id.
         if let Err(TokenError::UnknownKey | TokenError::Signature) = checked
             && let Some(newer) = keys.newer(fetch, &known).await
         {
@@ -203,11 +203,12 @@ impl Gate {
         Ok(principal)
     }
 
-    /// Whether the request comes with a fresh proof of this key. If so, a newer nonce to give out.
+    /// Whether the request has a fresh proof of this key. If so, a newer nonce to issue.
     fn prove(&self, head: &HeadView<'_>, token: &str, key: &str) -> Result<Option<String>, Denied> {
         let bad = |why: &str| self.denied(401, Some("invalid_dpop_proof"), why, Offer::Dpop);
         let proof = present::proof(head).map_err(bad)?;
-        // Before it is remembered: who stole a token must not fill the memory with own proofs.
+        // Before the proof is remembered: a thief of a token must not fill the cache with proofs of
+        // another key.
         let theirs = jose::peek(proof).ok().and_then(|it| it.jwk).map(|it| it.thumbprint());
         if theirs.as_deref() != Some(key) {
             return Err(bad("The proof is not by the key that the token is bound to."));
@@ -231,13 +232,13 @@ impl Gate {
                 let denied = self.denied(401, Some("use_dpop_nonce"), why, Offer::Dpop);
                 Err(Denied { nonce: Some(current), ..denied })
             }
-            // Nothing is wrong with it: another token or proof would not help.
+            // The proof is not at fault: another token or proof would not help.
             Err(DpopError::Full) => Err(busy(&DpopError::Full.to_string())),
             Err(why) => Err(bad(&why.to_string())),
         }
     }
 
-    /// The nonce of this time, or of some time before.
+    /// The nonce of this period, or of an earlier one.
     fn nonce(&self, now: SystemTime, before: u64) -> String {
         let time = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs() / NONCE_LIFE;
         let time = time.saturating_sub(before);
@@ -245,7 +246,7 @@ impl Gate {
         tag.as_ref()[..8].iter().map(|it| format!("{it:02x}")).collect()
     }
 
-    /// The ways in, for who came by none of them.
+    /// The schemes to offer to a request without credentials.
     fn offered(&self) -> Offer {
         match self.protect.dpop {
             Dpop::Off => Offer::Bearer,
@@ -275,7 +276,7 @@ impl Gate {
             challenge = challenge.with("scope", scopes.to_string());
         }
         challenge = challenge.with("resource_metadata", &*self.metadata_url);
-        // Without an error nothing is wrong yet (RFC 6750 §3.1).
+        // Without credentials there is no error (RFC 6750 §3.1).
         if error.is_some() {
             challenge = challenge.with("error_description", why);
         }
@@ -303,7 +304,7 @@ impl fmt::Debug for Gate {
     }
 }
 
-/// Which ways in a challenge names.
+/// The schemes that a challenge names.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Offer {
     Bearer,
@@ -312,7 +313,7 @@ enum Offer {
 }
 
 impl From<Scheme> for Offer {
-    /// Who came by one way is told about that way.
+    /// A request that used one scheme is told about that scheme.
     fn from(scheme: Scheme) -> Self {
         match scheme {
             Scheme::Bearer => Self::Bearer,
@@ -321,7 +322,7 @@ impl From<Scheme> for Offer {
     }
 }
 
-/// For who did nothing wrong, and should come back.
+/// For a client that did nothing wrong, and should retry.
 fn busy(why: &str) -> Denied {
     let description = why.to_owned();
     Denied { status: 503, error: None, description, challenge: None, nonce: None, cause: None }
@@ -344,9 +345,9 @@ fn claims_nonce(proof: &str, nonce: &str) -> bool {
     serde_json::from_slice(&payload).is_ok_and(|it: Claimed| it.nonce == nonce)
 }
 
-/// How old a proof may be.
+/// The longest age of a proof.
 const PROOF_LIFE: Duration = Duration::from_secs(120);
-/// For how many seconds a nonce is given out; it is good for as many more.
+/// For how many seconds a nonce is issued; it is valid for as many more.
 const NONCE_LIFE: u64 = 120;
 
 #[cfg(test)]

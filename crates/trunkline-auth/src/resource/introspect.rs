@@ -1,4 +1,4 @@
-//! An opaque token → what its authorization server says about it (RFC 7662), remembered for a while.
+//! An opaque token → the answer of its authorization server (RFC 7662), cached for a while.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -20,29 +20,30 @@ mod memory;
 use flights::Flights;
 use memory::{Memory, Name};
 
-/// Asks about tokens.
+/// Introspects tokens.
 pub(crate) struct Introspector {
     config: Introspection,
     /// Issuers whose tokens are checked otherwise.
     others: Vec<String>,
-    /// Who was let in; and why others were not, apart, for strangers bring as many as they like.
+    /// Admitted tokens. Refused ones are cached separately (negative cache), because strangers can
+    /// send any number.
     known: Mutex<Memory<Principal>>,
     refused: Mutex<Memory<&'static str>>,
     flights: Flights,
 }
 
-/// Why nobody is let in.
+/// Why a token is not accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Unproven {
-    /// The token is bad, for a reason that its bearer may know.
+    /// The token is invalid, for a reason that its bearer may know.
     Token(String),
-    /// Nobody can say, for a reason that is for who runs the server.
+    /// The token cannot be checked, for a reason that only the operator may know.
     Unknown(String),
 }
 
 impl Introspector {
-    /// Tokens must be for one of the audiences of the configuration: at least one. For `others` it
-    /// speaks only if it was said to.
+    /// Tokens must be for one of the configured audiences: at least one. For `others` it vouches
+    /// only if it was configured to.
     pub(crate) fn new(config: Introspection, others: Vec<String>) -> Self {
         let (known, refused) = (Memory::new(MOST), Memory::new(MOST));
         let (known, refused) = (Mutex::new(known), Mutex::new(refused));
@@ -95,7 +96,7 @@ impl Introspector {
 
     async fn ask(&self, token: &str, fetch: &dyn Fetch) -> Result<Said, Unproven> {
         let Introspection { url, client_id, secret, .. } = &self.config;
-        // Both are encoded like a form before they are put together (RFC 6749 §2.3.1).
+        // Both are form-encoded before they are joined (RFC 6749 §2.3.1).
         let pair = form(&[(client_id, secret)]).replacen('=', ":", 1);
         let ask = Ask::form(url, &[("token", token), ("token_type_hint", "access_token")])
             .header("authorization", format!("Basic {}", STANDARD.encode(pair)));
@@ -111,7 +112,7 @@ impl Introspector {
                 return Err(Unproven::Unknown(format!("`{shown}` cannot be asked: {why}")));
             }
         };
-        // What it says of a token may be in the error, so that is left out.
+        // The parser's error may quote the response, so it is left out.
         serde_json::from_slice(&answer.body).map_err(|_| {
             Unproven::Unknown(format!(
                 "`{shown}` answered a question about a token with something else."
@@ -132,10 +133,10 @@ impl Introspector {
         let issuer = match (&self.config.issuer, said.iss) {
             (Some(ours), Some(theirs)) if *ours != theirs => return Err(ANOTHER),
             (Some(ours), _) => ours.clone(),
-            // Or whoever answers could name the people of an issuer that never asked it to.
+            // Otherwise this server could impersonate the users of another issuer.
             (None, Some(theirs)) if self.others.contains(&theirs) => return Err(ANOTHER),
             (None, Some(theirs)) => theirs,
-            // Whoever answers vouches: two servers may know two people by one name.
+            // The endpoint itself vouches: two servers may use one name for two people.
             (None, None) => self.config.url.clone(),
         };
         let expires = said.exp.map(date).transpose()?;
@@ -191,8 +192,7 @@ fn date(seconds: f64) -> Result<SystemTime, &'static str> {
     date.ok_or("The token has a date that there is not.")
 }
 
-/// The thumbprint of the key that a token is bound to. A way of binding that is not understood is
-/// one that cannot be checked.
+/// The thumbprint of the key that a token is bound to. An unknown binding cannot be checked.
 fn key(cnf: Map<String, Value>) -> Result<String, &'static str> {
     match cnf.get("jkt") {
         Some(Value::String(jkt)) if cnf.len() == 1 => Ok(jkt.clone()),
@@ -205,9 +205,9 @@ fn lock<T>(it: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 const REMEMBERED: Duration = Duration::from_secs(60);
-/// How long a token that is not valid is not asked about again: it may become so.
+/// How long an invalid token is remembered (negative cache): it may become valid.
 const REFUSED: Duration = Duration::from_secs(10);
-/// How many are remembered, of each kind.
+/// The capacity of each cache.
 const MOST: usize = 1024;
 
 #[cfg(test)]

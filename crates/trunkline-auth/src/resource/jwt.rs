@@ -1,4 +1,4 @@
-//! An access token that is a JWT → who it lets in, or exactly why it does not.
+//! An access token that is a JWT → its claims, or exactly why it is refused.
 //!
 //! ```
 //! use std::time::{Duration, UNIX_EPOCH};
@@ -30,26 +30,26 @@ use serde_json::{Map, Value};
 
 use crate::jose::{self, Algorithm, JoseError, Jwks};
 
-/// Whose tokens, for whom, are let in.
+/// Which tokens are accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Rules {
-    /// What `iss` must say, byte for byte.
+    /// The exact `iss`.
     pub issuer: String,
-    /// What `aud` must name one of, byte for byte.
+    /// The audiences of which `aud` must name one exactly.
     pub audiences: Vec<String>,
-    /// How tokens may be signed.
+    /// The allowed algorithms.
     pub algorithms: Vec<Algorithm>,
-    /// How far clocks may differ.
+    /// The clock skew.
     pub leeway: Duration,
-    /// What `typ` may say.
+    /// The allowed `typ`.
     pub types: Types,
-    /// What else is read of tokens: a name, and the claim that it stands for.
+    /// Further claims to read: a name, and the claim that it stands for.
     pub claims: Vec<(String, String)>,
 }
 
 impl Rules {
-    /// Every algorithm, a minute of leeway, the usual types.
+    /// Every algorithm, a minute of clock skew, the usual types.
     pub fn new(
         issuer: impl Into<String>,
         audiences: impl IntoIterator<Item = impl Into<String>>,
@@ -65,37 +65,37 @@ impl Rules {
     }
 }
 
-/// What `typ` may say. The case does not matter, nor does a leading `application/`.
+/// The allowed `typ`. Case and a leading `application/` do not matter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Types {
-    /// `at+jwt` (RFC 9068), and what came before it: `JWT`, or nothing, if it does not look like an
-    /// ID token.
+    /// `at+jwt` (RFC 9068), and its predecessors: `JWT`, or none, if it does not look like an ID
+    /// token.
     Usual,
-    /// This alone.
+    /// Only this.
     Only(String),
 }
 
-/// What a token says, once it is proven.
+/// The claims of a verified token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Claims {
-    /// Who vouches for it: the issuer of the rules.
+    /// The issuer of the rules.
     pub issuer: String,
-    /// Whom it lets in.
+    /// The subject.
     pub subject: String,
     /// The client it was given to: `client_id`, or `azp`.
     pub client_id: Option<String>,
-    /// What it allows: of `scope` and `scp`, each a text or a list.
+    /// The scopes in `scope` and `scp`, each a text or a list.
     pub scopes: Vec<String>,
-    /// From when on it lets nobody in, the leeway apart.
+    /// When it expires, without the leeway.
     pub expires: SystemTime,
-    /// The key it is bound to (RFC 9449): it comes with a proof by that key, or it is stolen.
+    /// The key it is bound to (RFC 9449): without a proof by that key, it is stolen.
     pub jkt: Option<String>,
-    /// Everything it says.
+    /// All claims.
     pub all: Map<String, Value>,
 }
 
-/// Checks a token: its signature first, then what it says.
+/// Checks a token: first its signature, then its claims.
 pub fn check(
     token: &str,
     keys: &Jwks,
@@ -145,37 +145,37 @@ pub fn check(
     })
 }
 
-/// Why a token lets nobody in. Its words are safe in an `error_description`: they hold nothing of
-/// the token.
+/// Why a token is refused. The text is safe in an `error_description`: it contains nothing of the
+/// token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TokenError {
-    /// Not a signed token, or not one that says what a token says.
+    /// Not a signed token, or without the claims of one.
     Malformed,
-    /// Signed in a way that is not allowed: `none` and shared secrets among them.
+    /// Its algorithm is not allowed: `none` and shared secrets among them.
     Algorithm,
-    /// It wants extensions understood (`crit`).
+    /// It has critical extensions (`crit`).
     Critical,
-    /// No such key: it may be worth asking the issuer for its newest ones.
+    /// The key is unknown: fetching the issuer's newest keys may help.
     UnknownKey,
-    /// The key is not one for this algorithm.
+    /// The key does not support this algorithm.
     UnfitKey,
     /// The signature is wrong.
     Signature,
-    /// Not an access token: `typ` says something else, or what it says is what ID tokens say.
+    /// Not an access token: by its `typ`, or by claims that only ID tokens have.
     WrongType,
     /// Another issuer's.
     WrongIssuer,
-    /// For somebody else.
+    /// For another audience.
     WrongAudience,
     /// Too old.
     Expired,
-    /// Too young.
+    /// Not valid yet.
     NotYet,
     /// A claim is missing: this one.
     Missing(&'static str),
-    /// Bound to something other than a DPoP key, such as a certificate: not to be taken for one
-    /// that is not bound.
+    /// Bound to something other than a DPoP key, such as a certificate: it must not pass as an
+    /// unbound token.
     Bound,
 }
 
@@ -232,9 +232,8 @@ fn is_type(one: &str, other: &str) -> bool {
     bare(one).eq_ignore_ascii_case(bare(other))
 }
 
-/// Whether the claims are those of an ID token, which tells a client who logged in and lets nobody
-/// in. Keycloak says in a claim which of the two it is, and before version 25 it put the `nonce`
-/// into both.
+/// Whether the claims are those of an ID token, which tells a client who logged in and grants no
+/// access. Keycloak marks the kind in a claim, and before version 25 it put the `nonce` into both.
 fn is_id_token(all: &Map<String, Value>) -> bool {
     match all.get("typ").and_then(Value::as_str) {
         Some("ID") => true,
@@ -255,7 +254,7 @@ fn text<'a>(all: &'a Map<String, Value>, name: &str) -> Result<Option<&'a str>, 
     all.get(name).map(|it| it.as_str().ok_or(TokenError::Malformed)).transpose()
 }
 
-/// A list of texts, or one text and what it is made of.
+/// A list of texts, or the parts of one text.
 fn texts<'a>(
     all: &'a Map<String, Value>,
     name: &str,
@@ -270,8 +269,8 @@ fn texts<'a>(
     list.map(|it| it.as_str().ok_or(TokenError::Malformed)).collect::<Result<_, _>>().map(Some)
 }
 
-/// The texts of a claim: of one by this name, or else of one in an object in another, as `realm_access.roles`.
-/// What is no text is left out; one text is a list of one.
+/// The values of a claim: of one by this name, or else of a nested one, as `realm_access.roles`.
+/// Values that are not texts are skipped; a single text is a list of one.
 pub(super) fn values(all: &Map<String, Value>, claim: &str) -> Vec<String> {
     let nested = || {
         let mut parts = claim.split('.');
@@ -304,7 +303,7 @@ fn scopes(all: &Map<String, Value>) -> Result<Vec<String>, TokenError> {
     Ok(scopes)
 }
 
-/// Seconds since 1970, whole or not (RFC 7519 §2).
+/// Seconds since 1970, possibly with a fraction (RFC 7519 §2).
 fn date(all: &Map<String, Value>, name: &str) -> Result<Option<SystemTime>, TokenError> {
     let Some(value) = all.get(name) else { return Ok(None) };
     let seconds = value.as_f64().filter(|it| SECONDS.contains(it)).ok_or(TokenError::Malformed)?;
@@ -321,7 +320,7 @@ fn jkt(all: &Map<String, Value>) -> Result<Option<String>, TokenError> {
 }
 
 const APPLICATION: &str = "application/";
-/// Until the year 9999: further on, clocks of some systems overflow.
+/// Until the year 9999: later dates overflow on some systems.
 const SECONDS: std::ops::RangeInclusive<f64> = 0.0..=253_402_300_799.0;
 
 #[cfg(test)]

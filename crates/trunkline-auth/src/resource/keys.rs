@@ -1,4 +1,4 @@
-//! An issuer → its keys: found, kept, and read again when a token names one that is not there.
+//! The cached keys of an issuer, fetched again when a token names an unknown one.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -10,8 +10,7 @@ use crate::jose::Jwks;
 use crate::metadata::{self, AuthorizationServer};
 use crate::url::shown;
 
-/// The keys of one issuer. One reads them at a time, and who comes meanwhile waits or takes those
-/// of before.
+/// The keys of one issuer. One caller fetches them at a time; others wait or use the old ones.
 pub(crate) struct Keys {
     issuer: String,
     source: Source,
@@ -22,12 +21,12 @@ pub(crate) struct Keys {
 #[derive(Default)]
 struct State {
     keys: Option<Read>,
-    /// Where they are, as far as that was found out.
+    /// Their URL, once it is discovered.
     at: Option<String>,
-    /// When they were last read or tried to be, and when because of a key that was not there.
+    /// When they were last fetched, successfully or not; and when because of an unknown key.
     tried: Option<SystemTime>,
     missed: Option<SystemTime>,
-    /// What went wrong the last time.
+    /// The error of the last attempt.
     why: String,
 }
 
@@ -36,12 +35,12 @@ struct Read {
     when: SystemTime,
 }
 
-/// Whether it is time to read the keys.
+/// Whether it is time to fetch the keys.
 #[derive(Debug, PartialEq, Eq)]
 enum Due {
-    /// Before anything else.
+    /// Before they are used.
     Now,
-    /// By one, while the others go on.
+    /// By one caller, while the others use the old ones.
     Soon,
     No,
 }
@@ -51,7 +50,7 @@ impl Keys {
         Self { issuer, source, turn: Turn::default(), state: Mutex::default() }
     }
 
-    /// The keys, read if they are not known or old. The error is for who runs the server.
+    /// The keys, fetched if they are unknown or old. The error is for the operator.
     pub(crate) async fn current(&self, fetch: &dyn Fetch) -> Result<Arc<Jwks>, String> {
         if let Source::Known(keys) = &self.source {
             return Ok(Arc::clone(keys));
@@ -66,7 +65,7 @@ impl Keys {
             }
             Due::Now => {
                 let _turn = self.turn.take().await;
-                // Whoever had the turn before may have read them.
+                // The previous holder of the turn may have fetched them.
                 let due = self.state().due(fetch.now());
                 if due == Due::Now {
                     self.read(fetch).await;
@@ -76,8 +75,8 @@ impl Keys {
         self.state().usable(fetch.now())
     }
 
-    /// Keys other than these, in which one was missing: read again, but not at every word of a
-    /// stranger.
+    /// Newer keys than these, in which one was missing: fetches them again, rate limited, because
+    /// strangers can name any key.
     pub(crate) async fn newer(&self, fetch: &dyn Fetch, than: &Arc<Jwks>) -> Option<Arc<Jwks>> {
         if let Source::Known(_) = &self.source {
             return None;
@@ -89,8 +88,8 @@ impl Keys {
         };
         if is_worth_it {
             self.read(fetch).await;
-            // Only now: whoever leaves in the middle has found out nothing, and must not keep the
-            // others from it.
+            // Only now: a caller that is dropped halfway has learned nothing, and must not block
+            // the others.
             self.state().missed = Some(fetch.now());
         }
         self.state().newer(than)
@@ -128,7 +127,7 @@ impl Keys {
         Ok(keys)
     }
 
-    /// Where the issuer's own document says its keys are.
+    /// The URL of the keys in the issuer's own metadata.
     async fn discover(&self, fetch: &dyn Fetch) -> Result<String, String> {
         let mut why = format!("`{}` is not the URL of an issuer.", shown(&self.issuer));
         for url in metadata::authorization_server_urls(&self.issuer) {
@@ -152,7 +151,7 @@ impl Keys {
             ));
         }
         let keys = document.jwks_uri.ok_or_else(|| format!("`{url}` has no `jwks_uri`."))?;
-        // An issuer in the clear is one on this machine or a private network, and so are its keys.
+        // An issuer without TLS is on this machine or a private network, and so are its keys.
         if keys.starts_with("https://") || self.issuer.starts_with("http://") && is_safe(&keys) {
             Ok(keys)
         } else {
@@ -199,16 +198,16 @@ async fn get(fetch: &dyn Fetch, url: &str) -> Result<Vec<u8>, String> {
     }
 }
 
-/// How long ago that was: for ever if it never was, or if the clock was turned back.
+/// The time since then: for ever if it never happened, or if the clock was set back.
 fn since(when: Option<SystemTime>, now: SystemTime) -> Duration {
     when.and_then(|it| now.duration_since(it).ok()).unwrap_or(Duration::MAX)
 }
 
-/// From when on keys are read again by and by.
+/// The age at which keys are refreshed in the background.
 const OLD: Duration = Duration::from_secs(10 * 60);
-/// From when on keys that cannot be read again are no longer believed.
+/// The age at which keys that cannot be refreshed are no longer trusted.
 const STALE: Duration = Duration::from_secs(24 * 60 * 60);
-/// How long to leave the issuer in peace: when there are keys, and when there are none.
+/// The pause between fetches: with keys, and without any.
 const PAUSE: Duration = Duration::from_secs(30);
 const SHORT_PAUSE: Duration = Duration::from_secs(2);
 

@@ -1,4 +1,4 @@
-//! What is protected, by whom and how: said once, checked once.
+//! The configuration of a gate.
 
 use std::fmt;
 
@@ -15,53 +15,40 @@ pub(crate) use check::is_safe;
 pub use issuer::JwtIssuer;
 pub(crate) use issuer::Source;
 
-/// What is protected, and what lets people in.
-#[derive(Clone, Debug)]
-pub struct Protect {
-    pub(crate) resource: String,
-    pub(crate) name: Option<String>,
-    pub(crate) documentation: Option<String>,
-    pub(crate) authorization_servers: Vec<String>,
-    pub(crate) issuers: Vec<JwtIssuer>,
-    pub(crate) introspection: Option<Introspection>,
-    pub(crate) api_keys: Vec<ApiKey>,
-    pub(crate) required: Scopes,
-    pub(crate) supported: Scopes,
-    pub(crate) hierarchy: Hierarchy,
-    pub(crate) dpop: Dpop,
-    pub(crate) nonces: bool,
-    pub(crate) nonce_key: Option<NonceKey>,
-    pub(crate) roots: Vec<String>,
+settings! {
+    /// What is protected, and which credentials grant access.
+    #[derive(Clone, Debug)]
+    pub struct Protect {
+        resource: String = String::new(),
+        name: Option<String> = None,
+        documentation: Option<String> = None,
+        authorization_servers: Vec<String> = Vec::new(),
+        issuers: Vec<JwtIssuer> = Vec::new(),
+        introspection: Option<Introspection> = None,
+        api_keys: Vec<ApiKey> = Vec::new(),
+        required: Scopes = Scopes::default(),
+        supported: Scopes = Scopes::default(),
+        hierarchy: Hierarchy = Hierarchy::default(),
+        dpop: Dpop = Dpop::Off,
+        nonces: bool = false,
+        nonce_key: Option<NonceKey> = None,
+        roots: Vec<String> = Vec::new(),
+    }
 }
 
 impl Protect {
-    /// Protects the resource at this URL, which is the one that clients use: it is the audience of
-    /// their tokens.
+    /// Protects the resource at this URL, by which clients know it: it is the audience of their
+    /// tokens.
     pub fn new(resource: impl Into<String>) -> Self {
-        Self {
-            resource: resource.into(),
-            name: None,
-            documentation: None,
-            authorization_servers: Vec::new(),
-            issuers: Vec::new(),
-            introspection: None,
-            api_keys: Vec::new(),
-            required: Scopes::default(),
-            supported: Scopes::default(),
-            hierarchy: Hierarchy::default(),
-            dpop: Dpop::Off,
-            nonces: false,
-            nonce_key: None,
-            roots: Vec::new(),
-        }
+        Self { resource: resource.into(), ..Self::unset() }
     }
 
-    /// The URL of what is protected.
+    /// The URL of the protected resource.
     pub fn resource(&self) -> &str {
         &self.resource
     }
 
-    /// Names an issuer where clients get tokens. Those of [`Self::jwt`] are named without.
+    /// Names an issuer where clients get tokens. Those of [`Self::jwt`] are included automatically.
     #[must_use]
     pub fn authorization_server(mut self, issuer: impl Into<String>) -> Self {
         let issuer = issuer.into();
@@ -71,7 +58,7 @@ impl Protect {
         self
     }
 
-    /// Lets in the JWTs of this issuer.
+    /// Accepts the JWTs of this issuer.
     #[must_use]
     pub fn jwt(mut self, issuer: JwtIssuer) -> Self {
         self = self.authorization_server(issuer.issuer.clone());
@@ -79,14 +66,14 @@ impl Protect {
         self
     }
 
-    /// Asks an authorization server about the tokens that are nobody's JWTs.
+    /// Introspects the tokens that are not JWTs of a known issuer.
     #[must_use]
     pub fn introspection(mut self, introspection: Introspection) -> Self {
         self.introspection = Some(introspection);
         self
     }
 
-    /// Lets in whoever sends this secret as a bearer token, under this name and with these scopes.
+    /// Accepts this secret as a bearer token, for this principal and with these scopes.
     #[must_use]
     pub fn api_key<S: Into<String>>(
         mut self,
@@ -106,7 +93,7 @@ impl Protect {
         self
     }
 
-    /// The scopes that clients are told to ask for at first; those required if this is not said.
+    /// The scopes that clients are told to request first; by default the required ones.
     #[must_use]
     pub fn scopes_supported<S: Into<String>>(
         mut self,
@@ -116,47 +103,29 @@ impl Protect {
         self
     }
 
-    /// Which scopes imply others.
-    #[must_use]
-    pub fn hierarchy(mut self, hierarchy: impl Into<Hierarchy>) -> Self {
-        self.hierarchy = hierarchy.into();
-        self
-    }
+    setters! {
+        /// Which scopes imply others.
+        hierarchy(hierarchy: impl Into<Hierarchy>) { hierarchy = hierarchy.into() }
 
-    /// Whether tokens may, or must, be bound to a key of the client (RFC 9449).
-    #[must_use]
-    pub fn dpop(mut self, dpop: Dpop) -> Self {
-        self.dpop = dpop;
-        self
-    }
+        /// Whether tokens may, or must, be bound to a key of the client (RFC 9449).
+        dpop(dpop: Dpop) { dpop = dpop }
 
-    /// Whether proofs of such keys must hold a nonce that we gave out in the last minutes. A
-    /// client's first request then takes two tries.
-    #[must_use]
-    pub fn dpop_nonces(mut self, nonces: bool) -> Self {
-        self.nonces = nonces;
-        self
-    }
+        /// Whether DPoP proofs must contain a nonce that we issued in the last minutes. A client's
+        /// first request then needs two attempts.
+        dpop_nonces(nonces: bool) { nonces = nonces }
 
-    /// The key of the nonces: the same for every server behind one balancer, so that each takes
-    /// the nonces of the others. Without it each process makes its own.
-    ///
-    /// Which proofs were used is remembered by each process for itself: one that is stolen on its
-    /// way can be shown once more to another process, within two minutes and with its token. Let
-    /// the balancer send one client to one server where that matters.
-    #[must_use]
-    pub fn nonce_key(mut self, key: [u8; 32]) -> Self {
-        self.nonce_key = Some(NonceKey(key));
-        self
-    }
+        /// The key of the nonces: the same for every server behind one load balancer, so that each
+        /// accepts the nonces of the others. By default each process makes its own.
+        ///
+        /// Each process has its own replay cache: a stolen proof can be replayed once at another
+        /// process, within two minutes and with its token. Let the load balancer send one client to one
+        /// server where that matters.
+        nonce_key(key: [u8; 32]) { nonce_key = Some(NonceKey(key)) }
 
-    /// Trusts certificates that these issued, one or more in PEM, beside those that browsers trust,
-    /// where keys and introspections are fetched: for an issuer with a certificate of the company's
-    /// own. It is for whoever makes the [`Fetch`](crate::fetch::Fetch) of the gate.
-    #[must_use]
-    pub fn root_certificate(mut self, pem: impl Into<String>) -> Self {
-        self.roots.push(pem.into());
-        self
+        /// Trusts these root certificates, one or more in PEM, besides the public ones, when keys are
+        /// fetched and tokens introspected: for an issuer with a private certificate authority. The
+        /// creator of the gate's [`Fetch`](crate::fetch::Fetch) applies them.
+        root_certificate(pem: impl Into<String>) { roots.push(pem.into()) }
     }
 
     /// The certificates of [`Self::root_certificate`].
@@ -164,21 +133,15 @@ impl Protect {
         &self.roots
     }
 
-    /// The name of the resource, for people.
-    #[must_use]
-    pub fn name(mut self, name: impl Into<String>) -> Self {
-        self.name = Some(name.into());
-        self
+    setters! {
+        /// The name of the resource, for people.
+        name(name: impl Into<String>) { name = Some(name.into()) }
+
+        /// A page for developers.
+        documentation(url: impl Into<String>) { documentation = Some(url.into()) }
     }
 
-    /// A page for developers.
-    #[must_use]
-    pub fn documentation(mut self, url: impl Into<String>) -> Self {
-        self.documentation = Some(url.into());
-        self
-    }
-
-    /// What the resource says about itself.
+    /// The metadata of the resource.
     pub(crate) fn document(&self) -> ProtectedResource {
         let supported = if self.supported.is_empty() { &self.required } else { &self.supported };
         let mut document = ProtectedResource::new(&*self.resource);
@@ -196,8 +159,8 @@ impl Protect {
     }
 }
 
-/// Whether tokens are bound to a key of the client, which proves that it has it (RFC 9449). A token
-/// that is bound is never let in without its proof, whatever this says.
+/// Whether tokens are bound to a key of the client (RFC 9449). A bound token is never accepted
+/// without its proof, whatever this says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Dpop {
     /// They are not.
@@ -209,7 +172,7 @@ pub enum Dpop {
     Require,
 }
 
-/// Why a gate cannot work as it was told. In words, with what to do.
+/// Why a gate's configuration is invalid. In words, with what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Misconfigured(pub String);
 
@@ -221,7 +184,7 @@ impl fmt::Display for Misconfigured {
 
 impl std::error::Error for Misconfigured {}
 
-/// A secret of ours that lets somebody in.
+/// An API key.
 #[derive(Clone)]
 pub(crate) struct ApiKey {
     pub(crate) name: String,
@@ -230,18 +193,18 @@ pub(crate) struct ApiKey {
 }
 
 impl fmt::Debug for ApiKey {
-    /// Without the secret.
+    /// Omits the secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({})", self.name, self.scopes)
     }
 }
 
-/// What nonces are made with.
+/// The key that nonces are derived from.
 #[derive(Clone)]
 pub(crate) struct NonceKey(pub(crate) [u8; 32]);
 
 impl fmt::Debug for NonceKey {
-    /// Without the key.
+    /// Omits the key.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("…")
     }

@@ -1,4 +1,4 @@
-//! A script in place of the world: answers by URL, a clock that is moved, and who was asked.
+//! A scripted network: answers by URL, a test clock, and a record of requests.
 
 use std::collections::HashMap;
 use std::future::poll_fn;
@@ -9,10 +9,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::fetch::{Answer, Ask, Fetch, FetchError, Pending};
 
-/// The world.
-pub(super) struct Script(Mutex<World>);
+/// The scripted network.
+pub(super) struct Script(Mutex<Network>);
 
-struct World {
+struct Network {
     now: SystemTime,
     answers: HashMap<String, Answer>,
     asked: Vec<Ask>,
@@ -23,7 +23,7 @@ impl Script {
     pub(super) fn new() -> Arc<Self> {
         let now = UNIX_EPOCH + Duration::from_secs(START);
         let (answers, asked) = (HashMap::new(), Vec::new());
-        Arc::new(Self(Mutex::new(World { now, answers, asked, is_held: false })))
+        Arc::new(Self(Mutex::new(Network { now, answers, asked, is_held: false })))
     }
 
     /// From now on `url` answers with this.
@@ -32,32 +32,32 @@ impl Script {
         self.0.lock().unwrap().answers.insert(url.to_owned(), answer);
     }
 
-    /// From now on nobody answers at `url`.
+    /// From now on `url` does not answer.
     pub(super) fn down(&self, url: &str) {
         self.0.lock().unwrap().answers.remove(url);
     }
 
-    /// Time passes.
+    /// Advances the clock.
     pub(super) fn wait(&self, seconds: u64) {
         self.0.lock().unwrap().now += Duration::from_secs(seconds);
     }
 
-    /// The clock is turned back.
+    /// Sets the clock back.
     pub(super) fn turn_back(&self, seconds: u64) {
         self.0.lock().unwrap().now -= Duration::from_secs(seconds);
     }
 
-    /// While held, no answer comes.
+    /// While held, no answer arrives.
     pub(super) fn hold(&self, is_held: bool) {
         self.0.lock().unwrap().is_held = is_held;
     }
 
-    /// What was asked since this was asked last, in short.
+    /// The requests since the last call, in short.
     pub(super) fn asked(&self) -> Vec<String> {
         self.requests().iter().map(|it| format!("{} {}", it.method, it.url)).collect()
     }
 
-    /// What was asked since this was asked last.
+    /// The requests since the last call.
     pub(super) fn requests(&self) -> Vec<Ask> {
         std::mem::take(&mut self.0.lock().unwrap().asked)
     }
@@ -85,7 +85,7 @@ impl Fetch for Script {
 /// The time at which every script begins, in seconds since 1970.
 pub(super) const START: u64 = 1_000_000;
 
-/// What comes out, of what waits for nobody but the script.
+/// The result of a future that waits for nothing but the script.
 pub(super) fn block_on<T>(task: impl Future<Output = T>) -> T {
     let mut task = pin!(task);
     for _ in 0..100 {

@@ -1,5 +1,5 @@
-//! The path of a request here → its URL as the client sees it, which may be another: a proxy in
-//! front may give a path another name.
+//! The path of a request here → its URL as the client sees it, which a proxy in front may have
+//! rewritten.
 
 use crate::metadata;
 
@@ -11,19 +11,19 @@ pub(crate) fn seen_by_client(resource: &str, own: Option<&str>, path: &str) -> S
     let Some(own) = own.filter(|own| !is_within(own, public)) else {
         return format!("{origin}{path}");
     };
-    // The proxy takes something off the front.
+    // The proxy strips a prefix.
     if let Some(front) = public.strip_suffix(own) {
         return format!("{origin}{front}{path}");
     }
     if path == own {
         return format!("{origin}{public}");
     }
-    // What stands beside the resource here stands beside it there.
+    // A sibling of the resource here is a sibling of it there.
     let last = |path: &str| path.rfind('/').unwrap_or(0);
     format!("{origin}{}{}", &public[..last(public)], &path[last(path)..])
 }
 
-/// Whether `path` is the one of the resource, or below it: then nobody gave it another name.
+/// Whether `path` is that of the resource, or below it: then no proxy has rewritten it.
 fn is_within(path: &str, resource: &str) -> bool {
     path.strip_prefix(resource)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('/') || resource.ends_with('/'))
@@ -36,19 +36,19 @@ mod tests {
     #[test]
     fn a_proxy_may_give_paths_other_names() {
         for (resource, own, path, expected) in [
-            // Nobody said where it is: the path is the path.
+            // The own path is unknown: the path is unchanged.
             ("https://a.example/mcp", None, "/mcp", "https://a.example/mcp"),
             ("https://a.example/x", None, "/mcp", "https://a.example/mcp"),
             // No proxy, or one that changes nothing.
             ("https://a.example/mcp", Some("/mcp"), "/mcp", "https://a.example/mcp"),
             ("https://a.example/mcp", Some("/mcp"), "/old/sse", "https://a.example/old/sse"),
             ("https://a.example/mcp?t=1", Some("/mcp"), "/mcp", "https://a.example/mcp"),
-            // The resource is the whole of what is there.
+            // The resource is the whole origin.
             ("https://a.example", Some("/mcp"), "/mcp", "https://a.example/mcp"),
             ("https://a.example/", Some("/mcp"), "/sse", "https://a.example/sse"),
             ("https://a.example/x", Some("/x/mcp"), "/x/mcp", "https://a.example/x/mcp"),
             ("https://a.example/x/", Some("/x/mcp"), "/x/mcp", "https://a.example/x/mcp"),
-            // One that takes something off.
+            // A proxy that strips a prefix.
             ("https://a.example/api/mcp", Some("/mcp"), "/mcp", "https://a.example/api/mcp"),
             ("https://a.example/api/mcp?t=1", Some("/mcp"), "/sse", "https://a.example/api/sse"),
             (
@@ -59,7 +59,7 @@ mod tests {
             ),
             ("https://a.example/api/", Some("/"), "/", "https://a.example/api/"),
             ("https://a.example/api/", Some("/"), "/sse", "https://a.example/api/sse"),
-            // One that gives it another name.
+            // A proxy that rewrites the path.
             ("https://a.example/files", Some("/mcp"), "/mcp", "https://a.example/files"),
             ("https://a.example/files", Some("/mcp"), "/sse", "https://a.example/sse"),
             ("https://a.example/x/files", Some("/mcp"), "/mcp", "https://a.example/x/files"),

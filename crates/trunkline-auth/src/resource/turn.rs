@@ -1,39 +1,39 @@
-//! One at a time, without a runtime: whoever comes second waits until the first is done.
+//! An async mutex without a runtime: waiters take turns.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-/// What only one may do at a time.
+/// A mutex.
 #[derive(Default)]
 pub(crate) struct Turn(Mutex<State>);
 
 #[derive(Default)]
 struct State {
     taken: bool,
-    /// How many have begun to wait so far.
+    /// The number of waiters so far.
     came: u64,
-    /// By when they came. Who leaves goes from here, and so does who is woken.
+    /// The waiters, by arrival. One that is dropped or woken is removed.
     waiting: BTreeMap<u64, Waker>,
 }
 
-/// Holding it keeps the others waiting; dropping it, also in the middle, lets the next one in.
+/// The guard; dropping it wakes the next waiter.
 pub(crate) struct Held<'a>(&'a Turn);
 
-/// Somebody who waits for the turn.
+/// A waiter.
 pub(crate) struct Waits<'a> {
     turn: &'a Turn,
     place: Option<u64>,
 }
 
 impl Turn {
-    /// Waits until nobody has the turn, and takes it.
+    /// Waits until the turn is free, and takes it.
     pub(crate) fn take(&self) -> Waits<'_> {
         Waits { turn: self, place: None }
     }
 
-    /// Takes the turn if nobody has it.
+    /// Takes the turn if it is free.
     pub(crate) fn take_now(&self) -> Option<Held<'_>> {
         let mut state = self.state();
         if state.taken {
@@ -76,7 +76,7 @@ impl Drop for Waits<'_> {
         let Some(place) = self.place else { return };
         let next = {
             let mut state = self.turn.state();
-            // Who was woken and leaves nevertheless passes that on.
+            // A waiter that was woken and is dropped passes the wake-up on.
             let was_woken = state.waiting.remove(&place).is_none();
             if was_woken && !state.taken { state.waiting.pop_first() } else { None }
         };
@@ -174,7 +174,7 @@ mod tests {
         assert!(two.as_mut().poll(second).is_pending());
         drop(held);
         assert_eq!(woken(), [1, 0]);
-        // Somebody is quicker: the place in the row is kept.
+        // Another caller was quicker: the waiter keeps its position.
         let held = turn.take_now().unwrap();
         assert!(one.as_mut().poll(first).is_pending());
         drop(held);

@@ -1,9 +1,8 @@
 //! Tokens that are bound to a key.
 
 use crate::transcript::{ISSUER, Talk, settings, start};
-use serde_json::Value;
 use trunkline_auth::dpop::prove;
-use trunkline_auth::jose::{Algorithm, SigningKey, verify};
+use trunkline_auth::jose::SigningKey;
 use trunkline_authority::{Authority, Settings};
 
 const TOKEN_URL: &str = "http://localhost:9000/token";
@@ -35,9 +34,7 @@ fn a_token_says_which_key_it_is_bound_to() {
         < 200 active=true token_type=DPoP
         ",
     );
-    let token =
-        verify(&talk.values["access_token"], &talk.authority.keys(), &[Algorithm::ES256]).unwrap();
-    let claims: Value = serde_json::from_slice(&token.payload).unwrap();
+    let claims = talk.claims("access_token");
     assert_eq!(claims["cnf"]["jkt"], key.public().thumbprint());
     assert_eq!(talk.answer.unwrap().json()["cnf"]["jkt"], key.public().thumbprint());
 }

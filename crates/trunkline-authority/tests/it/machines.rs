@@ -3,7 +3,7 @@
 use crate::transcript::{ISSUER, RESOURCE, Talk, check, check_with, key, settings};
 use base64::Engine;
 use serde_json::{Value, json};
-use trunkline_auth::jose::{Algorithm, SigningKey, verify};
+use trunkline_auth::jose::SigningKey;
 use trunkline_authority::{Authority, Client};
 
 const ASSERTED: &str = "> POST /token grant_type=client_credentials scope=files:read \
@@ -27,9 +27,7 @@ fn a_secret_is_sent_in_the_header_or_in_the_body() {
         < 200 access_token=? scope=-
         ",
     );
-    let token =
-        verify(&talk.values["access_token"], &talk.authority.keys(), &[Algorithm::ES256]).unwrap();
-    let claims: Value = serde_json::from_slice(&token.payload).unwrap();
+    let claims = talk.claims("access_token");
     assert_eq!(
         (&claims["sub"], &claims["aud"]),
         (&"client:web".into(), &"http://localhost:3001/mcp".into())

@@ -106,59 +106,43 @@ fn a_client_can_register_its_keys() {
 fn what_cannot_be_registered_is_refused_with_a_sentence() {
     let authority = Authority::new(ISSUER, settings());
     let good = json!({ "redirect_uris": ["http://127.0.0.1/callback"] });
-    for (change, error, why) in [
-        (
-            json!({ "redirect_uris": null }),
-            "invalid_redirect_uri",
-            "`redirect_uris` has to be a list of one to twenty URIs.",
-        ),
-        (
-            json!({ "redirect_uris": [] }),
-            "invalid_redirect_uri",
-            "`redirect_uris` has to be a list of one to twenty URIs.",
-        ),
-        (
-            json!({ "redirect_uris": "x" }),
-            "invalid_client_metadata",
-            "`redirect_uris` is not a list of texts.",
-        ),
+    const LIST: &str = "`redirect_uris` has to be a list of one to twenty URIs.";
+    let redirects = [
+        (json!({ "redirect_uris": null }), LIST),
+        (json!({ "redirect_uris": [] }), LIST),
         (
             json!({ "redirect_uris": ["http://app.example/callback"] }),
-            "invalid_redirect_uri",
             "The redirect URI `http://app.example/callback` is not encrypted; use `https`, or `http` with `127.0.0.1`, `[::1]` or `localhost`.",
         ),
         (
             json!({ "application_type": "web" }),
-            "invalid_redirect_uri",
             "The redirect URI `http://127.0.0.1/callback` is on the user's own machine; register with `\"application_type\": \"native\"`.",
         ),
         (
             json!({ "redirect_uris": ["javascript:alert(1)"] }),
-            "invalid_redirect_uri",
             "The redirect URI `javascript:alert(1)` has a scheme that leads to no application.",
         ),
+    ];
+    let others = [
+        (json!({ "redirect_uris": "x" }), "`redirect_uris` is not a list of texts."),
         (
             json!({ "application_type": "toaster" }),
-            "invalid_client_metadata",
             "`application_type` is neither `native` nor `web`.",
         ),
         (
             json!({ "grant_types": ["client_credentials"] }),
-            "invalid_client_metadata",
             "`grant_types` has to hold `authorization_code`.",
         ),
-        (
-            json!({ "response_types": ["token"] }),
-            "invalid_client_metadata",
-            "`response_types` has to hold `code`.",
-        ),
+        (json!({ "response_types": ["token"] }), "`response_types` has to hold `code`."),
         (
             json!({ "token_endpoint_auth_method": "tls_client_auth" }),
-            "invalid_client_metadata",
             "`token_endpoint_auth_method` is none that this server has.",
         ),
-        (json!({ "client_name": 7 }), "invalid_client_metadata", "`client_name` is not a text."),
-    ] {
+        (json!({ "client_name": 7 }), "`client_name` is not a text."),
+    ];
+    let redirects = redirects.map(|(change, why)| (change, "invalid_redirect_uri", why));
+    let others = others.map(|(change, why)| (change, "invalid_client_metadata", why));
+    for (change, error, why) in redirects.into_iter().chain(others) {
         let mut metadata = good.clone();
         for (name, value) in change.as_object().unwrap() {
             metadata[name] = value.clone();

@@ -17,7 +17,7 @@ use std::collections::HashMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
-use trunkline_auth::jose::{Jwks, SigningKey};
+use trunkline_auth::jose::{Algorithm, Jwks, SigningKey, verify};
 use trunkline_authority::{Authority, Client, Request, Response, Settings};
 
 pub(crate) const ISSUER: &str = "http://localhost:9000";
@@ -77,6 +77,12 @@ pub(crate) struct Talk {
 }
 
 impl Talk {
+    /// What a token says that was given out under this name.
+    pub(crate) fn claims(&self, name: &str) -> Value {
+        let token = verify(&self.values[name], &self.authority.keys(), &[Algorithm::ES256]);
+        serde_json::from_slice(&token.unwrap().payload).unwrap()
+    }
+
     pub(crate) fn new(authority: Authority) -> Self {
         let values = [
             ("verifier", VERIFIER),

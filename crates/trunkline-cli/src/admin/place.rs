@@ -1,4 +1,4 @@
-//! Where an admin API is → a connection to it.
+//! The address of an admin API → a connection to it.
 
 use std::fmt;
 use std::io;
@@ -11,7 +11,7 @@ use tokio::net::{TcpStream, UnixStream};
 use super::tls;
 use crate::failure::{CONNECT, Failure};
 
-/// Where an admin API is.
+/// The address of an admin API.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     Unix(PathBuf),
@@ -22,11 +22,11 @@ pub(crate) enum Place {
     },
 }
 
-/// Anything that bytes go through.
+/// Any byte stream.
 pub(super) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
 
-/// The sockets of gateways that were not told where their admin API should be: in a state folder.
+/// The default sockets of gateways in a state folder.
 pub(super) fn sockets(state: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     let is_socket = |it: &PathBuf| {
         let name = it.file_name().unwrap_or_default().to_string_lossy();
@@ -63,7 +63,7 @@ impl Place {
         }
     }
 
-    /// By what it is called.
+    /// Its name in messages.
     pub(super) fn host(&self) -> &str {
         match self {
             Self::Unix(_) => "localhost",
@@ -71,7 +71,7 @@ impl Place {
         }
     }
 
-    /// Whether a token that is kept may be sent there without being asked for.
+    /// Whether the stored token may be sent there.
     pub(super) fn is_own(&self) -> bool {
         match self {
             Self::Unix(_) => false,

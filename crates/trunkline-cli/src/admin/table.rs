@@ -1,8 +1,8 @@
-//! Rows → columns that stand under each other.
+//! Rows → aligned columns.
 
 use crate::output::{Screen, Tone, one_line};
 
-/// A table for people. The last column may be as long as it likes.
+/// A table for people. The last column may have any length.
 pub(crate) fn table(screen: &Screen, heads: &[&str], rows: &[Vec<String>]) -> String {
     let rows: Vec<Vec<_>> =
         rows.iter().map(|row| row.iter().map(|it| one_line(it)).collect()).collect();
@@ -25,7 +25,7 @@ pub(crate) fn table(screen: &Screen, heads: &[&str], rows: &[Vec<String>]) -> St
     out
 }
 
-/// A time as people read it in a table.
+/// A duration for a table.
 pub(crate) fn span(millis: f64) -> String {
     match millis {
         it if it < 1.0 => format!("{:.0} µs", it * 1000.0),

@@ -1,4 +1,4 @@
-//! A connection to an admin API → the same connection, encrypted, with certificates both ways.
+//! A connection to an admin API → the same over TLS, with certificates on both sides.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,13 +13,14 @@ use tokio_rustls::client::TlsStream;
 
 use crate::failure::{CONNECT, Failure};
 
-/// Whom we believe, and who we are: PEM files.
+/// The trusted certificates and our own: PEM files.
 pub(super) struct Files<'a> {
     pub(super) roots: Option<&'a Path>,
     pub(super) pair: Option<(&'a Path, &'a Path)>,
 }
 
-/// Shakes hands. An admin API has a certificate of its owner's, so only what was given is believed.
+/// Performs the TLS handshake. An admin API has a private certificate, so only the given ones are
+/// trusted.
 pub(super) async fn secure(
     stream: TcpStream,
     host: &str,

@@ -1,4 +1,4 @@
-//! A catalog's text and servers → the text with them, and every other line as it was.
+//! A catalog's text and servers → the text with them, with every other line unchanged.
 
 use serde_json::{Value, json};
 
@@ -8,22 +8,22 @@ use super::jsonc::{self, Unreadable};
 use super::read::of_catalog;
 use super::yaml::{self, Data, Node, indent, is_json, row, to_value};
 
-/// What a catalog has.
+/// The content of a catalog.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Have {
-    /// Its servers; `None` for what we do not understand.
+    /// Its servers; `None` for an entry that cannot be parsed.
     pub(crate) servers: Vec<(String, Option<Entry>)>,
     /// Where the gateway listens.
     pub(crate) listen: Option<String>,
-    /// The file that its variables are in.
+    /// Its `envFile`.
     pub(crate) env_file: Option<String>,
-    /// Whether it does so with a certificate.
+    /// Whether it has a certificate.
     pub(crate) has_tls: bool,
-    /// Whether it lets in only whoever has a token.
+    /// Whether it requires tokens.
     pub(crate) has_auth: bool,
 }
 
-/// What a catalog has. Variables stay as they are.
+/// Parses a catalog. Variables stay as they are.
 pub(crate) fn have(text: &str) -> Result<Have, Unreadable> {
     let root = value(text)?;
     let servers = servers(&root).into_iter().map(|(name, it)| (name, of_catalog(&it).ok()));
@@ -43,7 +43,7 @@ pub(crate) fn merged(text: &str, entries: &[(String, Entry)]) -> Result<String, 
         let fields = entry.fields();
         let new =
             if is_json(&out) { put_json(&out, name, &fields)? } else { put(&out, name, &fields)? };
-        // The rest must mean what it meant; otherwise we did not understand the file.
+        // The rest must parse to the same values; otherwise we did not understand the file.
         let (before, after) = (value(&out)?, value(&new)?);
         let mut expected = servers(&before);
         match expected.iter_mut().find(|(it, _)| it == name) {
@@ -94,7 +94,7 @@ pub(crate) fn with_env_file(text: &str, path: &str) -> Result<String, Unreadable
             lines.concat()
         }
     };
-    // Everything else must mean what it meant.
+    // Everything else must parse to the same values.
     let (before, mut after) = (value(text)?, value(&new).map_err(|_| refuse())?);
     let added = after["gateway"].as_object_mut().and_then(|it| it.remove("envFile"));
     let mut expected = rest(&before);
@@ -133,7 +133,7 @@ fn servers(root: &Value) -> Vec<(String, Value)> {
     all
 }
 
-/// What is no server.
+/// Everything but the servers.
 fn rest(root: &Value) -> Value {
     let mut root = if root.is_null() { json!({}) } else { root.clone() };
     if let Some(all) = root.as_object_mut() {
@@ -167,7 +167,7 @@ fn put(text: &str, name: &str, fields: &Fields) -> Result<String, Unreadable> {
         return Ok(appended(text, &body, newline, true));
     };
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
-    // Where the next name of the file begins, and before it the last line that says something.
+    // Where the next name of the file begins, and before it the last non-empty line.
     let at = row(key.at);
     let next = keys.iter().map(|(it, _)| row(it.at)).filter(|it| *it > at).min();
     let end = content_end(&lines, at, next.unwrap_or(lines.len()));
@@ -243,7 +243,7 @@ fn appended(text: &str, body: &str, newline: &str, has_gap: bool) -> String {
     format!("{text}{end}{gap}{}", body.replace('\n', newline))
 }
 
-/// One past the last line that says something.
+/// One past the last non-empty line.
 fn content_end(lines: &[&str], start: usize, end: usize) -> usize {
     let says = |line: &&str| !matches!(line.trim_start().bytes().next(), None | Some(b'#'));
     lines[start..end].iter().rposition(says).map_or(end, |it| start + it + 1)
@@ -270,7 +270,7 @@ fn body(fields: &Fields, indent: usize) -> String {
     lines.collect()
 }
 
-/// A text as YAML has it: in quotes, unless it can mean nothing else.
+/// A YAML scalar: quoted, unless it is unambiguous.
 fn scalar(text: &str) -> String {
     let is_word = |it: char| it.is_ascii_alphanumeric() || "_/.-".contains(it);
     let lower = text.to_ascii_lowercase();
@@ -281,7 +281,7 @@ fn scalar(text: &str) -> String {
     if is_plain { text.to_owned() } else { Value::from(text).to_string() }
 }
 
-/// What holds the servers. The first is written where there is none.
+/// The members that contain the servers. The first is written if there is none.
 const CONTAINERS: [&str; 2] = ["mcpServers", "servers"];
 
 #[cfg(test)]

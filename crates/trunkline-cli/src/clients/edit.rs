@@ -1,11 +1,11 @@
-//! A JSON text and a member → the text with or without it, and every other byte as it was.
+//! A JSON text and a member → the text with or without it, with every other byte unchanged.
 
 use serde_json::Value;
 
 use super::jsonc::{self, Member, Node, Unreadable};
 
-/// Puts `key` with `value` into the object at `path`; objects on the way that are not there are
-/// made. `value` is JSON in its own order, on one line or several.
+/// Puts `key` with `value` into the object at `path`, and creates missing objects on the way.
+/// `value` is JSON in its own order, on one line or several.
 pub(super) fn put(
     text: &str,
     path: &[&str],
@@ -16,7 +16,7 @@ pub(super) fn put(
     let Some(root) = jsonc::parse(text)? else {
         let object = Fields(vec![]).nested(path, key, value);
         let lines = object.lines("", style.unit_or_default(), style.newline);
-        // Comments stay; what stands before the first value is nobody's.
+        // Comments stay.
         let gap = if text.is_empty() || text.ends_with('\n') { "" } else { style.newline };
         return Ok(format!("{text}{gap}{lines}{}", style.newline));
     };
@@ -46,7 +46,7 @@ pub(super) fn put(
     }
 }
 
-/// Takes `key` out of the object at `path`, if it is there.
+/// Removes `key` from the object at `path`, if it is there.
 pub(super) fn take(text: &str, path: &[&str], key: &str) -> Result<Option<String>, Unreadable> {
     let Some(root) = jsonc::parse(text)? else { return Ok(None) };
     let mut at = &root;
@@ -59,11 +59,11 @@ pub(super) fn take(text: &str, path: &[&str], key: &str) -> Result<Option<String
     Ok(Some(without(text, at, members, place)))
 }
 
-/// A JSON object in the order in which it is to be read.
+/// A JSON object with ordered members.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Fields(pub(super) Vec<(String, Field)>);
 
-/// What a field holds.
+/// The value of a field.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Field {
     One(Value),
@@ -117,12 +117,12 @@ impl Fields {
     }
 }
 
-/// How a text is laid out.
+/// The layout of a text.
 struct Style {
     newline: &'static str,
     /// One step of indentation, if there are several lines.
     unit: Option<String>,
-    /// What stands after a colon.
+    /// The space after a colon.
     gap: &'static str,
 }
 
@@ -173,7 +173,7 @@ fn insert(text: &str, at: &Node, key: &str, value: &Fields, style: &Style) -> St
         (format!("{}{indent}", style.newline), format!("{name}: {body}"))
     };
     match last.comma {
-        // Whoever ends with a comma goes on doing so.
+        // A trailing comma stays one.
         Some(comma) => {
             let place = if is_inline { comma + 1 } else { after_remark(text, comma + 1) };
             replaced(text, place..place, &format!("{gap}{body},"))
@@ -187,7 +187,7 @@ fn insert(text: &str, at: &Node, key: &str, value: &Fields, style: &Style) -> St
     }
 }
 
-/// A value in place of another one, as it was laid out.
+/// Replaces a value, in the layout of the old one.
 fn render(value: &Fields, text: &str, old: &Node, indent: &str, style: &Style) -> String {
     match text[old.span.clone()].contains('\n') || old.members().is_none_or(<[_]>::is_empty) {
         true => value.lines(indent, style.unit_or_default(), style.newline),
@@ -207,13 +207,13 @@ fn without(text: &str, at: &Node, members: &[Member], place: usize) -> String {
             false => replaced(text, member.start..end, ""),
         };
     }
-    // The space before it goes with it; so what comes after it keeps its own.
+    // The whitespace before it goes with it, so what follows keeps its own.
     let before = &text[..member.start];
     let start = before.trim_end_matches([' ', '\t']).len();
     let start = before[..start].strip_suffix('\n').map_or(start, str::len);
     let start = text[..start].strip_suffix('\r').map_or(start, str::len);
     if place == 0 && start == at.span.start + 1 && !text[start..member.start].contains('\n') {
-        // The first of a line: what comes after it takes its place.
+        // The first of a line: what follows takes its position.
         return replaced(text, member.start..members[1].start, "");
     }
     let shorter = replaced(text, start..end, "");
@@ -223,7 +223,7 @@ fn without(text: &str, at: &Node, members: &[Member], place: usize) -> String {
     }
 }
 
-/// Past a comment that stands on the same line.
+/// Skips a comment on the same line.
 fn after_remark(text: &str, from: usize) -> usize {
     let line = text[from..].lines().next().unwrap_or_default();
     let rest = line.trim_start();
@@ -232,7 +232,7 @@ fn after_remark(text: &str, from: usize) -> usize {
     if is_remark { from + line.trim_end().len() } else { from }
 }
 
-/// The indentation of the line in which a byte stands.
+/// The indentation of the line that contains a byte.
 fn indent_of(text: &str, byte: usize) -> &str {
     let start = text[..byte].rfind('\n').map_or(0, |it| it + 1);
     leading(&text[start..byte])
@@ -261,7 +261,7 @@ mod tests {
     use super::*;
     use crate::clients::fixtures::entry;
 
-    /// Puts an entry, takes it again, and looks at both.
+    /// Adds an entry, removes it again, and compares both.
     #[track_caller]
     fn check(before: &str, after: &str) {
         let put = put(before, &["m"], "t", &entry()).unwrap();

@@ -1,15 +1,15 @@
-//! One server of a client's file, as the catalog would have it.
+//! One server of a client's file, in the catalog's form.
 
 use serde_json::{Value, json};
 
 use super::edit::{Field, Fields};
 
-/// A server, in the catalog's words: texts may hold `${NAME}`, and `$$` for a dollar.
+/// A server, in the catalog's syntax: texts may contain `${NAME}`, and `$$` for a dollar.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Entry {
     /// How it is reached.
-    pub(crate) way: Way,
-    /// Whether it is switched off.
+    pub(crate) transport: ServerTransport,
+    /// Whether it is disabled.
     pub(crate) is_disabled: bool,
     /// The only tools that are shown; empty for all.
     pub(crate) expose: Vec<String>,
@@ -17,13 +17,13 @@ pub(crate) struct Entry {
     pub(crate) start_seconds: Option<u64>,
     /// Seconds that a call may take.
     pub(crate) call_seconds: Option<u64>,
-    /// What could not be carried over, in sentences.
+    /// What could not be converted, in sentences.
     pub(crate) notes: Vec<String>,
 }
 
 /// How a server is reached.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Way {
+pub(crate) enum ServerTransport {
     /// A program.
     Stdio {
         /// What to run.
@@ -54,15 +54,15 @@ impl Entry {
         self.sorted() == other.sorted()
     }
 
-    /// The same without notes, and with what has no order in one.
+    /// The same without notes, and with unordered parts sorted.
     pub(super) fn sorted(&self) -> Self {
         let mut it = Self { notes: Vec::new(), ..self.clone() };
-        match &mut it.way {
-            Way::Stdio { env, inherit, .. } => {
+        match &mut it.transport {
+            ServerTransport::Stdio { env, inherit, .. } => {
                 env.sort();
                 inherit.sort();
             }
-            Way::Http { headers, .. } => {
+            ServerTransport::Http { headers, .. } => {
                 headers.iter_mut().for_each(|(name, _)| name.make_ascii_lowercase());
                 headers.sort();
             }
@@ -73,9 +73,9 @@ impl Entry {
 
     /// Variables or headers, with names and values.
     pub(crate) fn values(&self) -> &[(String, String)] {
-        match &self.way {
-            Way::Stdio { env, .. } => env,
-            Way::Http { headers, .. } => headers,
+        match &self.transport {
+            ServerTransport::Stdio { env, .. } => env,
+            ServerTransport::Http { headers, .. } => headers,
         }
     }
 
@@ -88,8 +88,8 @@ impl Entry {
                 all.iter().map(|(key, it)| (key.clone(), Field::One(it.as_str().into()))).collect(),
             )
         };
-        match &self.way {
-            Way::Stdio { command, args, inherit, cwd, .. } => {
+        match &self.transport {
+            ServerTransport::Stdio { command, args, inherit, cwd, .. } => {
                 one("command", command.as_str().into());
                 if !args.is_empty() {
                     one("args", json!(args));
@@ -101,7 +101,7 @@ impl Entry {
                     one("cwd", cwd.as_str().into());
                 }
             }
-            Way::Http { url, is_sse, .. } => {
+            ServerTransport::Http { url, is_sse, .. } => {
                 if *is_sse {
                     one("type", "sse".into());
                 }
@@ -109,7 +109,11 @@ impl Entry {
             }
         }
         if !self.values().is_empty() {
-            let key = if matches!(self.way, Way::Stdio { .. }) { "env" } else { "headers" };
+            let key = if matches!(self.transport, ServerTransport::Stdio { .. }) {
+                "env"
+            } else {
+                "headers"
+            };
             out.push((key.to_owned(), Field::Many(pairs(self.values()))));
         }
         if !self.expose.is_empty() {

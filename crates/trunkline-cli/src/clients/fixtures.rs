@@ -1,4 +1,4 @@
-//! A file of each client, as people have them.
+//! A typical file of each client.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Servers that were found, and the catalog → what would be added, what is there, what differs.
+//! Servers that were found, and the catalog → what to add, what exists, what conflicts.
 
 use std::collections::BTreeMap;
 
@@ -7,51 +7,51 @@ use super::entry::Entry;
 use super::read::{Found, is_ours};
 use super::secrets::is_same_but_for_secrets;
 
-/// What becomes of a server.
+/// The decision about a server.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Verdict {
     /// It is new.
     Add,
-    /// It is there already.
+    /// It exists already.
     Same(Origin),
-    /// Something else is there by this name, or what is there was not understood.
+    /// Another server has this name, or the existing one could not be parsed.
     Conflict(Origin, Option<Box<Entry>>),
-    /// It takes the place of what is there.
+    /// It replaces the existing one.
     Replace(Origin),
-    /// It is the gateway.
+    /// It is the gateway itself.
     Ours,
-    /// It is not taken over.
+    /// It is not imported.
     Skip(String),
 }
 
-/// Where a server of that name comes from.
+/// The origin of an existing server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// The catalog.
     Catalog,
-    /// A client's file, as it is called there.
+    /// A client's file, under this name.
     Client(String),
 }
 
-/// What to do about conflicts.
+/// How to resolve conflicts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Resolve {
-    /// The newcomer gets another name.
+    /// The new server gets another name.
     Rename,
-    /// The newcomer is left out.
+    /// The new server is left out.
     Skip,
-    /// The newcomer takes the place.
+    /// The new server replaces the old one.
     Replace,
 }
 
-/// A server that was found, and what becomes of it.
+/// A server that was found, and the decision about it.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
     /// What was found.
     pub(crate) found: Found,
     /// Its name in the catalog.
     pub(crate) name: String,
-    /// What becomes of it.
+    /// The decision.
     pub(crate) verdict: Verdict,
 }
 
@@ -64,7 +64,7 @@ impl Row {
     }
 }
 
-/// What becomes of each. Of several by one name the first counts, and the others are compared to
+/// Decides about each. Of several with one name the first counts, and the others are compared with
 /// it.
 pub(crate) fn plan(
     found: Vec<Found>,
@@ -91,7 +91,8 @@ pub(crate) fn plan(
                     }
                     (Verdict::Conflict(origin, _), Some(Resolve::Replace)) => match origin {
                         Origin::Catalog => Verdict::Replace(origin),
-                        // Two newcomers: the first stays, or it would depend on luck.
+                        // Of two new servers the first stays; otherwise the result would be
+                        // arbitrary.
                         Origin::Client(it) => {
                             Verdict::Skip(format!("`{name}` of {it} comes before it."))
                         }
@@ -116,7 +117,7 @@ fn judge(name: &str, entry: &Entry, there: &BTreeMap<String, (Origin, Option<Ent
     match there.get(name) {
         None => Verdict::Add,
         Some((origin, Some(it))) if it.is_same(entry) => Verdict::Same(origin.clone()),
-        // What an import with variables for secrets wrote.
+        // An earlier import with variables for secrets wrote it.
         Some((origin @ Origin::Catalog, Some(it))) if is_same_but_for_secrets(it, entry) => {
             Verdict::Same(origin.clone())
         }
@@ -124,7 +125,7 @@ fn judge(name: &str, entry: &Entry, there: &BTreeMap<String, (Origin, Option<Ent
     }
 }
 
-/// A name that is free, or that this very server has already.
+/// A name that is free, or that this server already has.
 fn renamed(
     name: &str,
     found: &Found,
@@ -138,7 +139,7 @@ fn renamed(
     candidates.find(is_free).unwrap_or(base)
 }
 
-/// A name as the catalog takes it: `[A-Za-z0-9_-]{1,64}`.
+/// A valid name for the catalog: `[A-Za-z0-9_-]{1,64}`.
 fn fitting(name: &str) -> String {
     let fit = |it: char| if it.is_ascii_alphanumeric() || it == '_' { it } else { '-' };
     let name: String = name.chars().map(fit).take(64).collect();

@@ -1,7 +1,7 @@
-//! JSON with comments and trailing commas → a tree that knows where in the text everything stands.
+//! JSON with comments and trailing commas → a tree with the position of everything.
 //!
-//! The `jsonc-parser` crate reads the text. It can write as well, but reflows what is on one line and
-//! drops empty lines; what is changed is cut out of and put into the text itself, in `edit.rs`.
+//! The `jsonc-parser` crate parses the text. It can write as well, but reflows single lines and
+//! drops empty ones; so `edit.rs` edits the text itself.
 
 use std::fmt;
 use std::ops::Range;
@@ -13,12 +13,12 @@ use jsonc_parser::tokens::Token;
 use jsonc_parser::{CollectOptions, CommentCollectionStrategy, ParseOptions, parse_to_ast};
 use serde_json::{Map, Value};
 
-/// Why a text was not understood, and where.
+/// Why and where a text could not be parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Unreadable {
-    /// From one on.
+    /// Counted from one.
     pub(crate) line: usize,
-    /// From one on, in characters.
+    /// Counted from one, in characters.
     pub(crate) column: usize,
     /// What is wrong, in a sentence.
     pub(crate) message: String,
@@ -44,7 +44,7 @@ impl fmt::Display for Unreadable {
 
 impl std::error::Error for Unreadable {}
 
-/// A value and where it stands.
+/// A value and its position.
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) span: Range<usize>,
@@ -65,7 +65,7 @@ pub(super) struct Member {
     /// Where its name begins.
     pub(super) start: usize,
     pub(super) value: Node,
-    /// Where the comma after it stands, if there is one.
+    /// The position of the comma after it, if there is one.
     pub(super) comma: Option<usize>,
 }
 
@@ -78,7 +78,7 @@ impl Node {
         }
     }
 
-    /// A member of an object. The last of several counts, as in JavaScript.
+    /// A member of an object. The last duplicate counts, as in JavaScript.
     pub(super) fn member(&self, key: &str) -> Option<&Member> {
         self.members()?.iter().rfind(|it| it.key == key)
     }
@@ -97,10 +97,10 @@ impl Node {
     }
 }
 
-/// Reads a text. `None` if there is nothing in it but space and comments.
+/// Parses a text. `None` if it contains only whitespace and comments.
 pub(super) fn parse(text: &str) -> Result<Option<Node>, Unreadable> {
     let collect = CollectOptions { comments: CommentCollectionStrategy::Off, tokens: true };
-    // The parser knows no byte order mark; as space, it moves nothing.
+    // The parser does not know the byte order mark; replacing it with spaces keeps positions.
     let unmarked = text.strip_prefix('\u{feff}').map(|it| format!("   {it}"));
     let result = parse_to_ast(unmarked.as_deref().unwrap_or(text), &collect, &OPTIONS);
     let result = result.map_err(|error| {
@@ -113,7 +113,7 @@ pub(super) fn parse(text: &str) -> Result<Option<Node>, Unreadable> {
     result.value.map(|it| builder.node(&it)).transpose()
 }
 
-/// What the parser says, as a sentence.
+/// The parser's error as a sentence.
 fn sentence(kind: &ParseErrorKind) -> String {
     let words = match kind {
         ParseErrorKind::ExpectedComma => "Here should be a comma.",
@@ -129,10 +129,10 @@ fn sentence(kind: &ParseErrorKind) -> String {
     words.to_owned()
 }
 
-/// What the parser found → our tree.
+/// The parser's tree → our tree.
 struct Builder<'a> {
     text: &'a str,
-    /// Where the commas stand, in order.
+    /// The positions of the commas, in order.
     commas: Vec<usize>,
 }
 
@@ -171,7 +171,7 @@ impl Builder<'_> {
     }
 }
 
-/// JSON as editors read it: comments and trailing commas, and nothing else that JSON has not.
+/// JSON as editors read it: with comments and trailing commas, and no other extension.
 const OPTIONS: ParseOptions = ParseOptions {
     allow_comments: true,
     allow_trailing_commas: true,

@@ -1,16 +1,16 @@
-//! A server → a few words about it in which no secret is.
+//! A server → a short description without secrets.
 
 use trunkline_auth::url::shown;
 
-use super::entry::{Entry, Way};
+use super::entry::{Entry, ServerTransport};
 use super::variables::{is_variable, references};
 
-/// What a server is, in lines of `key: value`. Whatever may be secret is `***`; whatever is filled in
-/// when it is used is named, so that nobody sends a file or a variable without having seen that.
+/// A server in lines of `key: value`. Possible secrets are `***`; references to variables and files
+/// are listed, so that the user sees what would be sent.
 pub(crate) fn summary(entry: &Entry) -> Vec<String> {
     let mut lines = Vec::new();
-    match &entry.way {
-        Way::Stdio { command, args, inherit, cwd, .. } => {
+    match &entry.transport {
+        ServerTransport::Stdio { command, args, inherit, cwd, .. } => {
             let words = [command.clone()].into_iter().chain(masked_args(args));
             lines.push(format!("command: {}", words.collect::<Vec<_>>().join(" ")));
             lines.extend(cwd.iter().map(|it| format!("cwd: {it}")));
@@ -18,14 +18,15 @@ pub(crate) fn summary(entry: &Entry) -> Vec<String> {
                 lines.push(format!("inherit: {}", inherit.join(", ")));
             }
         }
-        Way::Http { url, is_sse, .. } => {
+        ServerTransport::Http { url, is_sse, .. } => {
             let kind = if *is_sse { "sse" } else { "url" };
             let hidden = shown(url);
             let rest = if hidden == *url { "" } else { " (and more)" };
             lines.push(format!("{kind}: {hidden}{rest}"));
         }
     }
-    let what = if matches!(entry.way, Way::Stdio { .. }) { "env" } else { "headers" };
+    let what =
+        if matches!(entry.transport, ServerTransport::Stdio { .. }) { "env" } else { "headers" };
     let values = entry.values().iter().map(|(name, value)| match is_harmless(name, value) {
         true => format!("{name}={value}"),
         false => format!("{name}=***"),
@@ -50,16 +51,16 @@ pub(crate) fn summary(entry: &Entry) -> Vec<String> {
     lines
 }
 
-/// Variables and files that an entry refers to, without their defaults: those may be secret.
+/// The variables and files that an entry refers to, without their defaults, which may be secret.
 fn filled_in(entry: &Entry) -> Vec<String> {
     let mut texts: Vec<&str> = entry.values().iter().map(|(_, value)| &**value).collect();
-    match &entry.way {
-        Way::Stdio { command, args, cwd, .. } => {
+    match &entry.transport {
+        ServerTransport::Stdio { command, args, cwd, .. } => {
             texts.push(command);
             texts.extend(args.iter().map(String::as_str));
             texts.extend(cwd.as_deref());
         }
-        Way::Http { url, .. } => texts.push(url),
+        ServerTransport::Http { url, .. } => texts.push(url),
     }
     let mut found = Vec::new();
     for reference in texts.into_iter().flat_map(references) {
@@ -74,7 +75,7 @@ fn filled_in(entry: &Entry) -> Vec<String> {
     found
 }
 
-/// A line of somebody's file in which only names can be read, and those values that are `known`.
+/// A line of a file in which only names and the `known` values can be read.
 pub(crate) fn masked_line(line: &str, known: &[&str]) -> String {
     let mut out = String::with_capacity(line.len());
     let mut rest = line;
@@ -96,7 +97,7 @@ pub(crate) fn masked_line(line: &str, known: &[&str]) -> String {
     out
 }
 
-/// Where a text in quotes ends.
+/// Where a quoted text ends.
 fn closing(text: &str, quote: char) -> Option<usize> {
     let mut is_escaped = false;
     text.char_indices().find_map(|(at, letter)| {
@@ -106,7 +107,7 @@ fn closing(text: &str, quote: char) -> Option<usize> {
     })
 }
 
-/// Whether a value can be shown to whoever looks over a shoulder.
+/// Whether a value is safe to show.
 fn is_harmless(name: &str, value: &str) -> bool {
     let is_small = value.len() <= 5 && value.bytes().all(|it| it.is_ascii_digit());
     let plain = value.strip_prefix("Bearer ").unwrap_or(value);
@@ -125,7 +126,7 @@ pub(super) fn has_secret_name(name: &str) -> bool {
     SECRET.iter().any(|it| name.contains(it))
 }
 
-/// Whether it looks as keys look.
+/// Whether it looks like a key.
 pub(super) fn has_secret_shape(value: &str) -> bool {
     let is_known = PREFIXES.iter().any(|it| value.starts_with(it));
     let is_word = value.bytes().all(|it| it.is_ascii_alphanumeric() || b"-_.=+".contains(&it));
@@ -171,7 +172,7 @@ fn masked_args(args: &[String]) -> Vec<String> {
     args.iter().map(one).collect()
 }
 
-/// What is shown of a secret: the variable that stands for it, or that there is one.
+/// A secret as it is shown: the variable that stands for it, or `***`.
 fn hidden(value: &str) -> &str {
     let plain = value.strip_prefix("Bearer ").unwrap_or(value);
     if is_variable(plain) { value } else { "***" }
@@ -214,7 +215,7 @@ const HARMLESS: [&str; 12] = [
     "Content-Type",
 ];
 
-/// How well-known keys begin.
+/// The prefixes of well-known keys.
 const PREFIXES: [&str; 10] =
     ["sk-", "sk_", "ghp_", "gho_", "github_pat_", "xox", "AKIA", "AIza", "glpat-", "eyJ"];
 
@@ -226,7 +227,7 @@ mod tests {
     fn stdio(args: &[&str], env: &[(&str, &str)]) -> Entry {
         let own = |it: &(&str, &str)| (it.0.to_owned(), it.1.to_owned());
         Entry {
-            way: Way::Stdio {
+            transport: ServerTransport::Stdio {
                 command: "npx".to_owned(),
                 args: args.iter().map(|it| (*it).to_owned()).collect(),
                 env: env.iter().map(own).collect(),
@@ -271,7 +272,7 @@ mod tests {
     #[test]
     fn what_will_be_filled_in_is_shown() {
         let mut entry = stdio(&[], &[]);
-        entry.way = Way::Http {
+        entry.transport = ServerTransport::Http {
             url: "https://a.example/x?key=${file:/run/key}".to_owned(),
             is_sse: false,
             headers: vec![("Authorization".to_owned(), "Bearer x${TOKEN:-hunter2}".to_owned())],

@@ -1,4 +1,4 @@
-//! A client → where its files are.
+//! A client → the paths of its files.
 //!
 //! | client | documented by its makers | otherwise known |
 //! |---|---|---|
@@ -15,7 +15,7 @@ use std::path::PathBuf;
 
 use super::Client;
 
-/// Where we are.
+/// The environment that determines the paths.
 #[derive(Clone, Debug)]
 pub(crate) struct Surroundings {
     /// The home folder.

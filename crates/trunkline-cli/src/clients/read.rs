@@ -1,10 +1,10 @@
-//! A client's file → the servers in it, as the catalog would have them.
+//! A client's file → its servers, in the catalog's form.
 
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use super::entry::{Entry, Way};
+use super::entry::{Entry, ServerTransport};
 use super::jsonc::{self, Unreadable};
 use super::place::Place;
 use super::variables::{Syntax, Translator, escaped};
@@ -19,9 +19,9 @@ pub(crate) struct Found {
     pub(crate) path: PathBuf,
     /// The project that it is for, if it is for one.
     pub(crate) project: Option<PathBuf>,
-    /// Its name there.
+    /// Its name in the file.
     pub(crate) name: String,
-    /// What it is, or why it cannot be taken over.
+    /// The server, or why it cannot be imported.
     pub(crate) entry: Result<Entry, String>,
 }
 
@@ -43,16 +43,16 @@ pub(crate) fn read(place: &Place, text: &str) -> Result<Vec<Found>, Unreadable> 
     Ok(all)
 }
 
-/// Whether an entry is the gateway itself: taken over, it would call itself for ever. `listen` is
-/// where the gateway listens.
+/// Whether an entry is the gateway itself: imported, it would call itself for ever. `listen` is the
+/// gateway's address.
 pub(crate) fn is_ours(name: &str, entry: &Entry, listen: &str) -> bool {
-    match &entry.way {
-        Way::Stdio { command, args, .. } => {
+    match &entry.transport {
+        ServerTransport::Stdio { command, args, .. } => {
             let program = Path::new(command).file_name().and_then(|it| it.to_str());
             program.is_some_and(|it| it.trim_end_matches(".exe") == "trunkline")
                 && args.iter().any(|it| it == "serve")
         }
-        Way::Http { url, .. } => {
+        ServerTransport::Http { url, .. } => {
             let Some(authority) = url.split_once("://").and_then(|(_, it)| it.split('/').next())
             else {
                 return false;
@@ -96,7 +96,7 @@ impl<'a> Reader<'a> {
 
     fn entry(mut self, value: &Value, client: Option<Client>) -> Result<Entry, String> {
         let Some(fields) = value.as_object() else { return Err("It is no object.".to_owned()) };
-        let way = self.way(fields, client)?;
+        let transport = self.transport(fields, client)?;
         let has = |key: &str| fields.get(key).is_some_and(|it| !it.is_null());
         let is = |key: &str, wanted: bool| fields.get(key) == Some(&Value::Bool(wanted));
         for (key, why) in LOST {
@@ -115,10 +115,10 @@ impl<'a> Reader<'a> {
         };
         let times = fields.get("timeouts");
         let time = |key: &str| times.and_then(|it| it[key].as_u64());
-        // Gemini and Windsurf count milliseconds here.
+        // Gemini and Windsurf count in milliseconds here.
         let per = |wanted| if client == Some(wanted) { Some(1000.0) } else { None };
         Ok(Entry {
-            way,
+            transport,
             is_disabled: is("disabled", true) || is("enabled", false),
             expose: expose.map(|it| self.list(it, "exposeTools")).transpose()?.unwrap_or_default(),
             start_seconds: seconds("startup_timeout_sec", 1.0).or_else(|| time("startSeconds")),
@@ -129,7 +129,11 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn way(&mut self, fields: &Map<String, Value>, client: Option<Client>) -> Result<Way, String> {
+    fn transport(
+        &mut self,
+        fields: &Map<String, Value>,
+        client: Option<Client>,
+    ) -> Result<ServerTransport, String> {
         let text = |key: &str| fields.get(key).and_then(Value::as_str);
         let kind = text("type").or_else(|| text("transport"));
         let command = fields.get("command").or_else(|| fields.get("cmd"));
@@ -152,12 +156,16 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn stdio(&mut self, fields: &Map<String, Value>, command: &Value) -> Result<Way, String> {
+    fn stdio(
+        &mut self,
+        fields: &Map<String, Value>,
+        command: &Value,
+    ) -> Result<ServerTransport, String> {
         let none = Value::Null;
         let field = |key: &str| fields.get(key).unwrap_or(&none);
         let (program, mut args, mut env) = match command {
             Value::String(program) => (self.translator.text(program)?, Vec::new(), Vec::new()),
-            // Zed wrote it so in its first year.
+            // Zed's format of its first year.
             Value::Object(it) => {
                 let Some(program) = it.get("path").and_then(Value::as_str) else {
                     return Err("Its command has no path.".to_owned());
@@ -198,7 +206,7 @@ impl<'a> Reader<'a> {
             // Clients start the servers of a project in its folder.
             (None, project) => project,
         };
-        Ok(Way::Stdio { command: program, args, env, inherit, cwd })
+        Ok(ServerTransport::Stdio { command: program, args, env, inherit, cwd })
     }
 
     fn http(
@@ -206,7 +214,7 @@ impl<'a> Reader<'a> {
         fields: &Map<String, Value>,
         url: &str,
         is_sse: bool,
-    ) -> Result<Way, String> {
+    ) -> Result<ServerTransport, String> {
         let url = self.translator.text(url)?;
         if !url.starts_with("http://") && !url.starts_with("https://") && !url.starts_with("${") {
             return Err(format!("Its URL is neither http nor https: `{url}`."));
@@ -223,7 +231,7 @@ impl<'a> Reader<'a> {
         if let Some(variable) = field("bearer_token_env_var").as_str() {
             headers.push(("Authorization".to_owned(), format!("Bearer ${{{variable}}}")));
         }
-        Ok(Way::Http { url, is_sse, headers })
+        Ok(ServerTransport::Http { url, is_sse, headers })
     }
 
     fn list(&mut self, value: &Value, what: &str) -> Result<Vec<String>, String> {
@@ -269,7 +277,7 @@ fn scalar(value: &Value) -> Option<String> {
     }
 }
 
-/// What clients know and the catalog does not.
+/// Settings that clients have and the catalog has not.
 const LOST: [(&str, &str); 7] = [
     ("envFile", "write its variables into `env`."),
     ("excludeTools", "name the tools you want in `exposeTools`."),

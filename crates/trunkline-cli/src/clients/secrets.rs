@@ -1,10 +1,11 @@
-//! A server → the same server with a variable in place of each secret: in variables, headers, arguments and URLs.
+//! A server → the same server with a variable in place of each secret: in variables, headers,
+//! arguments and URLs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use super::catalog::Have;
-use super::entry::{Entry, Way};
+use super::entry::{Entry, ServerTransport};
 use super::mask::{assignment, has_secret_name, has_secret_shape, is_secret};
 use super::variables::{is_variable, references, variable_name};
 
@@ -13,13 +14,13 @@ use super::variables::{is_variable, references, variable_name};
 pub(crate) struct Secrets {
     /// Each with its secret.
     values: BTreeMap<String, String>,
-    /// Those that the catalog refers to, each with the servers that do.
+    /// Those that the catalog refers to, each with the servers that use it.
     used: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl Secrets {
-    /// None yet. No variable is taken that a catalog uses for another server, or that is `known` to stand for
-    /// something else.
+    /// None yet. It avoids variables that a catalog uses for another server, or that are `known`
+    /// with another value.
     pub(crate) fn new(have: &Have, known: BTreeMap<String, String>) -> Self {
         let mut used: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         for (server, entry) in &have.servers {
@@ -34,7 +35,7 @@ impl Secrets {
     pub(crate) fn replace(&mut self, server: &str, entry: &Entry) -> Entry {
         let mut entry = entry.clone();
         for (text, parts) in texts(&mut entry) {
-            // From the end, so that places stay what they are.
+            // From the end, so that positions stay valid.
             for part in parts.into_iter().rev() {
                 let variable = self.variable(server, &part, &text[part.range.clone()]);
                 text.replace_range(part.range, &format!("${{{variable}}}"));
@@ -43,7 +44,7 @@ impl Secrets {
         entry
     }
 
-    /// What a variable stands for.
+    /// The value of a variable.
     pub(crate) fn get(&self, variable: &str) -> Option<&str> {
         self.values.get(variable).map(String::as_str)
     }
@@ -68,7 +69,8 @@ impl Secrets {
     }
 }
 
-/// Whether a server of the catalog is the one that was found, but for variables where that has secrets.
+/// Whether a server of the catalog equals the one that was found, apart from variables in place of
+/// secrets.
 pub(super) fn is_same_but_for_secrets(catalog: &Entry, found: &Entry) -> bool {
     let (mut catalog, mut found) = (catalog.sorted(), found.sorted());
     let there: Vec<String> =
@@ -81,7 +83,7 @@ pub(super) fn is_same_but_for_secrets(catalog: &Entry, found: &Entry) -> bool {
     catalog == found
 }
 
-/// Whether a text is another one with variables in place of its secrets.
+/// Whether a text equals another one with variables in place of its secrets.
 fn stands_for(text: &str, with_secrets: &str, parts: &[Part]) -> bool {
     let (mut rest, mut last) = (text, 0);
     for part in parts {
@@ -103,7 +105,7 @@ pub(crate) fn needed_variables(entry: &Entry) -> Vec<String> {
     let mut names = Vec::new();
     let own = |it: &String| it.clone();
     let mut all: Vec<String> = texts(&mut entry).into_iter().map(|(text, _)| own(text)).collect();
-    if let Way::Stdio { command, cwd, .. } = &entry.way {
+    if let ServerTransport::Stdio { command, cwd, .. } = &entry.transport {
         all.push(command.clone());
         all.extend(cwd.clone());
     }
@@ -121,18 +123,18 @@ pub(crate) fn needed_variables(entry: &Entry) -> Vec<String> {
 #[derive(Debug, PartialEq)]
 struct Part {
     range: Range<usize>,
-    /// What it is called there.
+    /// Its name in the text.
     name: String,
-    /// Whether that is the name of a variable already.
+    /// Whether that is already the name of a variable.
     is_own_name: bool,
 }
 
-/// The texts of a server that may hold secrets, each with those.
+/// The texts of a server that may contain secrets, each with its secrets.
 fn texts(entry: &mut Entry) -> Vec<(&mut String, Vec<Part>)> {
     let mut all = Vec::new();
-    let is_env = matches!(entry.way, Way::Stdio { .. });
-    let values = match &mut entry.way {
-        Way::Stdio { args, env, .. } => {
+    let is_env = matches!(entry.transport, ServerTransport::Stdio { .. });
+    let values = match &mut entry.transport {
+        ServerTransport::Stdio { args, env, .. } => {
             let mut flag = None;
             for arg in args {
                 let parts = in_argument(arg, flag.take());
@@ -142,7 +144,7 @@ fn texts(entry: &mut Entry) -> Vec<(&mut String, Vec<Part>)> {
             }
             env
         }
-        Way::Http { url, headers, .. } => {
+        ServerTransport::Http { url, headers, .. } => {
             let parts = in_url(url);
             all.push((url, parts));
             headers
@@ -155,14 +157,14 @@ fn texts(entry: &mut Entry) -> Vec<(&mut String, Vec<Part>)> {
         };
         all.push((value, parts));
     }
-    // What is a variable in part is somebody's own arrangement.
+    // A text that already contains a variable is left alone.
     for (text, parts) in &mut all {
         parts.retain(|it| references(&text[it.range.clone()]).is_empty());
     }
     all
 }
 
-/// The secrets of an argument that comes after `flag`, if that is the name of a secret.
+/// The secrets of an argument that follows `flag`, if that is the name of a secret.
 fn in_argument(arg: &str, flag: Option<String>) -> Vec<Part> {
     if let Some(flag) = flag.filter(|_| !arg.starts_with('-') && !arg.is_empty()) {
         return vec![part(&flag, arg, 0)];
@@ -202,7 +204,7 @@ fn in_word(word: &str) -> Vec<Part> {
     }
 }
 
-/// Who logs in by a URL, and the secrets of its query.
+/// The user info of a URL, and the secrets of its query.
 fn in_url(url: &str) -> Vec<Part> {
     let mut parts = Vec::new();
     let Some(start) = url.find("://").map(|it| it + 3) else { return parts };
@@ -229,7 +231,7 @@ fn in_url(url: &str) -> Vec<Part> {
     parts
 }
 
-/// A value that is a secret, but for the word that says how it is shown.
+/// A secret value, without its scheme such as `Bearer`.
 fn part(name: &str, value: &str, start: usize) -> Part {
     let scheme = ["Bearer ", "Basic ", "Token "].into_iter().find(|it| value.starts_with(it));
     let scheme = scheme.map_or(0, str::len);
@@ -242,7 +244,7 @@ fn moved(parts: Vec<Part>, by: usize) -> Vec<Part> {
     parts.into_iter().map(by).collect()
 }
 
-/// What is set wherever a gateway runs.
+/// The variables that are set wherever a gateway runs.
 const EVERYWHERE: [&str; 6] = ["HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"];
 
 #[cfg(test)]
@@ -251,9 +253,9 @@ mod tests {
     use super::*;
     use crate::clients::fixtures::secret_args;
 
-    fn entry(way: Way) -> Entry {
+    fn entry(transport: ServerTransport) -> Entry {
         Entry {
-            way,
+            transport,
             is_disabled: false,
             expose: Vec::new(),
             start_seconds: None,
@@ -267,7 +269,7 @@ mod tests {
     }
 
     fn stdio(args: &[&str], env: &[(&str, &str)]) -> Entry {
-        entry(Way::Stdio {
+        entry(ServerTransport::Stdio {
             command: "npx".to_owned(),
             args: args.iter().map(|it| (*it).to_owned()).collect(),
             env: pairs(env),
@@ -277,7 +279,7 @@ mod tests {
     }
 
     fn http(url: &str, headers: &[(&str, &str)]) -> Entry {
-        entry(Way::Http { url: url.to_owned(), is_sse: false, headers: pairs(headers) })
+        entry(ServerTransport::Http { url: url.to_owned(), is_sse: false, headers: pairs(headers) })
     }
 
     #[test]
@@ -306,7 +308,9 @@ mod tests {
             "Authorization: Bearer hunter2",
         ]);
         let found = Secrets::default().replace("s", &stdio(&args, &[]));
-        let Way::Stdio { args, .. } = &found.way else { unreachable!("it is a program") };
+        let ServerTransport::Stdio { args, .. } = &found.transport else {
+            unreachable!("it is a program")
+        };
         assert_eq!(
             args.join(" "),
             "-y @org/pkg@1.2.3 --api-key ${S_API_KEY} --token=${S_TOKEN} --port 80 \
@@ -320,7 +324,9 @@ mod tests {
         assert_eq!(needed_variables(&found).join(" "), names);
         let url = http("https://hunter2@a.example/mcp?token=hunter2&x=1", &[]);
         let found = Secrets::default().replace("s", &url);
-        let Way::Http { url, .. } = &found.way else { unreachable!("it is a URL") };
+        let ServerTransport::Http { url, .. } = &found.transport else {
+            unreachable!("it is a URL")
+        };
         assert_eq!(url, "https://${S_PASSWORD}@a.example/mcp?token=${S_TOKEN}&x=1");
         assert!(!summary(&found).join("\n").contains("***"), "{:?}", summary(&found));
     }

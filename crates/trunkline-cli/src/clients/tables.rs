@@ -1,8 +1,7 @@
-//! A TOML text and a table in a table → the text with or without it, and every other byte as it
-//! was.
+//! A TOML text and a nested table → the text with or without it, with every other byte unchanged.
 //!
-//! The `toml` crate reads the text and says where things stand; what is written is cut out of and
-//! put into the text itself, because no writer keeps every byte.
+//! The `toml` crate parses the text and provides positions; the edits change the text itself,
+//! because no writer preserves every byte.
 
 use std::ops::Range;
 
@@ -18,7 +17,7 @@ pub(super) fn parse(text: &str) -> Result<Value, Unreadable> {
     Ok(table(tree(text)?.get_ref()))
 }
 
-/// Puts a table `outer.key` with `fields`, in place of the one that is there.
+/// Puts a table `outer.key` with `fields`, replacing an existing one.
 pub(super) fn put(
     text: &str,
     outer: &str,
@@ -77,13 +76,13 @@ pub(super) fn put(
     let body = section(outer, key, fields, newline);
     Ok(match text {
         "" => format!("{body}{newline}"),
-        // Whoever has no newline at the end goes on having none.
+        // A text without a final newline stays without.
         _ if !text.ends_with('\n') => format!("{text}{newline}{newline}{body}"),
         _ => format!("{text}{newline}{body}{newline}"),
     })
 }
 
-/// Takes the table `outer.key` out, if it is there.
+/// Removes the table `outer.key`, if it is there.
 pub(super) fn take(text: &str, outer: &str, key: &str) -> Result<Option<String>, Unreadable> {
     let tree = tree(text)?;
     let Some(value) = tree.get_ref().get(outer) else { return Ok(None) };
@@ -167,14 +166,14 @@ fn field_text(field: &Field) -> String {
         Field::One(Value::Array(items)) => {
             format!("[{}]", items.iter().map(Value::to_string).collect::<Vec<_>>().join(", "))
         }
-        // A JSON text is a TOML text.
+        // A JSON value is a TOML value.
         Field::One(value) => value.to_string(),
         Field::Many(fields) => inline(fields),
     }
 }
 
-/// The parts of the text that are `[outer.key]` and the tables in it, without the comments after
-/// them: those may belong to what comes next.
+/// The ranges of `[outer.key]` and the tables in it, without trailing comments, which may belong to
+/// what follows.
 fn sections(text: &str, tree: &DeTable<'_>, outer: &str, key: &str) -> Vec<Range<usize>> {
     let (mut all, mut wanted) = (Vec::new(), Vec::new());
     headers(text, tree, &mut all);
@@ -188,7 +187,7 @@ fn sections(text: &str, tree: &DeTable<'_>, outer: &str, key: &str) -> Vec<Range
     ranges.map(|it| it[0]..content_end(text, it[0], it[1])).collect()
 }
 
-/// Where the last line ends that says something.
+/// The end of the last non-empty line.
 fn content_end(text: &str, start: usize, end: usize) -> usize {
     let mut at = start;
     let mut last = start;
@@ -201,13 +200,13 @@ fn content_end(text: &str, start: usize, end: usize) -> usize {
     last
 }
 
-/// A part with the one empty line before it.
+/// A range with the one empty line before it.
 fn with_gap(text: &str, range: Range<usize>) -> Range<usize> {
     let before = &text[..range.start];
     let one = |it: &str| it.strip_suffix('\n').map(|it| it.strip_suffix('\r').unwrap_or(it).len());
     let Some(line_end) = one(before) else { return range };
     let is_gap = before[..line_end].is_empty() || before[..line_end].ends_with('\n');
-    // At the end of a text without a newline, the one before the gap was put there with it.
+    // At the end of a text without a final newline, the newline before the gap was added with it.
     let takes_both = range.end == text.len() && !text.ends_with('\n');
     match (is_gap, takes_both) {
         (true, true) => one(&before[..line_end]).unwrap_or(line_end)..range.end,
@@ -216,7 +215,7 @@ fn with_gap(text: &str, range: Range<usize>) -> Range<usize> {
     }
 }
 
-/// Where the lines begin that head the tables of a table, `[a.b]` and `[[a.b]]`.
+/// The positions of the headers of a table's tables, `[a.b]` and `[[a.b]]`.
 fn headers(text: &str, table: &DeTable<'_>, found: &mut Vec<usize>) {
     table.values().for_each(|it| header(text, it, found));
 }
@@ -224,14 +223,14 @@ fn headers(text: &str, table: &DeTable<'_>, found: &mut Vec<usize>) {
 fn header(text: &str, value: &Spanned<DeValue<'_>>, found: &mut Vec<usize>) {
     let span = value.span();
     match value.get_ref() {
-        // A table without a header of its own has the span of its name, or of its braces.
+        // A table without its own header has the span of its name, or of its braces.
         DeValue::Table(table) if !text[span.clone()].starts_with('{') => {
             if text[span.clone()].starts_with('[') {
                 found.push(text[..span.start].rfind('\n').map_or(0, |it| it + 1));
             }
             headers(text, table, found);
         }
-        // So has a list of values: its brackets, and no header.
+        // So has an array of values: its brackets, and no header.
         DeValue::Array(items) if text[span].starts_with("[[") => {
             items.iter().for_each(|it| header(text, it, found));
         }
@@ -244,7 +243,7 @@ mod tests {
     use super::*;
     use crate::clients::fixtures::entry;
 
-    /// Puts a table, takes it again, and looks at both.
+    /// Adds a table, removes it again, and compares both.
     #[track_caller]
     fn check(before: &str, after: &str) {
         let put = put(before, "m", "t", &entry()).unwrap();

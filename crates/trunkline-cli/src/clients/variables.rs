@@ -1,11 +1,11 @@
-//! Variables as a client writes them → variables as the catalog writes them: `${NAME}`,
-//! `${NAME:-default}`, `${file:PATH}`, and `$$` for a dollar.
+//! A client's variable syntax → the catalog's: `${NAME}`, `${NAME:-default}`, `${file:PATH}`, and
+//! `$$` for a dollar.
 
 use std::path::Path;
 
 use super::Client;
 
-/// How variables are written.
+/// A variable syntax.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Syntax {
     /// There are none.
@@ -38,7 +38,7 @@ impl Syntax {
 pub(super) struct Translator<'a> {
     pub(super) syntax: Syntax,
     pub(super) project: Option<&'a Path>,
-    /// Variables that stand for what the client asks its user.
+    /// Variables for values that the client asks its user for.
     pub(super) asked: Vec<String>,
 }
 
@@ -87,7 +87,7 @@ impl Translator<'_> {
         };
         Ok(match inner.split_once(':') {
             Some(("env", name)) if is_name(name) => format!("${{{name}}}"),
-            // Only what the other program would read itself, and nothing within it is ours.
+            // Only what the other program would read itself, and without variables of ours in it.
             Some(("file", path))
                 if self.syntax == Syntax::EditorWithFiles && !path.contains(['$', '{']) =>
             {
@@ -104,7 +104,7 @@ impl Translator<'_> {
                 folder()?.rsplit('/').next().unwrap_or_default().to_owned()
             }
             None if inner == "pathSeparator" || inner == "/" => "/".to_owned(),
-            // Cursor takes a plain name, too.
+            // Cursor also accepts a plain name.
             None if is_name(inner) && inner.chars().all(|it| !it.is_ascii_lowercase()) => {
                 format!("${{{inner}}}")
             }
@@ -113,25 +113,25 @@ impl Translator<'_> {
     }
 }
 
-/// A text in which nothing is a variable.
+/// A text with its dollars escaped.
 pub(super) fn escaped(text: &str) -> String {
     text.replace('$', "$$")
 }
 
-/// A name as variables have it.
+/// A valid name of a variable.
 pub(super) fn variable_name(text: &str) -> String {
     let fit = |it: char| if it.is_ascii_alphanumeric() { it.to_ascii_uppercase() } else { '_' };
     let name: String = text.chars().map(fit).collect();
     if name.starts_with(|it: char| it.is_ascii_digit()) { format!("_{name}") } else { name }
 }
 
-/// Whether a text is one variable and nothing else.
+/// Whether a text is exactly one variable.
 pub(super) fn is_variable(text: &str) -> bool {
     let inner = text.strip_prefix("${").and_then(|it| it.strip_suffix('}'));
     inner.is_some_and(|it| !it.contains('}') && !it.contains(":-"))
 }
 
-/// The references in a text of the catalog, in their order.
+/// The references in a text of the catalog, in order.
 pub(super) fn references(text: &str) -> Vec<&str> {
     let (mut found, mut rest) = (Vec::new(), text);
     while let Some(at) = rest.find('$') {
@@ -149,8 +149,8 @@ pub(super) fn references(text: &str) -> Vec<&str> {
     found
 }
 
-/// A variable, perhaps with a default. The default is the other program's text: a dollar in it is one,
-/// and what looks like a variable of ours is refused rather than filled in.
+/// A variable, perhaps with a default. The default is the other program's text: a dollar in it is
+/// literal, and what looks like a variable of ours is refused rather than expanded.
 fn reference(inner: &str) -> Result<String, String> {
     match inner.split_once(":-") {
         Some((name, default)) if default.contains("${") => Err(format!(

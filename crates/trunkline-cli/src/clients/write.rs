@@ -1,4 +1,4 @@
-//! A client's file and our own entry → the file with or without it.
+//! A client's file and our entry → the file with or without it.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::edit::{self, Field, Fields};
 use super::jsonc::{self, Unreadable};
 use super::{Client, tables};
 
-/// The name of our entry in everybody's files.
+/// The name of our entry in all files.
 pub(crate) const NAME: &str = "trunkline";
 
 /// How a client reaches the gateway.
@@ -26,7 +26,7 @@ pub(crate) enum Ours {
     },
 }
 
-/// The file with our entry in it. What is there already in the same words stays as it is.
+/// The file with our entry. An identical entry stays unchanged.
 pub(crate) fn connect(client: Client, text: &str, ours: &Ours) -> Result<String, Unreadable> {
     let fields = fields(client, ours);
     if entry(client, text)?.as_ref() == Some(&fields.to_value()) {
@@ -36,7 +36,7 @@ pub(crate) fn connect(client: Client, text: &str, ours: &Ours) -> Result<String,
         Client::Codex => tables::put(text, client.container(), NAME, &fields)?,
         _ => edit::put(text, &[client.container()], NAME, &fields)?,
     };
-    // The rest must mean what it meant; otherwise we did not understand the file.
+    // The rest must parse to the same values; otherwise we did not understand the file.
     let mut expected = value(client, text)?;
     if !expected.is_object() {
         expected = json!({});
@@ -69,8 +69,8 @@ pub(crate) fn without(client: Client, text: &str, names: &[String]) -> Result<St
     Ok(new)
 }
 
-/// The file without our entry; `None` if it has none. If the file is what `before` has become by
-/// [`connect`], with or without some servers less, it is `before` again, to the byte.
+/// The file without our entry; `None` if it has none. If the file is what [`connect`] made of
+/// `before`, with or without some servers removed, the result is `before`, byte for byte.
 pub(crate) fn disconnect(
     client: Client,
     text: &str,
@@ -103,7 +103,7 @@ fn taken(client: Client, text: &str, name: &str) -> Result<Option<String>, Unrea
         servers.remove(name);
     }
     let mut found = value(client, &new)?;
-    // In TOML, a table that nothing is in may be gone.
+    // In TOML, an empty table may be gone.
     if found.get(client.container()).is_none() {
         found[client.container()] = json!({});
     }
@@ -147,7 +147,7 @@ fn fields(client: Client, ours: &Ours) -> Fields {
     Fields(out)
 }
 
-/// What an entry says, if we could have written it.
+/// An entry, if we could have written it.
 fn ours(entry: &Value) -> Option<Ours> {
     let url = ["url", "serverUrl", "httpUrl"].into_iter().find_map(|it| entry[it].as_str());
     if let Some(url) = url {

@@ -7,7 +7,7 @@ use super::jsonc::Unreadable;
 
 pub(super) use trunkline_gateway::catalog::file::{Data, Name, Node, is_json};
 
-/// Reads a text of one document; `None` if nothing is in it.
+/// Parses a text of one document; `None` if it is empty.
 pub(super) fn parse(text: &str) -> Result<Option<Node>, Unreadable> {
     file::tree(text).map_err(|fault| {
         let why = match &fault.suggestion {

@@ -47,7 +47,7 @@ pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
             Err(error) => failed = Some(error),
         }
     }
-    // What one gateway holds back, another may have never seen.
+    // What one gateway holds back, another may never have seen.
     match (done, failed) {
         (None, Some(error)) => Err(error),
         (code, _) => Ok(code.unwrap_or(ExitCode::SUCCESS)),
@@ -76,7 +76,7 @@ async fn at(gateway: &Gateway, args: &Args, screen: &Screen) -> Result<ExitCode>
     if meant.is_empty() {
         return Err(nothing(server, args).into());
     }
-    // Whoever names a digest has seen it.
+    // A user who names a digest has seen it.
     if args.digest.is_empty() {
         if !gateway.json {
             let shown: Vec<_> = meant.iter().map(|it| one(it, screen)).collect();
@@ -107,7 +107,7 @@ async fn at(gateway: &Gateway, args: &Args, screen: &Screen) -> Result<ExitCode>
     Ok(ExitCode::SUCCESS)
 }
 
-/// Asks whoever is there.
+/// Asks the user.
 async fn asked(server: &str, count: usize, screen: &Screen) -> Result<bool> {
     if !screen.is_interactive() {
         let cause = "Nobody is there to be asked.";
@@ -150,7 +150,7 @@ fn overview(server: &str, held: &[&Value], screen: &Screen) -> String {
     shown.join("\n")
 }
 
-/// One thing that is held back: what it is, why, and what differs.
+/// One definition that is held back: its kind, the reason, and the difference.
 fn one(held: &Value, screen: &Screen) -> String {
     let text = |name: &str| held[name].as_str();
     let why = match text("why") {
@@ -176,7 +176,7 @@ fn one(held: &Value, screen: &Screen) -> String {
             }
             let lines = diff(before, now);
             if lines.is_empty() {
-                // It is held back for what it says, not for a difference.
+                // It is held back for its content, not for a difference.
                 diff::lines(now).iter().for_each(|it| out.push_str(&format!("    {it}\n")));
             }
             for line in lines {
@@ -201,7 +201,7 @@ fn title(held: &Value) -> String {
 }
 
 const KINDS: [&str; 5] = ["tool", "prompt", "resource", "template", "instructions"];
-/// How many are shown at once, unless all are meant.
+/// How many are shown at once, unless `--all` is given.
 const SHOWN: usize = 20;
 /// How many are approved with one request.
 const AT_ONCE: usize = 100;

@@ -77,7 +77,7 @@ fn verify(args: &Verify) -> Result<Result<Found, (PathBuf, Broken)>> {
         verifier = verifier.expects(hash);
     }
     let newest = args.files.last().map(PathBuf::as_path).unwrap_or(Path::new(""));
-    // Before the file itself: a gateway that runs writes it behind.
+    // Before the file itself: a running gateway appends to it.
     let head = read_head(newest);
     for path in &args.files {
         verifier.next_file();

@@ -64,7 +64,7 @@ pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The schema of a tool that is listed; one that is not may exist all the same.
+/// The schema of a listed tool; an unlisted one may still exist.
 async fn input_schema(client: &Client, name: &str) -> Result<Value, Failure> {
     let tools = made(client, "tools/list", client.list_tools()).await?;
     let tool = tools.iter().find(|tool| tool.name == name);

@@ -118,12 +118,12 @@ pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The text without our entry: as it was before, if that is known.
+/// The text without our entry: the original, if it is known.
 fn undone(args: &Args, seen: &Seen, text: &str) -> Result<Option<String>, Unreadable> {
     if !is_connected(args.client, text)? {
         return Ok(None);
     }
-    // Whoever had no file gets back to none.
+    // If there was no file before, there is none afterwards.
     for before in seen.backups().into_iter().chain([String::new()]) {
         let found = disconnect(args.client, text, Some(&before))?;
         if found.as_ref() == Some(&before) {
@@ -144,14 +144,14 @@ fn twice(args: &Args, text: &str) -> Result<Vec<String>, Failure> {
     Ok(names)
 }
 
-/// What to write, and what to say about it.
+/// The entry to write, and remarks about it.
 fn ours(args: &Args) -> Result<(Ours, Vec<String>), Failure> {
     let config = config(args.config.as_deref())?;
     let mut notes = Vec::new();
     if !args.http {
         let mut words = vec!["serve".to_owned(), "--stdio".to_owned()];
         if config.is_some() {
-            // One gateway for all of a person's hosts, which is seen and approved as one.
+            // One gateway for all hosts of a user, with one set of approvals.
             words.push("--share".to_owned());
         }
         match &config {
@@ -209,8 +209,7 @@ fn words(ours: Ours) -> Vec<String> {
     all
 }
 
-/// The binary, by the path that people know it by: programs with windows do not have the `PATH` of
-/// a shell.
+/// The path of the binary: desktop programs do not have the `PATH` of a shell.
 fn binary() -> Result<String, Failure> {
     let fail = |why: String| Failure::usage(format!("This program does not know its path: {why}."));
     let this = env::current_exe().map_err(|error| fail(error.to_string()))?;
@@ -232,7 +231,7 @@ fn place(client: Client, is_project: bool) -> Result<Place, Failure> {
     })
 }
 
-/// Where we are.
+/// The environment that determines the paths.
 pub(crate) fn surroundings() -> Result<Surroundings, Failure> {
     let folder = |name: &str| env::var_os(name).map(PathBuf::from).filter(|it| it.is_absolute());
     let home = folder("HOME").ok_or_else(|| {
@@ -249,7 +248,7 @@ pub(crate) fn surroundings() -> Result<Surroundings, Failure> {
     })
 }
 
-/// The catalog that is meant, from the root on.
+/// The catalog to use, as an absolute path.
 pub(crate) fn config(named: Option<&Path>) -> Result<Option<PathBuf>, Failure> {
     let Some(path) = crate::catalog::meant(named) else { return Ok(None) };
     let whole = std::path::absolute(&path);
@@ -264,7 +263,7 @@ pub(crate) fn client(name: &str) -> Result<Client, String> {
     })
 }
 
-/// A file that we do not understand and so do not touch.
+/// A file that could not be parsed, and so is not touched.
 fn unreadable(path: &Path, client: Client, error: &Unreadable) -> Failure {
     let why = format!(
         "`{}:{}:{}` cannot be understood: {}",
@@ -280,7 +279,7 @@ fn unreadable(path: &Path, client: Client, error: &Unreadable) -> Failure {
     Failure::usage(why).advice(advice)
 }
 
-/// A path as people write it.
+/// A path for display.
 pub(crate) fn shown(path: &Path) -> String {
     let home = env::var_os("HOME").map(PathBuf::from).filter(|it| it.as_os_str().len() > 1);
     let below = home.as_deref().and_then(|it| path.strip_prefix(it).ok());

@@ -92,7 +92,7 @@ pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
             });
             looking.push((name, AbortOnDrop(task)));
         }
-        // Told in their order, each as soon as those before it are.
+        // Reported in order, each as soon as those before it are.
         for (name, mut task) in looking {
             let (what, steps) = (&mut task.0).await?;
             report.add(name, &what, steps)?;
@@ -101,7 +101,7 @@ pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
     report.end()
 }
 
-/// A look at a server, given up with the command.
+/// A check of a server, aborted with the command.
 struct AbortOnDrop<T>(JoinHandle<T>);
 
 impl<T> Drop for AbortOnDrop<T> {
@@ -110,10 +110,10 @@ impl<T> Drop for AbortOnDrop<T> {
     }
 }
 
-/// How many servers are looked at at once.
+/// How many servers are checked concurrently.
 const AT_ONCE: usize = 4;
 
-/// The catalog, or what of it can be served.
+/// The catalog, or the part of it that can be served.
 fn catalog(args: &Args, stages: &mut Stages) -> Result<Option<Plan>, Failure> {
     let Some(path) = config(args.config.as_deref())? else {
         let this = std::env::current_exe().ok().and_then(|it| it.to_str().map(str::to_owned));
@@ -200,18 +200,18 @@ async fn offers(client: &Client, stages: &mut Stages) {
     }
 }
 
-/// Who a server is, in words.
+/// The identity of a server, in words.
 fn identity(client: &Client) -> String {
     let who = client.server_info().map(|it| format!("{} {}", it.name, it.version));
     format!("{}, speaks {}", who.unwrap_or_else(|| "nameless".to_owned()), client.revision())
 }
 
-/// What was found, told as it comes.
+/// The findings, printed as they arrive.
 struct Report<'a> {
     screen: &'a Screen,
     is_json: bool,
     all: Vec<Value>,
-    /// The servers that are not well.
+    /// The servers with problems.
     unwell: Vec<String>,
     count: usize,
     is_well: bool,

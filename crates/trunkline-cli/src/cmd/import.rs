@@ -52,8 +52,8 @@ pub(crate) struct Args {
     pub(crate) json: bool,
 }
 
-/// A file that was not understood.
-pub(super) struct Strange {
+/// A file that could not be parsed.
+pub(super) struct UnreadableFile {
     pub(super) path: PathBuf,
     pub(super) why: String,
 }
@@ -66,7 +66,7 @@ pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
     let catalog = Seen::read(&path)?;
     let text = catalog.text.clone().unwrap_or_default();
     let have = have(&text).map_err(|error| unreadable(&path, &error))?;
-    let (mut rows, strange) = find(&args, &have)?;
+    let (mut rows, unread_files) = find(&args, &have)?;
     let mut kept = Kept::open(args.secrets_file.as_deref(), &path, &have)?;
     let mut secrets = Secrets::new(&have, kept.values());
     if args.secrets_as_env || args.secrets_file.is_some() {
@@ -107,7 +107,7 @@ pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
         screen.json(&json!({
             "config": path.display().to_string(),
             "servers": rows.iter().map(show::to_json).collect::<Vec<_>>(),
-            "unreadable": strange.iter().map(|it| json!({ "path": it.path.display().to_string(), "why": it.why }))
+            "unreadable": unread_files.iter().map(|it| json!({ "path": it.path.display().to_string(), "why": it.why }))
                 .collect::<Vec<_>>(),
             "variables": &variables,
             "secretsFile": kept.path().filter(|_| !stored.is_empty()).map(|it| it.display().to_string()),
@@ -117,7 +117,7 @@ pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
         }))?;
         return Ok(ExitCode::SUCCESS);
     }
-    screen.print(&show::table(screen, &rows, &strange))?;
+    screen.print(&show::table(screen, &rows, &unread_files))?;
     if let Some(file) = kept.path().filter(|_| !stored.is_empty()) {
         let names = stored.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
         let verb = if args.write { "are" } else { "would be" };
@@ -145,36 +145,37 @@ pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is in the clients' files, and what becomes of it.
-fn find(args: &Args, have: &Have) -> Result<(Vec<Row>, Vec<Strange>), Failure> {
+/// The servers in the clients' files, and the decisions about them.
+fn find(args: &Args, have: &Have) -> Result<(Vec<Row>, Vec<UnreadableFile>), Failure> {
     let at = surroundings()?;
-    let (mut found, mut strange) = (Vec::new(), Vec::new());
+    let (mut found, mut unread_files) = (Vec::new(), Vec::new());
     let is_wanted = |it: &Client| args.from.is_empty() || args.from.contains(it);
     for place in Client::ALL.into_iter().filter(is_wanted).flat_map(|it| places(it, &at)) {
         let text = match Seen::read(&place.path) {
             Ok(seen) => seen.text,
             Err(failure) => {
-                strange.push(Strange { path: place.path.clone(), why: failure.cause });
+                unread_files.push(UnreadableFile { path: place.path.clone(), why: failure.cause });
                 continue;
             }
         };
         match text.map(|it| read(&place, &it)) {
             Some(Ok(more)) => found.extend(more),
             Some(Err(error)) => {
-                strange.push(Strange { path: place.path.clone(), why: error.to_string() });
+                unread_files
+                    .push(UnreadableFile { path: place.path.clone(), why: error.to_string() });
             }
             None => {}
         }
     }
     let listen = have.listen.as_deref().unwrap_or(LISTEN);
-    Ok((plan(found, have, listen, resolve(args)), strange))
+    Ok((plan(found, have, listen, resolve(args)), unread_files))
 }
 
-/// Puts variables in place of secrets, and looks anew at what is the same then.
+/// Puts variables in place of secrets, and compares again.
 fn replace_secrets(args: &Args, rows: &mut Vec<Row>, have: &Have, secrets: &mut Secrets) {
     let changed = std::mem::take(rows).into_iter().map(|row| {
         let mut found = row.found;
-        // What the catalog has needs no other variables.
+        // A server that the catalog has needs no other variables.
         let is_there = matches!(row.verdict, Verdict::Same(Origin::Catalog));
         if let Ok(entry) = found.entry.as_ref()
             && !is_there

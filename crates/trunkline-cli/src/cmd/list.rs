@@ -60,7 +60,7 @@ pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
 
 async fn find(client: &Client, what: What) -> Result<Found> {
     let offered = client.server_capabilities();
-    // What was asked for by name is asked of the server, whatever it says it offers.
+    // A kind that was named is requested from the server even if it does not declare it.
     let wants = |kind, is_offered| what == kind || (what == What::All && is_offered);
     let mut found = Found::default();
     if wants(What::Tools, offered.tools.is_some()) {
@@ -72,7 +72,7 @@ async fn find(client: &Client, what: What) -> Result<Found> {
     if wants(What::Templates, offered.resources.is_some()) {
         let call = client.list_resource_templates();
         found.templates = match made(client, "resources/templates/list", call).await {
-            // Many servers with resources never heard of templates.
+            // Many servers with resources do not support templates.
             Err(_) if what == What::All => None,
             outcome => Some(outcome?),
         };

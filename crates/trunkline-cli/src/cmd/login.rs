@@ -15,7 +15,7 @@ use trunkline_auth::url::shown as safe;
 
 use super::whoami::{describe, to_json};
 use crate::failure::Failure;
-use crate::logins::{Logins, Person, Probe, Profile, Way};
+use crate::logins::{Logins, Person, Probe, Profile, StoredLogin};
 use crate::output::{Screen, Tone, one_line};
 use crate::secret::Source;
 use crate::words::url;
@@ -100,7 +100,7 @@ pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
         return Err(Failure::usage(why).advice("Leave out what stands before the `@`.").into());
     }
     let logins = Logins::open()?;
-    // What is not said is as it was the last time.
+    // Omitted options keep their values from the last login.
     let before = match logins.find(&args.url).await {
         Err(failure) if failure.is_damaged => {
             screen.aside("login", &format!("{} It is replaced.", failure.cause));
@@ -143,15 +143,15 @@ pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
     let login = entered.map_err(|error| refused(error, wanted.is_some(), &args.url))?;
 
     tell(screen, "check", "connecting with the login");
-    let way = Arc::new(Way::new(oauth));
-    let checked = args.check(&profile, &way).await;
-    if checked.is_err() && way.met().is_unwelcome {
-        // What lets nobody in is no login, and what was said for it is not worth keeping.
+    let stored = Arc::new(StoredLogin::new(oauth));
+    let checked = args.check(&profile, &stored).await;
+    if checked.is_err() && stored.obstacle().is_unwelcome {
+        // A refused login is revoked, and its options are not stored.
         let _ = logins.give_back(&profile, secret).await;
         return Err(Failure::unwelcome(&args.url, &login).into());
     }
     if let Some(before) = before.filter(|it| it.is_apart_from(&profile)) {
-        // Nobody would find it again.
+        // Otherwise it could never be found again.
         let _ = logins.leave(&before).await;
     }
     logins.keep(&profile, secret.as_deref()).await?;
@@ -161,7 +161,7 @@ pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
 }
 
 impl Args {
-    /// What was said, on top of what was said the last time.
+    /// The given options on top of those of the last login.
     fn profile(&self, before: Option<Profile>) -> Profile {
         let mut profile = before.unwrap_or_else(|| Profile::new(&self.url));
         if !self.scope.is_empty() {
@@ -169,7 +169,7 @@ impl Args {
             profile.scopes = words.map(str::to_owned).collect();
         }
         if self.client_id.is_some() {
-            // Another client has another everything.
+            // Nothing of another client applies.
             profile.client_id.clone_from(&self.client_id);
             profile.issuer.clone_from(&self.issuer);
             profile.client_metadata_url = None;
@@ -201,7 +201,7 @@ impl Args {
         profile
     }
 
-    /// What the server wants to see of somebody who shows nothing; `None` if it wants nothing.
+    /// The challenge for a request without a token; `None` if the server requires none.
     async fn probe(&self, profile: &Profile) -> Result<Option<Vec<String>>, Failure> {
         let probe = Arc::new(Probe::default());
         match self.connect(profile, Arc::clone(&probe) as _).await? {
@@ -216,13 +216,13 @@ impl Args {
         Ok(probe.heard())
     }
 
-    /// Connects as calls will, and says who is there.
-    async fn check(&self, profile: &Profile, way: &Arc<Way>) -> Result<String, Failure> {
-        let client = match self.connect(profile, Arc::clone(way) as _).await? {
+    /// Connects as calls will, and returns the server's name.
+    async fn check(&self, profile: &Profile, stored: &Arc<StoredLogin>) -> Result<String, Failure> {
+        let client = match self.connect(profile, Arc::clone(stored) as _).await? {
             Ok(client) => client,
             Err(error) => {
                 let mut failure = Failure::from(error);
-                failure.explain(&self.url, Some(&way.denial()), false);
+                failure.explain(&self.url, Some(&stored.denial()), false);
                 failure.cause = format!("The login is kept, but {}", lower(&failure.cause));
                 return Err(failure);
             }
@@ -298,7 +298,7 @@ fn tell(screen: &Screen, label: &str, text: &str) {
     screen.aside(label, &format!("{text} …"));
 }
 
-/// A path that means the same in another folder.
+/// An absolute path, valid in any folder.
 fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
@@ -307,7 +307,7 @@ fn is_set(variable: &str) -> bool {
     std::env::var_os(variable).is_some_and(|it| !it.is_empty() && it != "0")
 }
 
-/// A login that came to nothing.
+/// A failed login.
 fn refused(error: AuthError, is_wanted: bool, url: &str) -> Failure {
     let mut failure = Failure::login(error);
     failure.hide(url);
@@ -321,13 +321,13 @@ fn refused(error: AuthError, is_wanted: bool, url: &str) -> Failure {
     failure
 }
 
-/// Whether somebody's name stands before the host.
+/// Whether the URL has user info.
 fn has_user(url: &str) -> bool {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     rest.split(['/', '?', '#']).next().is_some_and(|it| it.contains('@'))
 }
 
-/// A sentence in the middle of another.
+/// A sentence as part of another.
 fn lower(sentence: &str) -> String {
     let mut letters = sentence.chars();
     letters.next().map_or_else(String::new, |it| it.to_lowercase().chain(letters).collect())
@@ -340,7 +340,7 @@ fn algorithm(text: &str) -> Result<Algorithm, String> {
     })
 }
 
-/// What only people need.
+/// Options that only people need.
 const PERSONAL: [&str; 5] =
     ["no_browser", "port", "redirect_uri", "client_metadata_url", "register"];
 

@@ -35,9 +35,9 @@ pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
     match &args.url {
         Some(url) => match logins.find(url).await {
             Ok(Some(found)) => profiles.push(found),
-            // Something may be left that nobody finds any more.
+            // There may be leftovers of a login that can no longer be found.
             Ok(None) => failed = logins.leave(&Profile::new(url)).await.err(),
-            // Also what cannot be understood any more is forgotten.
+            // An unreadable login is deleted too.
             Err(failure) => {
                 screen.aside("logout", &failure.cause);
                 profiles.push(Profile::new(url));

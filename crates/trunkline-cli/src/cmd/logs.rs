@@ -34,7 +34,7 @@ pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
         None => args.gateway.all().await?,
     };
     if let Some(server) = &args.server {
-        // So that a name that is not there is not waited for.
+        // So that an unknown name is reported instead of waited for.
         for gateway in &gateways {
             gateway.get(&format!("/v1/servers/{server}")).await?;
         }
@@ -48,7 +48,7 @@ pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
         true => screen.print(&one_line(line)),
         false => screen.print(&shown(screen, line)),
     };
-    // All at once: what is followed has no end.
+    // Concurrently: a followed log has no end.
     let mut open: Vec<_> = gateways.iter().map(|it| Box::pin(it.lines(&path, each))).collect();
     let mut told = Ok(());
     poll_fn(|cx| {
@@ -66,7 +66,7 @@ pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A line for people: when, who, what.
+/// A line for people: time, source, text.
 fn shown(screen: &Screen, line: &str) -> String {
     let Ok(line) = serde_json::from_str::<Value>(line) else { return one_line(line) };
     if let Some(missed) = line["missed"].as_u64() {

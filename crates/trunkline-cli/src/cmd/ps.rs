@@ -28,7 +28,7 @@ pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
             Err(failure) => failed = Some(failure),
         }
     }
-    // One that has just ended is no reason to be silent about the others.
+    // A gateway that has just ended must not hide the others.
     if let Some(failure) = failed.filter(|_| all.is_empty()) {
         return Err(failure.into());
     }
@@ -87,7 +87,7 @@ fn head(status: &Value) -> String {
     one_line(&line)
 }
 
-/// Which catalog it serves, where that is not said by where it listens.
+/// The catalog that it serves, if its address does not tell.
 fn config(status: &Value) -> String {
     let is_url = status["listen"].as_str().is_some_and(|it| it.contains("://"));
     match status["config"].as_str().filter(|_| !is_url) {
@@ -111,7 +111,7 @@ fn row(server: &Value) -> Vec<String> {
     ]
 }
 
-/// What somebody should know.
+/// What the operator should know.
 fn note(server: &Value) -> String {
     let mut notes = Vec::new();
     let held_back = server["heldBack"].as_array().map_or(0, Vec::len);
@@ -139,7 +139,7 @@ fn note(server: &Value) -> String {
     notes.join("; ")
 }
 
-/// Why things are held back: each reason once, with how many there are if there are several reasons.
+/// Why definitions are held back: each reason once, with a count if there are several reasons.
 fn why(server: &Value) -> String {
     let mut counts = std::collections::BTreeMap::<&str, usize>::new();
     for held in server["heldBack"].as_array().into_iter().flatten() {
@@ -173,7 +173,7 @@ fn instances(server: &Value) -> Vec<Vec<String>> {
     .collect()
 }
 
-/// A number, or how many there are in a list.
+/// A number, or the length of a list.
 fn number(value: &Value) -> String {
     match value {
         Value::Array(all) => all.len().to_string(),

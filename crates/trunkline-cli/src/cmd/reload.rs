@@ -26,7 +26,7 @@ pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What has changed, a line for each server.
+/// The changes, one line per server.
 fn told(done: &Value) -> String {
     if let Some(why) = done["why"].as_str() {
         return one_line(why);

@@ -1,4 +1,4 @@
-//! `trunkline serve`: a catalog → its gateway, over HTTP or stdin and stdout, until a signal comes.
+//! `trunkline serve`: runs the gateway of a catalog, over HTTP or stdin and stdout, until a signal.
 
 mod attach;
 mod entrance;
@@ -67,10 +67,10 @@ pub(crate) struct Args {
     log: crate::log::LogArgs,
 }
 
-/// Serves until SIGINT or SIGTERM, then answers what is in flight. A second signal ends it at once. SIGHUP has
-/// the catalog read anew, as of a service, unless it comes from a terminal or a host that is gone.
+/// Serves until SIGINT or SIGTERM, then drains. A second signal ends it at once. SIGHUP reloads the
+/// catalog, as for a service, unless it comes from a terminal or a host that is gone.
 pub(crate) fn run(args: Args) -> Result<()> {
-    // What hosts show of stderr, people take for trouble.
+    // Hosts show stderr to people, who take any output for a problem.
     let unless_said = if args.stdio || args.attached { "warn" } else { "info" };
     let _log = crate::log::begin(&args.log, unless_said).map_err(|why| {
         let advice = "Write a level (`info`), or a level and more of some parts: `warn,trunkline::call=debug`.";
@@ -87,7 +87,7 @@ pub(crate) fn run(args: Args) -> Result<()> {
 
 async fn serve(args: Args) -> Result<()> {
     let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    // A service reads its files anew. Where a terminal or a host is gone, nobody is left to serve.
+    // A service reloads its files. If the terminal or host is gone, there is no client left.
     let is_service = !args.stdio && !std::io::stdin().is_terminal();
     let hangup = signal(SignalKind::hangup())?;
     let (mut hangup, reload) = if is_service { (None, Some(hangup)) } else { (Some(hangup), None) };
@@ -101,7 +101,7 @@ async fn serve(args: Args) -> Result<()> {
                 _ => match first.take() {
                     Some(first) => {
                         first.send_replace(true);
-                        // Whoever waits sees it even when nothing else holds the sender.
+                        // Waiters see it even when nothing else holds the sender.
                         std::mem::forget(first);
                     }
                     None => return Poll::Ready(()),
@@ -126,7 +126,7 @@ async fn work(args: Args, stopped: watch::Receiver<bool>, reload: Option<Signal>
         catalog::may_listen(&listen, &plan.gateway).map_err(anyhow::Error::msg)?;
         plan.gateway.listen = listen;
     }
-    // Whoever looks for the gateway elsewhere than usual is told where.
+    // If the state folder is not the default one, the hints name it.
     let elsewhere = args.state.as_ref().map(std::path::absolute).transpose()?;
     let elsewhere = elsewhere.map(|it| format!(" --state {}", it.display())).unwrap_or_default();
     let state = state::folder(args.state)?;
@@ -135,28 +135,28 @@ async fn work(args: Args, stopped: watch::Receiver<bool>, reload: Option<Signal>
         None if args.tag.is_empty() => Selector::All,
         None => Selector::Tags(args.tag.iter().map(|it| it.to_lowercase()).collect()),
     };
-    let way = file.as_deref().map(|it| attach::Way::to(it, &state)).transpose()?;
+    let sockets = file.as_deref().map(|it| attach::HostSockets::to(it, &state)).transpose()?;
     if args.stdio
         && !args.own
-        && let Some(way) = &way
+        && let Some(sockets) = &sockets
     {
-        let shared = match way.join(&selector).await {
-            None if args.share || plan.gateway.share => Some(way.start(&selector).await?),
+        let shared = match sockets.join(&selector).await {
+            None if args.share || plan.gateway.share => Some(sockets.start(&selector).await?),
             found => found,
         };
         if let Some(shared) = shared {
             return attach::carry(shared, stopped).await;
         }
     }
-    // What can be wrong with the door is found before anything is started behind it.
+    // Faults of the listener are found before anything is started behind it.
     let entrance = match (args.stdio, args.attached) {
         (true, _) => Entrance::Stdio(selector),
-        (_, true) => match Entrance::hosts(way.as_ref(), args.linger).await {
+        (_, true) => match Entrance::hosts(sockets.as_ref(), args.linger).await {
             Some(entrance) => entrance,
-            // There is one for a catalog: whoever comes second has nothing to do.
+            // One gateway per catalog: the second has nothing to do.
             None => return Ok(()),
         },
-        _ => Entrance::http(&plan.gateway, way.as_ref()).await?,
+        _ => Entrance::http(&plan.gateway, sockets.as_ref()).await?,
     };
     let settings = Settings {
         store: Arc::new(
@@ -181,7 +181,7 @@ async fn work(args: Args, stopped: watch::Receiver<bool>, reload: Option<Signal>
         let operation = Arc::clone(&operation);
         tokio::spawn(async move {
             while reload.recv().await.is_some() {
-                // The log says what came of it.
+                // The log reports the outcome.
                 let _ = operation.follow().await;
             }
         })
@@ -193,7 +193,7 @@ async fn work(args: Args, stopped: watch::Receiver<bool>, reload: Option<Signal>
         let admin = opened.map(|it| {
             tokio::spawn(admin::serve(it, Arc::clone(&operation), until(stopped.clone())))
         });
-        // Nobody has to read it: a gateway does not end with the reader of its stderr.
+        // A gateway does not end with the reader of its stderr.
         let tell = |url: &str| {
             let _ = announce(url, file.as_deref(), &place, &elsewhere);
             crate::ready::tell();
@@ -203,7 +203,7 @@ async fn work(args: Args, stopped: watch::Receiver<bool>, reload: Option<Signal>
         served
     };
     let served = served.await;
-    // A change of the file from now on would start what nobody stops.
+    // From now on a change of the file would start servers that nothing stops.
     for following in [following, reloading].into_iter().flatten() {
         following.abort();
         let _ = following.await;
@@ -229,7 +229,7 @@ fn read(file: &Path) -> Result<Read> {
             Ok((loaded.plan, loaded.files))
         }
         Err(faults) => match faults.rest.clone() {
-            // What is wrong with one server is no reason to be without the others.
+            // A fault of one server does not affect the others.
             Some(rest) => {
                 let out: Vec<_> = rest.plan.out.keys().map(|it| format!("`{it}`")).collect();
                 let _ = writeln!(
@@ -244,7 +244,7 @@ fn read(file: &Path) -> Result<Read> {
     }
 }
 
-/// The demo, started by this very program.
+/// The demo, started by this same program.
 fn built_in() -> Result<Plan> {
     let program = std::env::current_exe().context("This program's own file cannot be found")?;
     let Some(program) = program.to_str() else {
@@ -259,13 +259,13 @@ fn logins() -> Option<trunkline_gateway::Logins> {
         Box::pin(async move {
             let logins = Logins::open().ok()?;
             let profile = logins.find(&url).await.ok()??;
-            let way = logins.way_in(&profile).await.ok()?;
-            Some(Arc::new(way) as Arc<dyn trunkline_auth::credentials::Credentials>)
+            let oauth = logins.way_in(&profile).await.ok()?;
+            Some(Arc::new(oauth) as Arc<dyn trunkline_auth::credentials::Credentials>)
         })
     }))
 }
 
-/// Where spans and numbers go, by the variables that OpenTelemetry gave names.
+/// The settings of OpenTelemetry, from its environment variables.
 fn otel() -> Result<Option<OtelSettings>> {
     let (settings, warnings) = OtelSettings::from_env(|name| std::env::var(name).ok());
     for warning in warnings {
@@ -288,7 +288,7 @@ fn announce(url: &str, file: Option<&Path>, admin: &str, elsewhere: &str) -> std
             "trunkline import".to_owned(),
         ),
     };
-    // One write: whoever reads it has all of it at once.
+    // One write, so that a reader gets all of it at once.
     let text = format!(
         "The gateway serves {from} at {url}/mcp (2024-11-05: {url}/sse).\n\
          Its admin API is at {admin}.\n\n\
@@ -301,5 +301,5 @@ fn cannot_use(state: &Path) -> String {
     format!("The folder `{}` cannot be used. Name another with `--state`", state.display())
 }
 
-/// Calls of one client at a time.
+/// Concurrent calls of one client.
 const IN_FLIGHT: usize = 1024;

@@ -77,7 +77,7 @@ fn row(name: &str, numbers: &Numbers) -> Vec<String> {
 }
 
 fn to_json(name: &str, numbers: &Numbers) -> Value {
-    // What took longer than all bounds has none.
+    // A call above all bucket bounds has no finite quantile.
     let quantile = |share| numbers.quantile(share).filter(|it| it.is_finite()).map(|it| it * 1e3);
     json!({
         "name": name,

@@ -77,7 +77,7 @@ pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What the bearer of a token would be allowed.
+/// The permissions of a token's bearer.
 async fn bearer(args: &Args, token: &str, screen: &Screen) -> Result<ExitCode> {
     let Some(file) = crate::catalog::meant(args.config.as_deref()) else {
         let why = "There is no catalog here that could say who is let in.";

@@ -1,4 +1,4 @@
-//! The tools and prompts that ask: the user, the model, the client. Straight-line code; nothing
+//! The tools and prompts that ask the user, the model or the client. Straight-line code; nothing
 //! here knows which revision it runs in.
 
 use trunkline::model::{CreateMessageParams, PromptMessage, SamplingMessage};

@@ -1,4 +1,4 @@
-//! The demo behind a login: an authorization server of its own beside it, and the gate that asks it.
+//! The demo behind a login: its own authorization server, and the gate that trusts it.
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -37,7 +37,7 @@ impl Login {
         self.auth
     }
 
-    /// The users, the one of `--auth-approve` among them.
+    /// The users, including the one of `--auth-approve`.
     fn users(&self) -> Vec<String> {
         let mut users = self.auth_user.clone();
         if users.is_empty() {
@@ -79,8 +79,8 @@ pub(crate) struct Protected {
 }
 
 impl Protected {
-    /// Starts an authorization server, and lets in only those it vouches for. `asked` is where the
-    /// demo was to listen, and `address` is where it does.
+    /// Starts an authorization server, and admits only its tokens. `asked` is the configured
+    /// address of the demo, and `address` the actual one.
     pub(crate) async fn start(
         http: Http,
         (asked, address): (SocketAddr, SocketAddr),
@@ -95,7 +95,7 @@ impl Protected {
                 );
             }
         }
-        // Both entrances, `/mcp` and `/sse`, are in it.
+        // It includes both paths, `/mcp` and `/sse`.
         let resource = format!("http://{address}/");
         let settings = options.settings(&resource)?;
         let listener = trunkline::server::bind(at).await.with_context(|| {
@@ -112,14 +112,14 @@ impl Protected {
             .dpop(Dpop::Accept)
             .name("The trunkline demo");
         let http = http.protect(protect)?;
-        // Clients that are a URL are looked up; one on this machine may be on this machine.
+        // Client metadata documents are fetched; a client on this machine may be fetched from it.
         let fetch = Arc::new(HttpFetch::for_server(&issuer));
         let authority = Serving::start(Authority::new(issuer, settings), listener, Some(fetch))?;
         let approves = options.auth_approve.clone();
         Ok(Self { http, authority, users: options.users(), approves })
     }
 
-    /// Tells how to log in.
+    /// Prints how to log in.
     pub(crate) fn announce(&self, resource: &str) {
         let (issuer, users) = (self.authority.issuer(), self.users.join("`, `"));
         let mut text = format!(
@@ -131,12 +131,12 @@ impl Protected {
                 "Every login is approved at once, as `{user}`: also one that a web page begins.\n"
             );
         }
-        // A server does not end because whoever started it has read enough.
+        // A server does not end with the reader of its stderr.
         let _ = std::io::stderr().write_all(text.as_bytes());
     }
 }
 
-/// What only a demo behind a login can show.
+/// Adds what only a protected demo can show.
 pub(crate) fn register(server: ServerBuilder) -> ServerBuilder {
     server.tool(tool("whoami", whoami).about("Says who you are logged in as, and what you may do."))
 }
@@ -145,13 +145,13 @@ async fn whoami(who: Principal) -> String {
     format!("{} may {}", who.subject, who.scopes.join(", "))
 }
 
-/// The next port, or any if any will do.
+/// The next port, or any if the port is 0.
 fn beside(address: SocketAddr) -> SocketAddr {
     let port = if address.port() == 0 { 0 } else { address.port().wrapping_add(1) };
     SocketAddr::new(address.ip(), port)
 }
 
-/// What everybody needs who uses the demo.
+/// The scope that every client of the demo needs.
 const ENTER: &str = "demo";
-/// What those need besides who tell others of changes.
+/// The scope that clients need in addition to notify others of changes.
 pub(crate) const WRITE: &str = "demo:write";

@@ -1,4 +1,4 @@
-//! What the demo has to show: resources, and one block of each kind of content.
+//! The content of the demo: resources, and one block of each kind of content.
 
 use trunkline::model::{
     Annotations, AudioContent, Content, EmbeddedResource, ImageContent, ResourceContents,
@@ -49,9 +49,9 @@ const LOGO_BYTES: &[u8] = &[
     0x78, 0xda, 0x63, 0x64, 0xf8, 0xcf, 0x50, 0x0f, 0, 3, 0x86, 1, 0x80, 0x5a, 0x34, 0x7d, 0x6b, 0,
     0, 0, 0, 0x49, 0x45, 0x4e, 0x44, 0xae, 0x42, 0x60, 0x82,
 ];
-/// The same, as it travels.
+/// The same in base64.
 const LOGO: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
-/// The same, as an icon.
+/// The same as an icon.
 pub(super) const LOGO_URI: &str = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 /// A WAV file without a sound in it.
 const SILENCE: &str = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAAAAA=";

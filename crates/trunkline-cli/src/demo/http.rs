@@ -1,4 +1,4 @@
-//! The demo over HTTP: an address → a server there, until a signal comes.
+//! The demo over HTTP, until a signal.
 
 use std::future::poll_fn;
 use std::io::Write;
@@ -34,7 +34,7 @@ impl Options {
     }
 }
 
-/// Serves until SIGINT or SIGTERM, then answers what is in flight.
+/// Serves until SIGINT or SIGTERM, then drains.
 pub(crate) fn run(
     server: Server,
     address: SocketAddr,
@@ -63,14 +63,14 @@ pub(crate) fn run(
             .await
             .with_context(|| format!("Nothing can listen at `{address}`"))?;
         let (asked, address) = (address, listener.local_addr()?);
-        // The authorization server lasts as long as this.
+        // The authorization server lives as long as this.
         let protected = match login.is_on() {
             true => Some(Protected::start(http.clone(), (asked, address), login).await?),
             false => None,
         };
         let (mut term, mut int) =
             (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-        // One signal ends it when its last call is answered, a second at once.
+        // The first signal drains, a second ends it at once.
         let (first, stopped) = tokio::sync::oneshot::channel();
         let mut first = Some(first);
         let hurried = poll_fn(move |cx| {
@@ -84,7 +84,7 @@ pub(crate) fn run(
                 }
             }
         });
-        // Nobody has to read it.
+        // The reader of stderr may be gone.
         let _ =
             writeln!(std::io::stderr(), "Serving MCP at http://{address}/mcp (2024-11-05: /sse).");
         if let Some(protected) = &protected {

@@ -1,11 +1,11 @@
-//! The demo of a build without the feature `authority`: it has no authorization server to log in at.
+//! The demo of a build without the feature `authority`: it has no authorization server.
 
 use std::net::SocketAddr;
 
 use anyhow::{Result, bail};
 use trunkline::server::{Http, ServerBuilder};
 
-/// Nobody logs in.
+/// There is no login.
 #[derive(clap::Args)]
 pub(crate) struct Login {}
 
@@ -33,5 +33,5 @@ pub(crate) fn register(server: ServerBuilder) -> ServerBuilder {
     server
 }
 
-/// What those need who tell others of changes.
+/// The scope of clients that notify others of changes.
 pub(crate) const WRITE: &str = "demo:write";

@@ -1,4 +1,4 @@
-//! A vault → the same vault, in which nobody waits for a lock for ever.
+//! A vault → the same vault with a time-out on its locks.
 
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -10,19 +10,19 @@ use tokio::time::timeout;
 use trunkline::auth::Pending;
 use trunkline::auth::vault::{Vault, VaultError};
 
-/// Waits for a lock so long and no longer, and then says which one it is.
-pub(super) struct Patient {
+/// Waits for a lock for a limited time, and then names it in the error.
+pub(super) struct LockTimeout {
     inner: Arc<dyn Vault>,
     folder: PathBuf,
     is_late: AtomicBool,
 }
 
-impl Patient {
+impl LockTimeout {
     pub(super) fn new(inner: Arc<dyn Vault>, folder: &Path) -> Arc<Self> {
         Arc::new(Self { inner, folder: folder.to_owned(), is_late: AtomicBool::new(false) })
     }
 
-    /// Whether a lock was waited for in vain.
+    /// Whether a lock timed out.
     pub(super) fn is_late(&self) -> bool {
         self.is_late.load(Ordering::Relaxed)
     }
@@ -41,7 +41,7 @@ impl Patient {
     }
 }
 
-impl Vault for Patient {
+impl Vault for LockTimeout {
     fn get<'a>(&'a self, name: &'a str) -> Pending<'a, Result<Option<String>, VaultError>> {
         self.inner.get(name)
     }
@@ -66,7 +66,7 @@ impl Vault for Patient {
     }
 }
 
-/// A lock of the folder that somebody holds.
+/// A lock of the folder that another process holds.
 fn held(folder: &Path) -> Option<PathBuf> {
     let files = fs::read_dir(folder).ok()?.filter_map(|it| Some(it.ok()?.path()));
     let mut locks = files.filter(|it| it.extension().is_some_and(|it| it == "lock"));
@@ -86,16 +86,16 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_lock_that_is_never_given_back_is_named() {
-        let folder = std::env::temp_dir().join(format!("trunkline-patient-{}", std::process::id()));
+        let folder = std::env::temp_dir().join(format!("trunkline-vault-{}", std::process::id()));
         let holder = FileVault::new(&folder);
         let _lock = holder.lock("token a").await.unwrap();
-        let patient = Patient::new(Arc::new(FileVault::new(&folder)), &folder);
-        drop(patient.lock("token b").await.unwrap());
-        assert!(!patient.is_late());
-        let why = patient.lock("token a").await.err().expect("somebody holds it").to_string();
+        let vault = LockTimeout::new(Arc::new(FileVault::new(&folder)), &folder);
+        drop(vault.lock("token b").await.unwrap());
+        assert!(!vault.is_late());
+        let why = vault.lock("token a").await.err().expect("somebody holds it").to_string();
         let path = held(&folder).expect("it is held");
         fs::remove_dir_all(&folder).unwrap();
-        assert!(patient.is_late());
+        assert!(vault.is_late());
         assert!(
             why.contains(&format!("held the lock `{}` for 30 seconds", path.display())),
             "{why}"

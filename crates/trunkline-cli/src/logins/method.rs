@@ -1,46 +1,48 @@
-//! Logins as the transport asks for them: by a call, which never asks a person, and by a probe.
+//! Logins as the transport uses them: for a call, which never asks a person, and for a probe.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use trunkline::auth::credentials::{Credentials, Denied, Headers, People, Refused, Target};
+use trunkline::auth::credentials::{Asked, Credentials, Denied, Headers, Refused, Retry, Target};
 use trunkline::auth::{OAuth, Pending};
 use trunkline_auth::challenge;
 use trunkline_auth::scope::Scopes;
 
 use crate::failure::Denial;
 
-/// Lets calls in with a login that was made before. What only a person could do, it leaves to the
-/// person.
-pub(crate) struct Way {
+/// Credentials of calls from a stored login. If a person is needed, it fails.
+pub(crate) struct StoredLogin {
     oauth: OAuth,
-    met: Mutex<Met>,
+    obstacle: Mutex<Obstacle>,
 }
 
-/// What came in the way of a call.
+/// What prevented a call.
 #[derive(Clone, Default)]
-pub(crate) struct Met {
-    /// The scopes to log in with, if those of this login did not suffice.
+pub(crate) struct Obstacle {
+    /// The scopes to log in with, if those of this login were not sufficient.
     pub(crate) lack: Option<String>,
     /// Whether a person has to log in.
     pub(crate) needs_login: bool,
-    /// Whether the server takes nothing that this login gives.
+    /// Whether the server refuses the tokens of this login.
     pub(crate) is_unwelcome: bool,
 }
 
-impl Way {
+impl StoredLogin {
     pub(crate) fn new(oauth: OAuth) -> Self {
-        Self { oauth, met: Mutex::default() }
+        Self { oauth, obstacle: Mutex::default() }
     }
 
-    /// What came in the way, last.
-    pub(crate) fn met(&self) -> Met {
+    /// What prevented the last call.
+    pub(crate) fn obstacle(&self) -> Obstacle {
         self.lock().clone()
     }
 
-    /// The same, as far as a person can do something about it.
+    /// The same, as far as a person can help.
     pub(crate) fn denial(&self) -> Denial {
-        let met = self.met();
-        Denial { has_ended: met.needs_login && self.oauth.needs_person(), lacks: met.lack }
+        let obstacle = self.obstacle();
+        Denial {
+            has_ended: obstacle.needs_login && self.oauth.needs_person(),
+            lacks: obstacle.lack,
+        }
     }
 
     async fn lack(&self, refusal: Refused<'_>) -> Option<String> {
@@ -51,34 +53,29 @@ impl Way {
         (all != had).then(|| all.to_string())
     }
 
-    fn lock(&self) -> MutexGuard<'_, Met> {
-        self.met.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Obstacle> {
+        self.obstacle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Credentials for Way {
+impl Credentials for StoredLogin {
     fn headers<'a>(&'a self, to: Target<'a>) -> Pending<'a, Result<Headers, Denied>> {
         Box::pin(async move {
             let headers = self.oauth.headers(to).await;
             if let Err(denied) = &headers {
-                *self.lock() = Met { needs_login: denied.needs_login, ..Met::default() };
+                *self.lock() = Obstacle { needs_login: denied.needs_login, ..Obstacle::default() };
             }
             headers
         })
     }
 
-    fn refused<'a>(
-        &'a self,
-        to: Target<'a>,
-        refusal: Refused<'a>,
-        _: Option<&'a People<'a>>,
-    ) -> Pending<'a, Result<(), Denied>> {
+    fn refused<'a>(&'a self, to: Target<'a>, refusal: Refused<'a>, _: Asked<'a>) -> Retry<'a> {
         Box::pin(async move {
             let done = self.oauth.refused(to, refusal, None).await;
             if let Err(denied) = &done {
                 let lack = self.lack(refusal).await;
                 let (needs_login, is_unwelcome) = (denied.needs_login, refusal.status == 401);
-                *self.lock() = Met { lack, needs_login, is_unwelcome };
+                *self.lock() = Obstacle { lack, needs_login, is_unwelcome };
             }
             done
         })
@@ -89,20 +86,20 @@ impl Credentials for Way {
     }
 }
 
-/// The scopes that a refused request needs. For advice alone: what is done about a challenge, the
-/// rules of authorization decide.
+/// The scopes that a refused request needs. For advice only: the rules of authorization decide on a
+/// challenge.
 fn needed(challenges: &[String]) -> Option<Scopes> {
     let challenges = challenge::parse(challenges);
     let told = challenges.iter().find(|it| it.param("error") == Some("insufficient_scope"))?;
     told.param("scope").map(Scopes::parse)
 }
 
-/// Knocks without a login and remembers what is asked for.
+/// Connects without a login and records the challenge.
 #[derive(Default)]
 pub(crate) struct Probe(Mutex<Option<Vec<String>>>);
 
 impl Probe {
-    /// What the server wants to see, if it wants anything.
+    /// The server's challenge, if there was one.
     pub(crate) fn heard(&self) -> Option<Vec<String>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -113,13 +110,8 @@ impl Credentials for Probe {
         Box::pin(async { Ok(Headers::new()) })
     }
 
-    fn refused<'a>(
-        &'a self,
-        _: Target<'a>,
-        refusal: Refused<'a>,
-        _: Option<&'a People<'a>>,
-    ) -> Pending<'a, Result<(), Denied>> {
-        // A server may refuse everybody: that is no question of a login.
+    fn refused<'a>(&'a self, _: Target<'a>, refusal: Refused<'a>, _: Asked<'a>) -> Retry<'a> {
+        // A 403 for everyone is not about a login.
         if refusal.status == 401 {
             let mut heard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             *heard = Some(refusal.challenges.to_vec());

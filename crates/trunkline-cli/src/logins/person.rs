@@ -1,5 +1,4 @@
-//! A page that a person has to see → the address it led to: heard at a port of this machine, or
-//! pasted by the person.
+//! Shows a page to a person and receives its redirect: at a local port, or pasted by the person.
 
 use std::convert::Infallible;
 use std::io;
@@ -19,7 +18,7 @@ use crate::output::{Screen, one_line};
 pub(crate) struct Person {
     inner: Loopback,
     screen: Screen,
-    /// Whether the answer may be pasted.
+    /// Whether the redirect may be pasted.
     pastes: bool,
     /// The only port to listen at.
     port: Option<u16>,
@@ -30,20 +29,20 @@ impl Person {
     pub(crate) fn new(screen: &Screen, shows: bool, port: Option<u16>) -> Self {
         let pastes = shows || screen.is_interactive();
         let on = screen.clone();
-        // It is told after it was found to be a page and nothing else.
+        // It is shown after the check that it is a page and nothing else.
         let inner = Loopback::new().tell(move |page| show(&on, page, shows, pastes));
         let inner = if shows { inner.without_opening() } else { inner };
         Self { inner, screen: screen.clone(), pastes, port, doubt: Arc::default() }
     }
 
-    /// Whether the page may not know this client: it is shown with a registration of an earlier
-    /// login. A person who waits is told then what to do.
+    /// Whether the page may not know this client, because the registration is from an earlier
+    /// login. A waiting person is told what to do then.
     pub(crate) fn doubt(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.doubt)
     }
 }
 
-/// A browser may not open, or not the right one, so the address is shown in any case.
+/// A browser may not open, or the wrong one may, so the address is always shown.
 fn show(screen: &Screen, page: &str, shows: bool, pastes: bool) {
     let first = match shows {
         true => "Open this page in a browser:",
@@ -104,7 +103,7 @@ impl Visit for Page {
     }
 }
 
-/// Tells somebody who waits for long what to do at a page that does not know this client: the page
+/// Tells a person who waits for long what to do if the page does not know this client: the page
 /// cannot tell the program (RFC 6749 §4.1.2.1). Never ends.
 async fn advised(tell: impl FnOnce(&str)) -> Infallible {
     sleep(PATIENCE).await;
@@ -112,10 +111,10 @@ async fn advised(tell: impl FnOnce(&str)) -> Infallible {
     std::future::pending().await
 }
 
-/// The query of the address that somebody pastes.
+/// The query of the address that the user pastes.
 async fn pasted(at: &str, screen: &Screen) -> String {
     let (sender, mut lines) = mpsc::channel(1);
-    // Nobody can take a line back that a thread already waits for, so the thread is left behind.
+    // A blocking read cannot be cancelled, so the thread is left behind.
     thread::spawn(move || {
         for line in io::stdin().lines() {
             let Ok(line) = line else { return };
@@ -131,7 +130,7 @@ async fn pasted(at: &str, screen: &Screen) -> String {
             None => screen.aside("login", &format!("That address does not begin with `{at}?`.")),
         }
     }
-    // Nobody pastes anything any more.
+    // Stdin is at its end.
     std::future::pending().await
 }
 
@@ -140,7 +139,7 @@ fn query<'a>(at: &str, line: &'a str) -> Option<&'a str> {
     rest.split('#').next()
 }
 
-/// How long a person may take before they are told what to do about a page that fails.
+/// How long a person waits before the advice about a page that fails.
 const PATIENCE: Duration = Duration::from_secs(10);
 const UNKNOWN_CLIENT: &str = "If the page says that it does not know the client, press Ctrl-C and \
     run the same command again: it registers anew.";

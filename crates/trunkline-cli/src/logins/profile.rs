@@ -1,4 +1,4 @@
-//! How somebody logs in to a server: what was said at the last login → the way in.
+//! The options of the last login to a server → an `OAuth` login.
 
 use std::fs;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use trunkline::auth::{ClientAuth, Grant, HttpFetch, OAuth};
 use crate::failure::Failure;
 use crate::interrupt::outlast;
 
-/// What was said at the last login, and is not secret.
+/// The options of the last login, without secrets.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Profile {
@@ -24,11 +24,11 @@ pub(crate) struct Profile {
     pub(crate) client_metadata_url: Option<String>,
     pub(crate) redirect_uri: Option<String>,
     pub(crate) dpop: bool,
-    /// Whether tokens are never bound, whatever the server offers.
+    /// Whether tokens are never bound, even if the server offers it.
     pub(crate) no_dpop: bool,
     /// Whether the client acts for itself.
     pub(crate) is_machine: bool,
-    /// The client's own key. It stays where it is.
+    /// The client's own key. Only its path is stored.
     pub(crate) private_key: Option<PathBuf>,
     pub(crate) alg: Option<String>,
     pub(crate) key_id: Option<String>,
@@ -38,7 +38,7 @@ pub(crate) struct Profile {
 }
 
 impl Profile {
-    /// A login without anything particular.
+    /// A login with default options.
     pub(crate) fn new(server: &str) -> Self {
         Self { server: server.to_owned(), ..Self::default() }
     }
@@ -47,14 +47,14 @@ impl Profile {
         &self.server
     }
 
-    /// Whether logins of the two would lie in different places.
+    /// Whether logins of the two are stored in different places.
     pub(crate) fn is_apart_from(&self, other: &Self) -> bool {
         let place =
             |it: &Self| (it.server.clone(), it.client_id.clone(), it.is_machine, it.keyring);
         place(self) != place(other)
     }
 
-    /// The way in, which keeps its logins in `vault`.
+    /// The login, stored in `vault`.
     pub(crate) fn way_in(
         &self,
         vault: Arc<dyn Vault>,
@@ -101,7 +101,7 @@ impl Profile {
         })
     }
 
-    /// The certificates that this login trusts beside the usual ones.
+    /// The root certificates that this login trusts in addition.
     pub(crate) fn certificates(&self) -> Result<Vec<Vec<u8>>, Failure> {
         self.cacert.iter().map(certificate).collect()
     }
@@ -146,6 +146,6 @@ pub(crate) fn certificate(file: &PathBuf) -> Result<Vec<u8>, Failure> {
     })
 }
 
-/// What a key is taken for when nobody says: the first that it can be.
+/// The default algorithms of a key: the first that it supports.
 const USUAL: [Algorithm; 4] =
     [Algorithm::ES256, Algorithm::RS256, Algorithm::EdDSA, Algorithm::ES384];

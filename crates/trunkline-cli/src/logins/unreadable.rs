@@ -1,4 +1,4 @@
-//! What is left of logins that nobody can read any more.
+//! Stored logins that can no longer be parsed.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 
 use trunkline_auth::url::shown;
 
-/// Something that cannot be understood.
+/// Something that cannot be parsed.
 pub(crate) enum Damaged {
-    /// How to log in to this server.
+    /// The profile of this server.
     Login(String),
-    /// A file that does not say what it holds.
+    /// A file without a readable name.
     File(PathBuf),
 }
 
@@ -36,7 +36,7 @@ impl fmt::Display for Damaged {
     }
 }
 
-/// The files of a folder that begin with no name.
+/// The files of a folder that do not begin with a name.
 pub(super) fn files(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     let files = entries.filter_map(|it| Some(it.ok()?.path()));
@@ -46,7 +46,7 @@ pub(super) fn files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// What is no file, or cannot be read, is complained of elsewhere.
+/// An unreadable file is reported elsewhere.
 fn has_name(path: &Path) -> bool {
     if !fs::symlink_metadata(path).is_ok_and(|it| it.is_file()) {
         return true;
@@ -57,5 +57,5 @@ fn has_name(path: &Path) -> bool {
     read.is_err() || end.is_some_and(|end| str::from_utf8(&start[..end]).is_ok())
 }
 
-/// The longest name that is looked for.
+/// The longest name that is read.
 const LONGEST: u64 = 64 * 1024;

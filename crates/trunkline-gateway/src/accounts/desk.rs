@@ -117,7 +117,7 @@ impl<F> Desk<F> {
     }
 
     /// Drops unfinished logins of the same principal at the same server.
-    pub(super) fn begin_anew(&mut self, owner: &Owner) {
+    pub(super) fn drop_unfinished(&mut self, owner: &Owner) {
         self.visits.retain(|_, it| it.owner != *owner);
     }
 
@@ -238,9 +238,9 @@ mod tests {
         assert_eq!((&*who.name, step, flow), ("ann", Step::Connecting, 7));
         assert_eq!(lost(desk.back("s1", Some("cookie"), now)), Lost::Unknown, "twice");
         desk.away("s3".into(), visit(), 8, now).unwrap();
-        desk.begin_anew(&owner("ann", "mail"));
+        desk.drop_unfinished(&owner("ann", "mail"));
         assert!(desk.knows("cookie"), "of another server");
-        desk.begin_anew(&owner("ann", "git"));
+        desk.drop_unfinished(&owner("ann", "git"));
         assert!(!desk.knows("cookie"), "given up");
         desk.away("s3".into(), visit(), 8, now).unwrap();
         assert_eq!(lost(desk.back("s3", Some("cookie"), now + 11 * MINUTE)), Lost::Unknown);

@@ -13,42 +13,42 @@ use trunkline_auth::fetch::Pending;
 pub(super) struct Flow {
     pub(super) oauth: Arc<OAuth>,
     queries: mpsc::Sender<String>,
-    news: mpsc::Receiver<News>,
+    steps: mpsc::Receiver<FlowStep>,
     task: JoinHandle<()>,
 }
 
 /// What a login needs next.
-pub(super) enum News {
+pub(super) enum FlowStep {
     /// Redirect the browser there.
-    Go(String),
+    Redirect(String),
     /// The login has ended.
-    Over(Result<(), AuthError>),
+    Done(Result<(), AuthError>),
 }
 
 impl Flow {
     /// Begins a login that returns to `redirect_uri`.
     pub(super) fn begin(oauth: OAuth, redirect_uri: String) -> Self {
         let (queries, heard) = mpsc::channel(1);
-        let (tell, news) = mpsc::channel(1);
+        let (tell, steps) = mpsc::channel(1);
         let heard = Arc::new(Mutex::new(heard));
         let browser = Away { redirect_uri, tell: tell.clone(), heard };
         let oauth = Arc::new(oauth.browser(Arc::new(browser)));
         let login = Arc::clone(&oauth);
         let task = tokio::spawn(async move {
             let outcome = login.login().await.map(drop);
-            let _ = tell.send(News::Over(outcome)).await;
+            let _ = tell.send(FlowStep::Done(outcome)).await;
         });
-        Self { oauth, queries, news, task }
+        Self { oauth, queries, steps, task }
     }
 
     /// What it needs next.
-    pub(super) async fn next(&mut self) -> News {
+    pub(super) async fn next(&mut self) -> FlowStep {
         let ended = || AuthError::Unreachable("The login ended before it was complete.".to_owned());
-        self.news.recv().await.unwrap_or_else(|| News::Over(Err(ended())))
+        self.steps.recv().await.unwrap_or_else(|| FlowStep::Done(Err(ended())))
     }
 
     /// The browser returned with this query.
-    pub(super) async fn came_back(&mut self, query: String) -> News {
+    pub(super) async fn returned(&mut self, query: String) -> FlowStep {
         // If the login has ended meanwhile, `next` says so.
         let _ = self.queries.send(query).await;
         self.next().await
@@ -64,7 +64,7 @@ impl Drop for Flow {
 /// A browser that other requests belong to.
 struct Away {
     redirect_uri: String,
-    tell: mpsc::Sender<News>,
+    tell: mpsc::Sender<FlowStep>,
     heard: Arc<Mutex<mpsc::Receiver<String>>>,
 }
 
@@ -83,7 +83,7 @@ impl Browser for Away {
 
 struct Trip {
     uri: String,
-    tell: mpsc::Sender<News>,
+    tell: mpsc::Sender<FlowStep>,
     heard: Arc<Mutex<mpsc::Receiver<String>>>,
 }
 
@@ -95,7 +95,7 @@ impl Visit for Trip {
     fn go(self: Box<Self>, url: String) -> Pending<'static, Result<String, String>> {
         Box::pin(async move {
             let gone = || "The browser did not come back.".to_owned();
-            self.tell.send(News::Go(url)).await.map_err(|_| gone())?;
+            self.tell.send(FlowStep::Redirect(url)).await.map_err(|_| gone())?;
             self.heard.lock().await.recv().await.ok_or_else(gone)
         })
     }

@@ -33,7 +33,7 @@ use trunkline_transport::auth::{HttpFetch, MemoryVault};
 use trunkline_transport::http::{HttpBody, plain};
 
 use super::desk::{LIFE, Lost, Step};
-use super::flow::{Flow, News};
+use super::flow::{Flow, FlowStep};
 use super::pages::Page;
 use super::vault::is_of_all;
 use super::{Accounts, Changed, Owner};
@@ -107,9 +107,9 @@ impl Accounts {
         let browser = browser.map_or_else(random_name, str::to_owned);
         if let Some(issuer) = owner.issuer.clone() {
             let Some(owner) = self.desk().open(link, now) else { return used_up() };
-            self.desk().begin_anew(&owner);
+            self.desk().drop_unfinished(&owner);
             let flow = self.proof(&issuer, plan, gate);
-            return self.go_on(owner, browser, Step::Proving, flow, None).await.0;
+            return self.next_page(owner, browser, Step::Proving, flow, None).await.0;
         }
         let fields = url::fields(form);
         let token = fields.iter().find(|(name, _)| name == "token").map(|(_, it)| it.trim());
@@ -126,7 +126,7 @@ impl Accounts {
                 page(StatusCode::FORBIDDEN, &begin)
             }
             Ok(admission) => {
-                // Consumed, whoever used it.
+                // Consumed, even if the user is another principal.
                 let Some(owner) = self.desk().open(link, now) else { return used_up() };
                 if let Some(refusal) = refuse_other(&owner, &admission.principal) {
                     return refusal;
@@ -151,9 +151,9 @@ impl Accounts {
             Ok(visit) => visit,
             Err(lost) => return (lost_page(&lost), None),
         };
-        let news = flow.came_back(query.to_owned()).await;
-        let came = self.go_on(owner.clone(), browser.clone(), step, flow, Some(news)).await;
-        let (page, Some(flow)) = came else { return (came.0, None) };
+        let next = flow.returned(query.to_owned()).await;
+        let answer = self.next_page(owner.clone(), browser.clone(), step, flow, Some(next)).await;
+        let (page, Some(flow)) = answer else { return (answer.0, None) };
         match (step, gate) {
             (Step::Connecting, _) => match self.keep(&owner, Arc::clone(&flow.oauth)).await {
                 Ok(()) => (page, Some(Changed { owner, is_logged_in: true })),
@@ -178,30 +178,32 @@ impl Accounts {
             return (failed("The server is no longer in the catalog."), None);
         };
         // An abandoned login holds the lock of this one.
-        self.desk().begin_anew(&owner);
+        self.desk().drop_unfinished(&owner);
         let flow = Flow::begin(oauth, uri);
-        self.go_on(owner, browser, Step::Connecting, flow, None).await
+        self.next_page(owner, browser, Step::Connecting, flow, None).await
     }
 
     /// The page after a step: a redirect, or the end with its outcome.
-    async fn go_on(
+    async fn next_page(
         &self,
         owner: Owner,
         browser: String,
         step: Step,
         mut flow: Flow,
-        news: Option<News>,
+        next: Option<FlowStep>,
     ) -> (Shown, Option<Flow>) {
-        let news = match news {
-            Some(news) => news,
+        let next = match next {
+            Some(next) => next,
             None => flow.next().await,
         };
         let (server, name) = (owner.server.clone(), owner.name.clone());
         let (server, name) = (&*server, &*name);
-        match news {
-            News::Over(Ok(())) => (page(StatusCode::OK, &Page::Done { server, name }), Some(flow)),
-            News::Over(Err(error)) => (failed(&error.to_string()), None),
-            News::Go(to) => {
+        match next {
+            FlowStep::Done(Ok(())) => {
+                (page(StatusCode::OK, &Page::Done { server, name }), Some(flow))
+            }
+            FlowStep::Done(Err(error)) => (failed(&error.to_string()), None),
+            FlowStep::Redirect(to) => {
                 let query = to.split_once('?').map(|it| it.1).unwrap_or_default();
                 let fields = url::fields(query);
                 let state = fields.into_iter().find(|(name, _)| name == "state");

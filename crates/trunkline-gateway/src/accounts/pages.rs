@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_others_wrote_stays_text() {
+    fn foreign_text_is_escaped() {
         let name = "<script>\"'&\n";
         let shown = "&lt;script&gt;&quot;&#39;&amp; ";
         for page in [

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn tokens_are_ones_own_and_registrations_are_everybodys() {
+    async fn tokens_are_per_principal_and_registrations_are_shared() {
         let vault: Arc<dyn Vault> = Arc::new(MemoryVault::new());
         let part = |id, server| Scoped::new(Arc::clone(&vault), id, server);
         let (ann, bob) = (part("ann", "git"), part("bob", "git"));

@@ -137,7 +137,7 @@ fn note(state: &Path, place: &str) {
     });
     if let Err(error) = written {
         let _ = fs::remove_file(&new);
-        tracing::warn!(%error, path = %path.display(), "where the admin API is could not be noted");
+        tracing::warn!(%error, path = %path.display(), "cannot store the address of the admin API");
     }
 }
 

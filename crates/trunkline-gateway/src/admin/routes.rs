@@ -75,7 +75,7 @@ impl<O: Operate> Admin<O> {
     /// The last lines; with `follow`, also the next ones as they come.
     fn logs(&self, query: &Query) -> Result<Response<HttpBody>, Complaint> {
         let server = query.server.as_deref();
-        let (lines, news) = self.operate.logs(server);
+        let (lines, updates) = self.operate.logs(server);
         let older = lines.len().saturating_sub(query.limit.unwrap_or(LINES));
         let mut first = Vec::new();
         lines[older..].iter().for_each(|it| write_line(&mut first, &**it));
@@ -86,11 +86,11 @@ impl<O: Operate> Admin<O> {
         let mut followers = self.followers.lock().unwrap_or_else(PoisonError::into_inner);
         while followers.try_join_next().is_some() {}
         if followers.len() >= FOLLOWERS {
-            let message = "Too many follow the log already.";
+            let message = "Too many clients follow the log already.";
             return Err(Complaint::new(StatusCode::SERVICE_UNAVAILABLE, message)
-                .advice("Leave one of them, or ask without `follow`."));
+                .advice("End one of them, or ask without `follow`."));
         }
-        followers.spawn(follow::<O>(first, news, query.server.clone(), sender));
+        followers.spawn(follow::<O>(first, updates, query.server.clone(), sender));
         Ok(answer::lines(HttpBody::pieces(pieces)))
     }
 }
@@ -290,8 +290,9 @@ fn not_taken(faults: Value) -> Complaint {
     sentences.insert(0, "The catalog was not taken over.".to_owned());
     Complaint {
         faults: Some(list.clone()),
-        ..Complaint::new(StatusCode::UNPROCESSABLE_ENTITY, sentences.join(" "))
-            .advice("See all that is wrong with `trunkline check`; what ran goes on as it was.")
+        ..Complaint::new(StatusCode::UNPROCESSABLE_ENTITY, sentences.join(" ")).advice(
+            "See all that is wrong with `trunkline check`; the running catalog stays in force.",
+        )
     }
 }
 
@@ -323,7 +324,7 @@ async fn read(body: RequestBody) -> Result<Vec<u8>, Complaint> {
 /// Streams lines until the client disconnects. A client that is too slow is told how many lines it missed.
 async fn follow<O: Operate>(
     first: Vec<u8>,
-    mut news: broadcast::Receiver<Arc<O::Line>>,
+    mut updates: broadcast::Receiver<Arc<O::Line>>,
     server: Option<String>,
     sender: mpsc::Sender<Vec<u8>>,
 ) {
@@ -335,7 +336,7 @@ async fn follow<O: Operate>(
         }
         let next = tokio::select! {
             () = sender.closed() => return,
-            next = timeout(KEEP_ALIVE, news.recv()) => next,
+            next = timeout(KEEP_ALIVE, updates.recv()) => next,
         };
         match next {
             Ok(Ok(line)) => {

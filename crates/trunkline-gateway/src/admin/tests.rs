@@ -14,7 +14,7 @@ use crate::catalog::plan::AdminPlan;
 use crate::failure::{Reason, Stage};
 
 #[tokio::test]
-async fn what_is_asked_for_is_answered() {
+async fn every_route_answers() {
     let admin = Running::on_socket().await;
     for (request, expected) in [
         (
@@ -49,7 +49,7 @@ async fn what_is_asked_for_is_answered() {
 }
 
 #[tokio::test]
-async fn what_makes_no_sense_is_refused_with_advice() {
+async fn invalid_requests_are_refused_with_advice() {
     let admin = Running::on_socket().await;
     for (request, body, expected) in [
         ("GET /", "", "404 There is nothing at `/`. | `/v1/status` is a good place to begin."),
@@ -115,12 +115,12 @@ async fn a_refusal_is_read_however_long_the_body_is() {
 }
 
 #[tokio::test]
-async fn the_log_is_followed_until_somebody_hangs_up() {
+async fn the_log_is_followed_until_the_client_disconnects() {
     let admin = Running::on_socket().await;
     let mut lines = admin.follow("/v1/logs?server=time&follow=1").await;
     assert_eq!(lines.next().await, r#"{"line":"a","server":"time"}"#);
     for (server, line) in [("git", "c"), ("time", "d")] {
-        admin.operate.news.send(Arc::new(line_of(server, line))).unwrap();
+        admin.operate.updates.send(Arc::new(line_of(server, line))).unwrap();
     }
     assert_eq!(lines.next().await, r#"{"line":"d","server":"time"}"#);
     drop(lines);
@@ -230,7 +230,7 @@ async fn with_client_certificates_it_may_be_open_to_other_machines() {
 
 /// A fake gateway.
 struct MadeUp {
-    news: broadcast::Sender<Arc<Value>>,
+    updates: broadcast::Sender<Arc<Value>>,
     faults: Mutex<Option<Value>>,
     is_ready: Mutex<bool>,
 }
@@ -261,7 +261,7 @@ impl Operate for MadeUp {
     fn logs(&self, server: Option<&str>) -> Followed<Value> {
         let lines = [line_of("time", "a"), line_of("git", "b")].into_iter();
         let fitting = lines.filter(|it| server.is_none_or(|server| Self::is_of(it, server)));
-        (fitting.map(Arc::new).collect(), self.news.subscribe())
+        (fitting.map(Arc::new).collect(), self.updates.subscribe())
     }
 
     fn is_of(line: &Value, server: &str) -> bool {
@@ -320,7 +320,7 @@ impl Running {
         let opened = open(plan, &state).await.unwrap();
         let (place, token) = (opened.place.clone(), opened.token.clone());
         let operate = Arc::new(MadeUp {
-            news: broadcast::Sender::new(8),
+            updates: broadcast::Sender::new(8),
             faults: Mutex::default(),
             is_ready: Mutex::new(true),
         });

@@ -201,7 +201,7 @@ impl Servers {
             }
         } else if let Some(auth) = auth.filter(|_| self.is_shared) {
             auth.warn(
-                "All callers act with these credentials at this server, whoever they are.",
+                "All callers share these credentials at this server.",
                 "Say by `gateway.rules` who may call it.",
             );
         }

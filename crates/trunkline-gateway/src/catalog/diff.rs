@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_a_restart_is_told() {
+    fn changes_that_need_a_restart_are_reported() {
         let of = |text: &str| plan(&format!("mcpServers: {{}}\ngateway: {text}"));
         let usual = of("{}");
         for (new, changed, restart) in [

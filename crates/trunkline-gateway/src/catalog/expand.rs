@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn every_problem_of_a_text_is_told() {
+    fn every_problem_of_a_text_is_reported() {
         for (text, expected) in [
             (
                 "${NO} ${NEITHER}",

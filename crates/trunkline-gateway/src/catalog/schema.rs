@@ -23,7 +23,7 @@ pub fn schema() -> Value {
             "type": ["string", "number", "boolean"],
         },
         "expanded": {
-            "description": "What comes of `${NAME}`.",
+            "description": "The value of `${NAME}`.",
             "type": "string",
             "pattern": "\\$\\{",
         },

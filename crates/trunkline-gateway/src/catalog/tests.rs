@@ -17,12 +17,12 @@ use super::{Env, Faults, Loaded, check, file, load};
 
 /// A fake environment with fake files.
 #[derive(Default)]
-pub(super) struct World {
+pub(super) struct FakeEnv {
     vars: BTreeMap<&'static str, &'static str>,
     files: BTreeMap<&'static str, &'static str>,
 }
 
-impl World {
+impl FakeEnv {
     pub(super) fn usual() -> Self {
         Self {
             vars: [
@@ -47,7 +47,7 @@ impl World {
     }
 }
 
-impl Env for World {
+impl Env for FakeEnv {
     fn var(&self, name: &str) -> Option<String> {
         self.vars.get(name).map(|it| (*it).to_owned())
     }
@@ -63,13 +63,13 @@ impl Env for World {
 }
 
 fn loaded(text: &str) -> Result<Loaded, Faults> {
-    load(text, ORIGIN.as_ref(), &World::usual())
+    load(text, ORIGIN.as_ref(), &FakeEnv::usual())
 }
 
 /// The keys that a check of a text reads.
-pub(super) fn asked(text: &str, world: &World) -> BTreeSet<String> {
+pub(super) fn asked(text: &str, env: &FakeEnv) -> BTreeSet<String> {
     let document = file::read(text).unwrap_or_else(|it| panic!("{text}: {it:?}"));
-    let checked = check::check(&document, "/etc/trunkline".as_ref(), world);
+    let checked = check::check(&document, "/etc/trunkline".as_ref(), env);
     assert_eq!(checked.faults, [], "{text}");
     checked.asked
 }

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_change_is_told_once() {
+    async fn a_change_is_reported_once() {
         let folder = Folder::new();
         let path = folder.put("a.yaml", "one");
         let mut watch = Watch::new(&path);

@@ -112,7 +112,7 @@ impl<'a> Named<'a> {
         }
     }
 
-    /// Tags that no server has select nothing, so they are dropped.
+    /// Unknown tags select nothing, so they are dropped.
     fn selector(self, known: &BTreeSet<String>) -> Selector {
         let Self::Tags(text) = self else { return Selector::Server(self.text().to_owned()) };
         let wanted = text.split(',').map(|it| it.trim().to_lowercase());

@@ -35,7 +35,7 @@ async fn ask(front: &Front, host: &str, path: &str, token: &str) -> Result<Strin
 }
 
 #[tokio::test]
-async fn nothing_is_kept_or_told_before_the_door_and_the_gate() {
+async fn nothing_is_stored_or_disclosed_before_admission() {
     const ANN: &str = "a-long-enough-secret-token";
     const BOB: &str = "another-long-enough-token";
     const RULES: &str = "rules: [{ tools: ['vault.*'], effect: deny }]";
@@ -80,7 +80,7 @@ async fn nothing_is_kept_or_told_before_the_door_and_the_gate() {
 }
 
 #[tokio::test]
-async fn whoever_is_not_let_in_leaves_nothing_behind() {
+async fn a_refused_request_leaves_nothing_behind() {
     let front = front(TOKENS).await;
     let tags: String = (0..15_500).map(|it| format!("{:03x},", it % 4096)).collect();
     for number in 0..100 {
@@ -107,7 +107,7 @@ async fn made_up_tags_are_one_choice() {
 }
 
 #[tokio::test]
-async fn choices_that_nobody_uses_make_room() {
+async fn unused_choices_are_evicted() {
     let tags: Vec<_> = (0..12).map(|it| format!("t{it}")).collect();
     let text =
         format!("mcpServers: {{ a: {{ url: 'http://127.0.0.1:9', tags: [{}] }} }}", tags.join(","));
@@ -137,7 +137,7 @@ async fn a_plan_may_not_open_a_door_that_was_put_elsewhere() {
 }
 
 #[test]
-fn everywhere_is_no_place_to_go_to() {
+fn an_unspecified_address_is_replaced() {
     for (address, hosts, expected) in [
         ("127.0.0.1:7373", &[][..], "127.0.0.1:7373"),
         ("10.0.0.7:80", &["gate.example"], "10.0.0.7:80"),

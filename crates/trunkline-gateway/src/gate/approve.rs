@@ -19,14 +19,14 @@ use crate::state::GatewayState;
 /// Asks the user, unless the user has answered. `Some` ends this round with the question.
 pub(crate) async fn approve(
     walk: &mut Walk,
-    trail: &mut CallRecord,
+    record: &mut CallRecord,
     target: &Target,
 ) -> Result<Option<CallOutcome>, CallFailure> {
     let what = What::of(target);
     let denied = || policy::not_approved(&target.server, what);
     let can_ask = walk.call.peer.client.elicitation.is_some_and(|it| it.form);
     if !can_ask {
-        trail.decision = Decision::Declined;
+        record.decision = Decision::Declined;
         return Err(policy::cannot_ask(&target.server, what).into());
     }
     let arguments = walk.call.params.get("arguments").cloned();
@@ -40,7 +40,7 @@ pub(crate) async fn approve(
             let mut request = Request::new(asked.method(), params.unwrap_or_default());
             request.during = Some(walk.call.key);
             request.timing = Some(crate::question::THINKING);
-            let answer = walk.voice.ask(request).await;
+            let answer = walk.handle.ask(request).await;
             answer.map_err(|_| denied())?
         }
         Era::Stateless => {
@@ -49,12 +49,12 @@ pub(crate) async fn approve(
             if let Some((ticket, sealed)) = ticket.as_deref().and_then(approved) {
                 // The user approved in an earlier round: the call resumes, once.
                 if !walk.shared.approvals(|it| it.redeem(ticket, &binding, now)) {
-                    trail.decision = Decision::Declined;
+                    record.decision = Decision::Declined;
                     return Err(denied().into());
                 }
                 let state = Json::string(sealed);
                 walk.call.params.set("requestState", state);
-                trail.decision = Decision::Approved;
+                record.decision = Decision::Approved;
                 walk.approved = Some(Box::new(binding));
                 return Ok(None);
             }
@@ -65,11 +65,11 @@ pub(crate) async fn approve(
                 let mut input =
                     InputRequired::new(vec![(KEY.to_owned(), InputRequest::Elicit(asked))]);
                 input.state = Some(format!("{TICKET}{ticket}"));
-                trail.decision = Decision::Asked;
+                record.decision = Decision::Asked;
                 return Ok(Some(CallOutcome::Ask(input)));
             };
             if !walk.shared.approvals(|it| it.redeem(&ticket[TICKET.len()..], &binding, now)) {
-                trail.decision = Decision::Declined;
+                record.decision = Decision::Declined;
                 return Err(denied().into());
             }
             walk.call.params.take("requestState");
@@ -79,7 +79,7 @@ pub(crate) async fn approve(
         }
     };
     let is_yes = answer.to::<ElicitResult>().is_ok_and(|it| is_approved(&it));
-    trail.decision = if is_yes { Decision::Approved } else { Decision::Declined };
+    record.decision = if is_yes { Decision::Approved } else { Decision::Declined };
     if !is_yes {
         return Err(denied().into());
     }

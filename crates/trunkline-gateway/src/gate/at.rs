@@ -31,7 +31,7 @@ impl Walk {
     /// if the server did not begin it, or if it is repeatable.
     pub(super) async fn at(
         &mut self,
-        trail: &mut CallRecord,
+        record: &mut CallRecord,
         permit: &Permit,
         is_repeatable: bool,
     ) -> Result<CallOutcome, CallFailure> {
@@ -49,7 +49,7 @@ impl Walk {
             let bound = self.bound_to(&plan.name);
             match self.shared.seals.open_state(&state, &bound).ok_or_else(stale)? {
                 Sealed::Parked(name) => {
-                    let resumed = self.shared.lot.resume(&name);
+                    let resumed = self.shared.parked_calls.resume(&name);
                     let mut forward = resumed.map_err(|missing| match missing {
                         Missing::MadeWay => CallFailure::from(made_way(&plan.name)),
                         Missing::Unknown => stale().into(),
@@ -58,8 +58,8 @@ impl Walk {
                     let answers = answers.and_then(|it| Object::parse(it.get()).ok());
                     forward.answer(answers.unwrap_or_default());
                     // From here on, events go to the caller of this round.
-                    let followed = Box::pin(self.follow(trail, forward, &plan)).await;
-                    return followed.map_err(|(wrong, _)| wrong);
+                    let followed = Box::pin(self.follow(record, forward, &plan)).await;
+                    return followed.map_err(|(call_failure, _)| call_failure);
                 }
                 Sealed::Relayed(Some(state), instance) => {
                     stay = Some(instance);
@@ -77,30 +77,30 @@ impl Walk {
         loop {
             tries += 1;
             let is_last = tries >= TRIES;
-            let forward = match self.begin(trail, &server, &plan, stay.take()).await {
+            let forward = match self.begin(record, &server, &plan, stay.take()).await {
                 // The catalog changed meanwhile: the call goes to the server that has the name now.
                 Err(failure) if failure.reason == Reason::Draining && !is_last => {
-                    let now = self.shared.world().servers.get(&*server.name).cloned();
+                    let now = self.shared.active_plan().servers.get(&*server.name).cloned();
                     let now = now.filter(|it| !Arc::ptr_eq(it, &server));
-                    server = now.ok_or_else(|| after(failure.into(), may_be_done))?;
+                    server = now.ok_or_else(|| or_unknown(failure.into(), may_be_done))?;
                     plan = server.plan();
                     continue;
                 }
                 Err(failure) if failure.reason == Reason::LoginRequired => {
                     return self.ask_to_log_in(&plan);
                 }
-                Err(failure) => return Err(after(failure.into(), may_be_done)),
+                Err(failure) => return Err(or_unknown(failure.into(), may_be_done)),
                 Ok(forward) => forward,
             };
-            match self.follow(trail, forward, &plan).await {
-                Ok(came) => return Ok(came),
+            match self.follow(record, forward, &plan).await {
+                Ok(result) => return Ok(result),
                 Err((_, Some(error))) if !is_last && error.may_go_again(is_repeatable) => {
                     may_be_done |= error.done() == Some(Done::Unknown);
                 }
                 Err((_, Some(CallError::Credentials(_)))) if self.has_to_log_in(&plan) => {
                     return self.ask_to_log_in(&plan);
                 }
-                Err((wrong, _)) => return Err(after(wrong, may_be_done)),
+                Err((call_failure, _)) => return Err(or_unknown(call_failure, may_be_done)),
             }
         }
     }
@@ -108,7 +108,7 @@ impl Walk {
     /// Leases an instance and makes the call there.
     async fn begin(
         &self,
-        trail: &mut CallRecord,
+        record: &mut CallRecord,
         server: &Arc<Server>,
         plan: &ServerPlan,
         stay: Option<u64>,
@@ -118,10 +118,10 @@ impl Walk {
         }
         let lease = match stay.and_then(|id| server.pool.lease_on(id)) {
             Some(lease) => {
-                self.compared(server, plan, lease.instance()).await?;
+                self.await_comparison(server, plan, lease.instance()).await?;
                 lease
             }
-            None => self.visibly(server, self.lease(server, plan)).await?,
+            None => self.with_progress(server, self.lease(server, plan)).await?,
         };
         if self.shared.subscriptions.is_any() {
             let owner = server.pool.owner(lease.id());
@@ -136,11 +136,12 @@ impl Walk {
             let message = format!("`{}` has no instance of your own.", plan.name);
             return Err(Failure::new(Reason::NotYours, Stage::Acquire, message).of(&plan.name));
         }
-        trail.leased(lease.id());
-        self.is_not_held(trail, plan)?;
+        record.leased(lease.id());
+        self.refuse_held(record, plan)?;
         let instance = Arc::clone(lease.instance());
-        if let Some(level) = instance.is_too_quiet(self.call.log_level, has_session(&self.call)) {
-            Box::pin(instance.hear(level)).await;
+        if let Some(level) = instance.log_level_to_set(self.call.log_level, has_session(&self.call))
+        {
+            Box::pin(instance.raise_log_level(level)).await;
         }
         let era = instance.opened.revision.era();
         let mut params = self.call.params.clone();
@@ -149,7 +150,7 @@ impl Walk {
             true => meta,
             false => question::offered_in(meta, plan.questions),
         };
-        let span = trail.span.as_ref().map(|it| {
+        let span = record.span.as_ref().map(|it| {
             let is_http = matches!(plan.reach, Reach::Http { .. });
             it.child(instance.id, instance.opened.revision, is_http)
         });
@@ -164,9 +165,9 @@ impl Walk {
         if !relays {
             params.take("inputResponses");
         }
-        let line = UpstreamCallContext::new(
+        let context = UpstreamCallContext::new(
             Arc::clone(&self.caller),
-            self.voice.clone(),
+            self.handle.clone(),
             self.call.key,
             self.call.revision,
             self.listens(plan, &instance),
@@ -174,7 +175,7 @@ impl Walk {
             self.guard(),
         );
         let method = self.call.method.method;
-        let mut forward = Forward::begin(lease, line, method, params, timing(plan), relays);
+        let mut forward = Forward::begin(lease, context, method, params, timing(plan), relays);
         forward.span = span;
         Ok(forward)
     }
@@ -182,7 +183,7 @@ impl Walk {
     /// The plugins that inspect questions asked during the call.
     pub(crate) fn guard(&self) -> Option<Guard> {
         let view = self.plugged.as_ref()?;
-        Some(Guard { plugins: Arc::clone(&self.world.plugins), view: Arc::clone(view) })
+        Some(Guard { plugins: Arc::clone(&self.active.plugins), view: Arc::clone(view) })
     }
 
     /// Whether the call listens for events of its own. What an HTTP server sends on a request's stream
@@ -206,14 +207,15 @@ impl Walk {
         plan: &ServerPlan,
     ) -> Result<Lease<Upstream>, Failure> {
         let era = if self.as_task { Era::Stateless } else { self.call.revision.era() };
-        let able = ClientProfile::of(&self.call.peer, era);
+        let profile = ClientProfile::of(&self.call.peer, era);
         let key = key_of(plan, &self.caller, self.call.meta.as_ref());
         let mut tries = 0;
         loop {
             tries += 1;
             let who = Who::Caller(&self.caller);
-            let lease = server.lease(|| server.want(key.clone(), who, able, Cause::Call)).await?;
-            let compared = self.compared(server, plan, lease.instance()).await;
+            let lease =
+                server.lease(|| server.want(key.clone(), who, profile, Cause::Call)).await?;
+            let compared = self.await_comparison(server, plan, lease.instance()).await;
             let is_gone = compared.as_ref().is_err_and(|it| it.reason == ENDED);
             if tries >= TRIES || !(is_gone || lease.instance().is_over()) {
                 return compared.map(|()| lease);
@@ -228,26 +230,26 @@ impl Walk {
     /// Follows a call until it ends or the caller has to answer.
     pub(crate) async fn follow(
         &self,
-        trail: &mut CallRecord,
+        record: &mut CallRecord,
         mut forward: Forward,
         plan: &ServerPlan,
     ) -> Result<CallOutcome, (CallFailure, Option<CallError>)> {
         let revision = forward.instance().opened.revision;
-        trail.leased(forward.lease.id());
+        record.leased(forward.lease.id());
         loop {
             match forward.next().await {
                 Event::Said(what, _held) => {
                     let what = match &self.plugged {
-                        Some(view) => Box::pin(self.look_at_said(view, what)).await,
+                        Some(view) => Box::pin(self.inspect_event(view, what)).await,
                         None => Some(what),
                     };
                     if let Some(what) = what {
-                        self.voice.say(self.call.key, what).await;
+                        self.handle.say(self.call.key, what).await;
                     }
                 }
                 Event::Asked => {
                     let requests = forward.questions();
-                    let parked = self.shared.lot.park(forward, &self.caller.id);
+                    let parked = self.shared.parked_calls.park(forward, &self.caller.id);
                     let name = parked.map_err(|failure| (failure.into(), None))?;
                     let state = Sealed::Parked(name);
                     let state = self.shared.seals.state(&state, &self.bound_to(&plan.name));
@@ -259,26 +261,26 @@ impl Walk {
                 Event::Over(Ok(said)) => {
                     // The lease is kept, so that a task begun there finds its instance alive.
                     let lease = forward.into_lease();
-                    let came = self.over(said, revision, plan, lease.id());
-                    trail.kept = Some(lease);
-                    return came.map_err(|error| (CallFailure::Plain(error), None));
+                    let result = self.answer_for_caller(said, revision, plan, lease.id());
+                    record.kept = Some(lease);
+                    return result.map_err(|error| (CallFailure::Plain(error), None));
                 }
                 Event::Over(Err(CallError::Peer(error))) if is_about_urls(&error) => {
-                    let asked = self.urls(error, forward.instance()).and_then(|mut came| {
-                        if let CallOutcome::Ask(input) = &mut came {
+                    let asked = self.urls(error, forward.instance()).and_then(|mut result| {
+                        if let CallOutcome::Ask(input) = &mut result {
                             question::admit_all(&plan.name, plan.questions, input)?;
                         }
-                        Ok(came)
+                        Ok(result)
                     });
                     return asked.map_err(|error| (CallFailure::Server(error, revision), None));
                 }
                 Event::Over(Err(error)) => {
-                    let wrong =
+                    let call_failure =
                         match Box::pin(forward::failed(error.clone(), forward.instance())).await {
                             Ok(said) => CallFailure::Server(said, revision),
                             Err(failure) => failure.into(),
                         };
-                    return Err((wrong, Some(error)));
+                    return Err((call_failure, Some(error)));
                 }
             }
         }
@@ -286,7 +288,7 @@ impl Walk {
 
     /// Turns the server's answer into an answer for the caller, or into its question with the server's
     /// state sealed inside ours.
-    fn over(
+    fn answer_for_caller(
         &self,
         said: Json,
         revision: Revision,
@@ -309,7 +311,7 @@ impl Walk {
         })
     }
 
-    /// A server of 2025-11-25 answered `URLElicitationRequired`. A caller of the new era gets the pages as
+    /// A server of 2025-11-25 answered `URLElicitationRequired`. A caller of the stateless era gets the pages as
     /// questions. Others get the server's error, and a notification when the page is done.
     fn urls(&self, error: ErrorObject, instance: &Instance) -> Result<CallOutcome, ErrorObject> {
         #[derive(serde::Deserialize)]
@@ -326,7 +328,7 @@ impl Walk {
             .collect();
         if self.call.revision.era() == Era::Stateful || asked.is_empty() {
             for id in asked.into_iter().filter_map(|it| it.elicitation_id) {
-                instance.will_complete(id, &self.voice);
+                instance.will_complete(id, &self.handle);
             }
             return Err(error);
         }
@@ -358,11 +360,11 @@ fn has_session(call: &Call) -> bool {
 }
 
 /// Marks the outcome as unknown if an earlier try may have done the work.
-fn after(mut wrong: CallFailure, may_be_done: bool) -> CallFailure {
-    if may_be_done && let CallFailure::Here(failure) = &mut wrong {
+fn or_unknown(mut call_failure: CallFailure, may_be_done: bool) -> CallFailure {
+    if may_be_done && let CallFailure::Here(failure) = &mut call_failure {
         failure.done = Done::Unknown;
     }
-    wrong
+    call_failure
 }
 
 fn is_about_urls(error: &ErrorObject) -> bool {
@@ -370,7 +372,9 @@ fn is_about_urls(error: &ErrorObject) -> bool {
 }
 
 fn stale() -> ErrorObject {
-    ErrorObject::invalid_params("`requestState` is not valid here any more. Make the call anew.")
+    ErrorObject::invalid_params(
+        "`requestState` is not valid here any more. Make the call again without it.",
+    )
 }
 
 /// The call gave up its place to waiting calls while its question was open.
@@ -379,12 +383,12 @@ fn made_way(server: &str) -> Failure {
         Reason::MadeWay,
         Stage::Bridge,
         format!(
-            "The call to `{server}` was given up while a question about it was open: others waited for \
-             its place, and you had more of them."
+            "The call to `{server}` was cancelled while its question was open: another caller waited for \
+             its place, and you had more places."
         ),
     );
     failure.done = Done::Unknown;
-    failure.of(server).advice("Make the call anew, with fewer at a time.")
+    failure.of(server).advice("Make the call again, with fewer calls at a time.")
 }
 
 const ENDED: Reason = Reason::InstanceEnded;

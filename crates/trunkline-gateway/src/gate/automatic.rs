@@ -16,8 +16,8 @@ use crate::selector::Selector;
 use crate::state::{ActivePlan, GatewayState, View, Visibility};
 
 /// The settings of automatic mode, if clients of this view get the two tools.
-fn is_for<'a>(world: &'a ActivePlan, view: &View) -> Option<&'a plan::Automatic> {
-    let automatic = world.plan.gateway.automatic.as_ref()?;
+fn is_for<'a>(active: &'a ActivePlan, view: &View) -> Option<&'a plan::Automatic> {
+    let automatic = active.plan.gateway.automatic.as_ref()?;
     let is_meant = match &view.selector {
         _ if automatic.tags.is_empty() => true,
         Selector::Tags(tags) => tags.iter().any(|it| automatic.tags.contains(it)),
@@ -29,18 +29,18 @@ fn is_for<'a>(world: &'a ActivePlan, view: &View) -> Option<&'a plan::Automatic>
 /// The tool list in automatic mode.
 pub(crate) fn tools(
     shared: &GatewayState,
-    world: &ActivePlan,
+    active: &ActivePlan,
     view: &View,
     caller: &Caller,
     revision: Revision,
 ) -> Option<Json> {
-    let automatic = is_for(world, view)?;
+    let automatic = is_for(active, view)?;
     let index = view.index(shared);
     // The description names only servers that the caller may see.
-    let sight = Visibility::new(world, caller);
+    let visibility = Visibility::new(active, caller);
     let is_seen = |name: &str| {
         let mut tools = index.iter(Kind::Tools).filter(|(_, it)| *it.server == *name);
-        tools.any(|(_, it)| sight.effect(it) != Effect::Deny)
+        tools.any(|(_, it)| visibility.effect(it) != Effect::Deny)
     };
     let servers = index.servers().map(|it| &**it).filter(|it| is_seen(it));
     let find = search::find_tools(servers, automatic.limit);
@@ -58,7 +58,7 @@ pub(super) enum Automatic {
 
 /// Reads a call of one of the two tools; `None` if it is for another tool.
 pub(super) fn call(walk: &mut Walk, shown: &str) -> Option<Automatic> {
-    let limit = is_for(&walk.world, &walk.view)?.limit;
+    let limit = is_for(&walk.active, &walk.view)?.limit;
     let arguments = walk.call.params.get("arguments");
     let unread = |walk: &Walk, why| Automatic::Told(told(walk, CallToolResult::error(why)));
     Some(match shown {
@@ -86,8 +86,9 @@ pub(super) fn call(walk: &mut Walk, shown: &str) -> Option<Automatic> {
 
 fn find(walk: &Walk, asked: &search::Asked) -> CallOutcome {
     let index = walk.view.index(&walk.shared);
-    let sight = Visibility::new(&walk.world, &walk.caller);
-    let may_see = |name: &str| index.tool(name).is_some_and(|it| sight.effect(it) != Effect::Deny);
+    let visibility = Visibility::new(&walk.active, &walk.caller);
+    let may_see =
+        |name: &str| index.tool(name).is_some_and(|it| visibility.effect(it) != Effect::Deny);
     let search = walk.view.search(&index);
     walk.view.count(&walk.shared, &index);
     let found = search.find(&asked.query, asked.limit, &may_see);

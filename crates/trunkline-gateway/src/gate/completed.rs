@@ -35,7 +35,7 @@ impl Completed {
             arguments: BTreeMap<String, String>,
         }
         if !matches!(target.item, Item::Template(_))
-            || Visibility::new(&walk.world, &walk.caller).is_open()
+            || Visibility::new(&walk.active, &walk.caller).is_open()
         {
             return None;
         }
@@ -56,8 +56,8 @@ impl Completed {
     }
 
     /// Removes suggestions that the caller may not read.
-    pub(super) fn filter(&mut self, walk: &Walk, came: CallOutcome) -> CallOutcome {
-        let CallOutcome::Answer(said, from) = came else { return came };
+    pub(super) fn filter(&mut self, walk: &Walk, outcome: CallOutcome) -> CallOutcome {
+        let CallOutcome::Answer(said, from) = outcome else { return outcome };
         let Ok(mut answer) = said.to::<serde_json::Value>() else {
             return CallOutcome::Answer(said, from);
         };

@@ -3,7 +3,7 @@
 //! | what | asks | says no by |
 //! |---|---|---|
 //! | rules | `resolve`: what the caller may not know of is not there | `unknown_…`, audit `denied` |
-//! | rates | every call, before anybody is asked | `rate_limited` |
+//! | rates | every call, before the user is asked | `rate_limited` |
 //! | consent | what a rule says `ask` of: the person, once for these arguments | `not_approved` |
 //! | plugins | every call: they see its arguments and the answers to questions, and may change them | `rejected` |
 //! | login | `at`, before a lease: where each principal has its own (`auth.perUser`), it has to have logged in | `login_required` |
@@ -42,8 +42,8 @@ pub(super) enum Decided {
 
 impl Permit {
     /// Permission to list what a server offers, if the caller may see the server.
-    pub(super) fn to_list(sight: &Visibility<'_>, server: &Arc<Server>) -> Option<Self> {
-        let is_seen = sight.sees_server(&server.name);
+    pub(super) fn to_list(visibility: &Visibility<'_>, server: &Arc<Server>) -> Option<Self> {
+        let is_seen = visibility.sees_server(&server.name);
         is_seen.then(|| Self { server: Arc::clone(server), plugins: None })
     }
 
@@ -59,26 +59,26 @@ impl Permit {
 impl Walk {
     pub(super) async fn decide(
         &mut self,
-        trail: &mut CallRecord,
+        record: &mut CallRecord,
         about: &About,
     ) -> Result<Decided, CallFailure> {
         self.approved = None;
         let asked_about = about.asked_about.as_ref().unwrap_or(&about.target);
-        if let Err(after) = self.world.take(self.caller.bearer.names(), asked_about) {
-            trail.decision = Decision::RateLimited;
+        if let Err(after) = self.active.take(self.caller.bearer.names(), asked_about) {
+            record.decision = Decision::RateLimited;
             let what = What::of(asked_about);
             return Err(policy::limited(&asked_about.server, what, after).into());
         }
         if about.asks
-            && let Some(question) = Box::pin(approve::approve(self, trail, asked_about)).await?
+            && let Some(question) = Box::pin(approve::approve(self, record, asked_about)).await?
         {
             return Ok(Decided::Told(question));
         }
-        match self.ask_plugins(trail, &about.target).await {
+        match self.ask_plugins(record, &about.target).await {
             Ok(plugins) => {
                 Ok(Decided::Permit(Permit { server: Arc::clone(&about.server), plugins }))
             }
-            Err(rejected) => self.rejected(trail, &about.target, &rejected).map(Decided::Told),
+            Err(rejected) => self.rejected(record, &about.target, &rejected).map(Decided::Told),
         }
     }
 
@@ -86,11 +86,11 @@ impl Walk {
     /// error.
     pub(super) fn rejected(
         &self,
-        trail: &mut CallRecord,
+        record: &mut CallRecord,
         target: &Target,
         rejected: &Rejected,
     ) -> Result<CallOutcome, CallFailure> {
-        trail.decision = Decision::Rejected;
+        record.decision = Decision::Rejected;
         let Item::Tool(_) = target.item else {
             return Err(rejected.to_failure(&target.server).into());
         };

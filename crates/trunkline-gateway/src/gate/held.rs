@@ -17,14 +17,14 @@ impl Walk {
     /// The failure for a definition that exists and is held back, if the caller may know of it.
     pub(super) fn held(
         &self,
-        trail: &mut CallRecord,
+        record: &mut CallRecord,
         part: Part,
         shown: &str,
     ) -> Option<CallFailure> {
-        if trail.decision == Decision::Denied {
+        if record.decision == Decision::Denied {
             return None;
         }
-        let (server, held) = self.shared.held_back(&self.world, &self.view, part, shown)?;
+        let (server, held) = self.shared.held_back(&self.active, &self.view, part, shown)?;
         let lists = server.lists()?;
         let item = match part {
             Part::Prompt => {
@@ -34,15 +34,15 @@ impl Walk {
         };
         let (server, name) = (Arc::clone(&server.name), Arc::from(held.name.as_str()));
         let target = Target { server, name, item };
-        self.allowed(trail, &target).map(|_| {
-            trail.is(&target);
-            trail.decision = Decision::HeldBack;
+        self.allowed(record, &target).map(|_| {
+            record.is(&target);
+            record.decision = Decision::HeldBack;
             held.failure(&target.server).into()
         })
     }
 
     /// Waits until the instance's definitions were compared with the pins.
-    pub(super) async fn compared(
+    pub(super) async fn await_comparison(
         &self,
         server: &Arc<Server>,
         plan: &ServerPlan,
@@ -61,9 +61,9 @@ impl Walk {
     }
 
     /// Refuses what is held back, also if that happened after the call was routed.
-    pub(super) fn is_not_held(
+    pub(super) fn refuse_held(
         &self,
-        trail: &mut CallRecord,
+        record: &mut CallRecord,
         plan: &ServerPlan,
     ) -> Result<(), Failure> {
         let Some(pins) = self.shared.pins_of(plan).filter(|it| it.holds(&plan.name)) else {
@@ -78,7 +78,7 @@ impl Walk {
         let name = self.call.params.get(member).and_then(|it| it.to::<String>().ok());
         let held = pins.find(&plan.name, part, name.as_deref().unwrap_or_default());
         held.map_or(Ok(()), |held| {
-            trail.decision = Decision::HeldBack;
+            record.decision = Decision::HeldBack;
             Err(held.failure(&plan.name))
         })
     }

@@ -85,7 +85,7 @@ impl Walk {
             }
             (Era::Stateful, Some(it)) if it.url => {
                 asked.elicitation_id = Some(elicitation.clone());
-                self.shared.accounts.will_complete(elicitation, owner, &self.voice);
+                self.shared.accounts.will_complete(elicitation, owner, &self.handle);
                 let mut data = Object::default();
                 data.set("elicitations", Json::of(&[ElicitParams::Url(asked)]));
                 let error = ErrorObject::new(URL_ELICITATION_REQUIRED, message);

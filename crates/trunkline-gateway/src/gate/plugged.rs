@@ -17,23 +17,23 @@ impl Walk {
     /// Lets the plugins inspect and change the arguments; `None` without plugins.
     pub(super) async fn ask_plugins(
         &mut self,
-        trail: &CallRecord,
+        record: &CallRecord,
         target: &Target,
     ) -> Result<Option<CallView>, Rejected> {
-        let world = Arc::clone(&self.world);
-        if world.plugins.is_empty() {
+        let active = Arc::clone(&self.active);
+        if active.plugins.is_empty() {
             return Ok(None);
         }
         let caller = self.caller.name.as_deref();
         let view =
-            CallView::about(&target.server, What::of(target), caller).trace(trail.id.to_string());
+            CallView::about(&target.server, What::of(target), caller).trace(record.id.to_string());
         let arguments = self.call.params.take("arguments");
         self.digest = Some(digest(arguments.as_ref()));
         let had_any = arguments.is_some();
         let arguments = arguments.unwrap_or_else(Json::empty_object);
-        let arguments = Box::pin(world.plugins.request(&view, arguments)).await?;
+        let arguments = Box::pin(active.plugins.request(&view, arguments)).await?;
         if let Some(answers) = self.call.params.take("inputResponses") {
-            let answers = Box::pin(world.plugins.answers(&view, answers)).await?;
+            let answers = Box::pin(active.plugins.answers(&view, answers)).await?;
             self.call.params.set("inputResponses", answers);
         }
         self.plugged = Some(Arc::new(view.clone()));
@@ -46,39 +46,41 @@ impl Walk {
     /// Lets the plugins inspect and change the answer.
     pub(super) async fn tell_plugins(
         &self,
-        trail: &mut CallRecord,
+        record: &mut CallRecord,
         target: &Target,
         plugins: Option<CallView>,
-        came: Result<CallOutcome, CallFailure>,
+        result: Result<CallOutcome, CallFailure>,
     ) -> Result<CallOutcome, CallFailure> {
-        match (came, plugins) {
+        match (result, plugins) {
             (Ok(CallOutcome::Answer(said, from)), Some(view)) => {
-                match Box::pin(self.world.plugins.response(&view, said)).await {
+                match Box::pin(self.active.plugins.response(&view, said)).await {
                     Ok(said) => Ok(CallOutcome::Answer(said, from)),
                     Err(rejected) => {
-                        let mut came = self.rejected(trail, target, &rejected);
-                        if let Err(CallFailure::Here(failure)) = &mut came {
+                        let mut result = self.rejected(record, target, &rejected);
+                        if let Err(CallFailure::Here(failure)) = &mut result {
                             failure.done = Done::Unknown;
                         }
-                        came
+                        result
                     }
                 }
             }
-            (came, Some(view)) => Box::pin(self.tell_more(trail, target, view, came)).await,
-            (came, None) => came,
+            (result, Some(view)) => {
+                Box::pin(self.inspect_failure_or_questions(record, target, view, result)).await
+            }
+            (result, None) => result,
         }
     }
 
     /// Lets the plugins inspect and change the server's error or its questions.
-    async fn tell_more(
+    async fn inspect_failure_or_questions(
         &self,
-        trail: &mut CallRecord,
+        record: &mut CallRecord,
         target: &Target,
         view: CallView,
-        came: Result<CallOutcome, CallFailure>,
+        result: Result<CallOutcome, CallFailure>,
     ) -> Result<CallOutcome, CallFailure> {
-        let plugins = &self.world.plugins;
-        let rejected: Rejected = match came {
+        let plugins = &self.active.plugins;
+        let rejected: Rejected = match result {
             Err(CallFailure::Server(error, from)) => {
                 match plugins.said(Kind::Error, &view, Json::of(&error)).await {
                     Ok(said) => return Err(CallFailure::Server(said.to().unwrap_or(error), from)),
@@ -102,22 +104,22 @@ impl Walk {
                     Some(rejected) => rejected,
                 }
             }
-            came => return came,
+            result => return result,
         };
-        let mut came = self.rejected(trail, target, &rejected);
-        if let Err(CallFailure::Here(failure)) = &mut came {
+        let mut result = self.rejected(record, target, &rejected);
+        if let Err(CallFailure::Here(failure)) = &mut result {
             failure.done = Done::Unknown;
         }
-        came
+        result
     }
 
     /// Lets the plugins inspect progress or a log message; `None` if they drop it.
-    pub(super) async fn look_at_said(
+    pub(super) async fn inspect_event(
         &self,
         view: &Arc<CallView>,
         what: HandlerEvent,
     ) -> Option<HandlerEvent> {
-        let plugins = &self.world.plugins;
+        let plugins = &self.active.plugins;
         match what {
             HandlerEvent::Progress(it) => {
                 let said = plugins.said(Kind::Progress, view, Json::of(&it)).await.ok()?;

@@ -52,29 +52,29 @@ pub(super) enum Work {
 impl Walk {
     pub(super) async fn resolve(
         &mut self,
-        trail: &mut CallRecord,
+        record: &mut CallRecord,
     ) -> Result<Resolved, CallFailure> {
         match self.call.method.method {
-            Method::ToolsCall => self.tool(trail).await,
+            Method::ToolsCall => self.tool(record).await,
             // Boxed, so that the future of a tool call does not carry their size.
-            Method::PromptsGet => Box::pin(self.prompt(trail)).await,
-            Method::ResourcesRead => Box::pin(self.resource(trail, None)).await,
-            Method::CompletionComplete => Box::pin(self.completion(trail)).await,
-            Method::SkillsList => Box::pin(self.skills(trail)).await.map(Resolved::Told),
+            Method::PromptsGet => Box::pin(self.prompt(record)).await,
+            Method::ResourcesRead => Box::pin(self.resource(record, None)).await,
+            Method::CompletionComplete => Box::pin(self.completion(record)).await,
+            Method::SkillsList => Box::pin(self.skills(record)).await.map(Resolved::Told),
             Method::SkillsGet | Method::ResourcesDirectoryRead => {
                 let asked = self.named("uri")?;
-                Box::pin(self.resource(trail, Some(asked))).await
+                Box::pin(self.resource(record, Some(asked))).await
             }
             method if method.name().starts_with("tasks/") => {
-                Box::pin(tasks::manage(self, trail)).await.map(Resolved::Told)
+                Box::pin(tasks::manage(self, record)).await.map(Resolved::Told)
             }
             method => Err(ErrorObject::method_not_found(method.name()).into()),
         }
     }
 
-    async fn tool(&mut self, trail: &mut CallRecord) -> Result<Resolved, CallFailure> {
+    async fn tool(&mut self, record: &mut CallRecord) -> Result<Resolved, CallFailure> {
         let mut shown: String = self.named("name")?;
-        if self.world.plan.gateway.automatic.is_some() {
+        if self.active.plan.gateway.automatic.is_some() {
             match automatic::call(self, &shown) {
                 Some(Automatic::Told(told)) => return Ok(Resolved::Told(told)),
                 Some(Automatic::Call(inner)) => shown = inner,
@@ -88,29 +88,29 @@ impl Walk {
             }
             index = self.index(&shown, |it| it.tool(&shown).is_some()).await;
         }
-        let found = index.tool(&shown).and_then(|it| Some((it, self.allowed(trail, it)?)));
+        let found = index.tool(&shown).and_then(|it| Some((it, self.allowed(record, it)?)));
         let Some((target, asks)) = found else {
-            return Err(self.no_tool(trail, &index, &shown));
+            return Err(self.no_tool(record, &index, &shown));
         };
         let Item::Tool(tool) = &target.item else {
-            return Err(ErrorObject::invalid_params("That is no tool.").into());
+            return Err(ErrorObject::invalid_params("This is not a tool.").into());
         };
         let tool = Arc::clone(tool);
-        let about = self.about(trail, target.clone(), asks, Work::Tool(Arc::clone(&tool)))?;
-        trail.tool = Some(tool);
+        let about = self.about(record, target.clone(), asks, Work::Tool(Arc::clone(&tool)))?;
+        record.tool = Some(tool);
         Ok(Resolved::About(about))
     }
 
     /// Why there is no such tool.
-    fn no_tool(&self, trail: &mut CallRecord, index: &Index, shown: &str) -> CallFailure {
-        trail.name.get_or_insert_with(|| clip(shown).into());
-        if let Some(held) = self.held(trail, Part::Tool, shown) {
+    fn no_tool(&self, record: &mut CallRecord, index: &Index, shown: &str) -> CallFailure {
+        record.name.get_or_insert_with(|| clip(shown).into());
+        if let Some(held) = self.held(record, Part::Tool, shown) {
             return held;
         }
         let message = format!("There is no tool `{}` here.", clip(shown));
         let mut failure = Failure::new(Reason::UnknownTool, Stage::Route, message);
-        let sight = Visibility::new(&self.world, &self.caller);
-        if let Some(why) = self.world.why_not(&sight, shown) {
+        let visibility = Visibility::new(&self.active, &self.caller);
+        if let Some(why) = self.active.why_not(&visibility, shown) {
             return failure.advice(why).into();
         }
         let names = || {
@@ -125,7 +125,7 @@ impl Walk {
         failure.into()
     }
 
-    async fn prompt(&mut self, trail: &mut CallRecord) -> Result<Resolved, CallFailure> {
+    async fn prompt(&mut self, record: &mut CallRecord) -> Result<Resolved, CallFailure> {
         let shown: String = self.named("name")?;
         let mut index = self.index(&shown, |it| it.prompt(&shown).is_some()).await;
         if index.prompt(&shown).is_none() && self.may_log_in_to_unknown(&shown) {
@@ -134,37 +134,37 @@ impl Walk {
             }
             index = self.index(&shown, |it| it.prompt(&shown).is_some()).await;
         }
-        let found = index.prompt(&shown).and_then(|it| Some((it, self.allowed(trail, it)?)));
+        let found = index.prompt(&shown).and_then(|it| Some((it, self.allowed(record, it)?)));
         let (target, asks) = found.ok_or_else(|| {
-            trail.name.get_or_insert_with(|| clip(&shown).into());
-            if let Some(held) = self.held(trail, Part::Prompt, &shown) {
+            record.name.get_or_insert_with(|| clip(&shown).into());
+            if let Some(held) = self.held(record, Part::Prompt, &shown) {
                 return held;
             }
             let message = format!("There is no prompt `{}` here.", clip(&shown));
             Failure::new(Reason::UnknownPrompt, Stage::Route, message).into()
         })?;
-        self.about(trail, target.clone(), asks, Work::Prompt).map(Resolved::About)
+        self.about(record, target.clone(), asks, Work::Prompt).map(Resolved::About)
     }
 
     async fn resource(
         &mut self,
-        trail: &mut CallRecord,
+        record: &mut CallRecord,
         skill: Option<String>,
     ) -> Result<Resolved, CallFailure> {
         let uri: String = self.named("uri")?;
         self.call.params.take("arguments");
         let index = self.index("", |it| !it.claims(&uri).is_empty()).await;
-        trail.name = Some(clip(&uri).into());
-        let (target, asks) = self.find(trail, &index, &uri)?;
+        record.name = Some(clip(&uri).into());
+        let (target, asks) = self.find(record, &index, &uri)?;
         let work = skill.map_or(Work::Resource, Work::Skill);
-        self.about(trail, target, asks, work).map(Resolved::About)
+        self.about(record, target, asks, work).map(Resolved::About)
     }
 
     /// Finds a resource that the caller may read: at the one server that claims it, or else at the one
     /// whose result named it.
     fn find(
         &self,
-        trail: &mut CallRecord,
+        record: &mut CallRecord,
         index: &Index,
         uri: &str,
     ) -> Result<(Target, bool), CallFailure> {
@@ -176,7 +176,7 @@ impl Walk {
         let mut found: Vec<_> = claims.iter().filter_map(allowed).collect();
         match found.len() {
             0 => {
-                claims.first().map(|it| self.allowed(trail, it));
+                claims.first().map(|it| self.allowed(record, it));
                 Err(ErrorObject::resource_not_found(uri, self.call.revision).into())
             }
             1 => Ok(found.remove(0)),
@@ -187,7 +187,7 @@ impl Walk {
         }
     }
 
-    async fn completion(&mut self, trail: &mut CallRecord) -> Result<Resolved, CallFailure> {
+    async fn completion(&mut self, record: &mut CallRecord) -> Result<Resolved, CallFailure> {
         #[derive(serde::Deserialize)]
         struct Reference {
             #[serde(default)]
@@ -214,14 +214,14 @@ impl Walk {
             (_, Some(uri)) => ("uri", index.template(uri).cloned().or_else(|| index.resource(uri))),
             _ => return Err(bad().into()),
         };
-        let target = target.and_then(|it| Some((self.allowed(trail, &it)?, it)));
+        let target = target.and_then(|it| Some((self.allowed(record, &it)?, it)));
         let (asks, target) = target.ok_or_else(unknown)?;
         object.set(member, Json::string(&target.name));
         self.call.params.set("ref", object.to_json());
         let completed = Completed::of(self, &target, &self.call.params);
-        let mut about = self.about(trail, target, asks, Work::Completion(None))?;
+        let mut about = self.about(record, target, asks, Work::Completion(None))?;
         if let Some(typed) = completed.as_ref().map(Completed::target) {
-            let asks = self.allowed(trail, &typed).ok_or_else(unknown)?;
+            let asks = self.allowed(record, &typed).ok_or_else(unknown)?;
             if asks {
                 (about.asked_about, about.asks) = (Some(typed), true);
             }
@@ -234,25 +234,25 @@ impl Walk {
 
     fn about(
         &self,
-        trail: &mut CallRecord,
+        record: &mut CallRecord,
         target: Target,
         asks: bool,
         work: Work,
     ) -> Result<About, CallFailure> {
         let server = self.server(&target)?;
-        trail.is(&target);
+        record.is(&target);
         Ok(About { target, server, work, asked_about: None, asks })
     }
 
     /// Whether rules let the caller know of the target, and if so whether the user has to approve. A denial
     /// is recorded as such, whatever the caller is told.
-    pub(super) fn allowed(&self, trail: &mut CallRecord, target: &Target) -> Option<bool> {
+    pub(super) fn allowed(&self, record: &mut CallRecord, target: &Target) -> Option<bool> {
         match self.may(target) {
             Effect::Allow => Some(false),
             Effect::Ask => Some(true),
             Effect::Deny => {
-                trail.is(target);
-                trail.decision = Decision::Denied;
+                record.is(target);
+                record.decision = Decision::Denied;
                 None
             }
         }
@@ -266,11 +266,11 @@ impl Walk {
             return index;
         }
         if let Some(server) = self.unknown_server(shown) {
-            Box::pin(self.visibly(&server, self.shared.refresh(&server, true))).await;
+            Box::pin(self.with_progress(&server, self.shared.refresh(&server, true))).await;
             return self.view.index(&self.shared);
         }
         // The index belongs to the plan in force now, which may be newer than the call's.
-        self.shared.complete(&self.shared.world(), &self.view).await;
+        self.shared.complete(&self.shared.active_plan(), &self.view).await;
         self.view.index(&self.shared)
     }
 

@@ -22,21 +22,21 @@ impl Walk {
     /// its skills and says so.
     pub(super) async fn skills(
         &mut self,
-        trail: &mut CallRecord,
+        record: &mut CallRecord,
     ) -> Result<CallOutcome, CallFailure> {
-        self.shared.complete(&self.shared.world(), &self.view).await;
-        let (world, index) = (self.shared.world(), self.view.index(&self.shared));
-        let sight = Visibility::new(&world, &self.caller);
+        self.shared.complete(&self.shared.active_plan(), &self.view).await;
+        let (active, index) = (self.shared.active_plan(), self.view.index(&self.shared));
+        let visibility = Visibility::new(&active, &self.caller);
         let has_skills = |it: &&Arc<Server>| {
             it.lists().is_some_and(|lists| lists.capabilities.supports(Gate::Skills))
         };
-        let servers = world.servers.values().filter(has_skills);
+        let servers = active.servers.values().filter(has_skills);
         let servers = servers.filter(|it| self.view.selector.chooses(&it.plan()));
-        let permits: Vec<_> = servers.filter_map(|it| Permit::to_list(&sight, it)).collect();
+        let permits: Vec<_> = servers.filter_map(|it| Permit::to_list(&visibility, it)).collect();
         let (mut all, mut missing, mut room) = (Vec::new(), Missing::default(), BYTES);
         for permit in permits {
             let server = permit.server();
-            match self.skills_of(trail, &permit).await {
+            match self.skills_of(record, &permit).await {
                 Ok(skills) => {
                     let shown = skills.into_iter().filter_map(|it| self.shown(&index, server, it));
                     for skill in shown {
@@ -64,7 +64,7 @@ impl Walk {
     /// The skills of one server, or why they are unknown.
     async fn skills_of(
         &mut self,
-        trail: &mut CallRecord,
+        record: &mut CallRecord,
         permit: &Permit,
     ) -> Result<Vec<Skill>, String> {
         let (mut all, mut cursor) = (Vec::new(), None::<String>);
@@ -74,10 +74,10 @@ impl Walk {
                 params.set("cursor", Json::string(&cursor));
             }
             self.call.params = params;
-            let page = match self.at(trail, permit, true).await {
+            let page = match self.at(record, permit, true).await {
                 Ok(CallOutcome::Answer(page, _)) => page,
                 Ok(_) => {
-                    return Err("It asked something instead of saying which it has.".to_owned());
+                    return Err("It asked a question instead of listing its skills.".to_owned());
                 }
                 Err(CallFailure::Here(failure)) => return Err(failure.message.clone()),
                 Err(CallFailure::Server(error, _) | CallFailure::Plain(error)) => {
@@ -118,17 +118,17 @@ impl Walk {
     /// used.
     pub(super) fn as_asked(
         &self,
-        trail: &CallRecord,
+        record: &CallRecord,
         asked: &str,
-        came: CallOutcome,
+        outcome: CallOutcome,
     ) -> CallOutcome {
-        let (CallOutcome::Answer(said, revision), Some(server)) = (&came, &trail.server) else {
-            return came;
+        let (CallOutcome::Answer(said, revision), Some(server)) = (&outcome, &record.server) else {
+            return outcome;
         };
-        let is_long = trail.name.as_deref() != Some(asked);
+        let is_long = record.name.as_deref() != Some(asked);
         match self.told(said, server, is_long) {
             Some(told) => CallOutcome::Answer(told, *revision),
-            None => came,
+            None => outcome,
         }
     }
 

@@ -39,7 +39,7 @@ use wish::{Wish, decide};
 /// Calls a tool, as a task if the client asks for one or the server allows nothing else.
 pub(super) async fn call(
     walk: &mut Walk,
-    trail: &mut CallRecord,
+    record: &mut CallRecord,
     permit: &Permit,
     tool: &Arc<Tool>,
 ) -> Result<CallOutcome, CallFailure> {
@@ -62,42 +62,42 @@ pub(super) async fn call(
     walk.as_task = how.declares;
     let may_refuse = offer == Offer::Extension && !may_be_task;
     let again = may_refuse.then(|| walk.call.params.clone());
-    let mut came = walk.at(trail, permit, is_repeatable).await;
+    let mut result = walk.at(record, permit, is_repeatable).await;
     if let Some(params) = again
-        && matches!(&came, Err(CallFailure::Server(error, from)) if wants_task(error, *from))
+        && matches!(&result, Err(CallFailure::Server(error, from)) if wants_task(error, *from))
     {
         // The tool runs only as a task: the gateway retries it as one and waits for the end.
         walk.call.params = params;
         declare(&mut walk.call);
         (walk.as_task, may_be_task) = (true, true);
-        came = Box::pin(walk.at(trail, permit, is_repeatable)).await;
+        result = Box::pin(walk.at(record, permit, is_repeatable)).await;
     }
-    match came {
+    match result {
         Ok(CallOutcome::Answer(said, from)) if may_be_task => match (created(&said, from), wish) {
-            (Some(task), _) if how.is_shown => show(walk, trail, server, plan, tool, task),
-            (Some(task), _) => Box::pin(await_task_inline(walk, trail, server, plan, task)).await,
+            (Some(task), _) if how.is_shown => show(walk, record, server, plan, tool, task),
+            (Some(task), _) => Box::pin(await_task_inline(walk, record, server, plan, task)).await,
             (None, Wish::Task(request)) => {
                 // The result came at once, but the client was promised a task.
-                Ok(Box::pin(wrap_as_task(walk, trail, server, tool, request, said, from)).await?)
+                Ok(Box::pin(wrap_as_task(walk, record, server, tool, request, said, from)).await?)
             }
             (None, _) => Ok(CallOutcome::Answer(said, from)),
         },
-        came => came,
+        result => result,
     }
 }
 
 /// Gives the client a task of the gateway in place of the server's.
 fn show(
     walk: &Walk,
-    trail: &mut CallRecord,
+    record: &mut CallRecord,
     server: &Arc<Server>,
     plan: &ServerPlan,
     tool: &Arc<Tool>,
     task: Task,
 ) -> Result<CallOutcome, CallFailure> {
-    let lease = lease(server, trail)?;
+    let lease = lease(server, record)?;
     let id = seal(walk, lease.id(), plan, &task.task_id);
-    let known = known(walk, trail, server, tool, id);
+    let known = known(walk, record, server, tool, id);
     let nudge = Arc::new(Notify::new());
     let instance = Arc::clone(lease.instance());
     let entry = Entry::of(known, &task, instance, Arc::clone(&nudge));
@@ -115,7 +115,7 @@ fn show(
 /// Wraps an immediate result as a finished task.
 async fn wrap_as_task(
     walk: &Walk,
-    trail: &CallRecord,
+    record: &CallRecord,
     server: &Arc<Server>,
     tool: &Arc<Tool>,
     request: TaskRequest,
@@ -123,8 +123,8 @@ async fn wrap_as_task(
     from: Revision,
 ) -> Result<CallOutcome, Failure> {
     let own = format!("\0{}", trunkline_auth::tag::random_name());
-    let id = seal(walk, trail.instance.unwrap_or_default(), &server.plan(), &own);
-    let entry = Entry::local(known(walk, trail, server, tool, id), request.ttl_ms);
+    let id = seal(walk, record.instance.unwrap_or_default(), &server.plan(), &own);
+    let entry = Entry::local(known(walk, record, server, tool, id), request.ttl_ms);
     walk.shared.tasks.add(&entry).map_err(begun)?;
     entry.finish(End::Result(said, from)).await;
     entry.expire_later();
@@ -134,22 +134,22 @@ async fn wrap_as_task(
 /// Waits for the task on behalf of a client that does not support tasks.
 async fn await_task_inline(
     walk: &Walk,
-    trail: &mut CallRecord,
+    record: &mut CallRecord,
     server: &Arc<Server>,
     plan: &ServerPlan,
     task: Task,
 ) -> Result<CallOutcome, CallFailure> {
-    let lease = lease(server, trail)?;
-    let line = UpstreamCallContext::new(
+    let lease = lease(server, record)?;
+    let context = UpstreamCallContext::new(
         Arc::clone(&walk.caller),
-        walk.voice.clone(),
+        walk.handle.clone(),
         walk.call.key,
         walk.call.revision,
         false,
         Arc::clone(&walk.shared.notices),
         walk.guard(),
     );
-    let asker = Asker::Line(Arc::clone(&line));
+    let asker = Asker::Caller(Arc::clone(&context));
     let nudge = Arc::new(Notify::new());
     let mut drive = Drive::new(&walk.shared.tasks, server, &lease, task, asker, nudge);
     drive.owner.clone_from(&walk.caller.id);
@@ -163,16 +163,16 @@ async fn await_task_inline(
             Err(_) => Err(CallError::TimedOut),
         }
     };
-    let forward = Forward::driving(lease, line, Box::pin(call));
-    walk.follow(trail, forward, plan).await.map_err(|(wrong, _)| wrong)
+    let forward = Forward::driving(lease, context, Box::pin(call));
+    walk.follow(record, forward, plan).await.map_err(|(call_failure, _)| call_failure)
 }
 
 /// The lease of the call that began the task, so that the instance cannot end in between.
-fn lease(server: &Arc<Server>, trail: &mut CallRecord) -> Result<Lease<Upstream>, Failure> {
-    if let Some(kept) = trail.kept.take() {
+fn lease(server: &Arc<Server>, record: &mut CallRecord) -> Result<Lease<Upstream>, Failure> {
+    if let Some(kept) = record.kept.take() {
         return Ok(kept);
     }
-    trail.instance.and_then(|id| server.pool.lease_on(id)).ok_or_else(|| lost(&server.name))
+    record.instance.and_then(|id| server.pool.lease_on(id)).ok_or_else(|| lost(&server.name))
 }
 
 fn seal(walk: &Walk, instance: u64, plan: &ServerPlan, task: &str) -> String {
@@ -180,15 +180,15 @@ fn seal(walk: &Walk, instance: u64, plan: &ServerPlan, task: &str) -> String {
     walk.shared.seals.task(&task, &walk.caller.id)
 }
 
-fn known(walk: &Walk, trail: &CallRecord, server: &Server, tool: &Arc<Tool>, id: String) -> Known {
-    let plugins = (!walk.world.plugins.is_empty()).then(|| {
+fn known(walk: &Walk, record: &CallRecord, server: &Server, tool: &Arc<Tool>, id: String) -> Known {
+    let plugins = (!walk.active.plugins.is_empty()).then(|| {
         let what = What::Tool(&tool.name);
         let view = CallView::about(&server.name, what, walk.caller.name.as_deref());
-        (Arc::clone(&walk.world.plugins), view.trace(trail.id.to_string()))
+        (Arc::clone(&walk.active.plugins), view.trace(record.id.to_string()))
     });
     Known {
         id,
-        trace: trail.id.to_string(),
+        trace: record.id.to_string(),
         server: Arc::clone(&server.name),
         tool: Arc::clone(tool),
         caller: Arc::clone(&walk.caller),
@@ -217,8 +217,8 @@ fn created(said: &Json, from: Revision) -> Option<Task> {
     is_task.then(|| Task::read(said).ok()).flatten()
 }
 
-/// Whether a server refused the call because it runs only as a task: in the new era because the client did
-/// not declare the extension, in the old era with the code that 2025-11-25 defines.
+/// Whether a server refused the call because it runs only as a task: in the stateless era because the client did
+/// not declare the extension, in the stateful era with the code that 2025-11-25 defines.
 fn wants_task(error: &ErrorObject, from: Revision) -> bool {
     match from.era() {
         Era::Stateful => error.code == code::METHOD_NOT_FOUND,
@@ -229,7 +229,7 @@ fn wants_task(error: &ErrorObject, from: Revision) -> bool {
     }
 }
 
-/// Declares the tasks extension to a server of the new era: the gateway supports it, even if the caller
+/// Declares the tasks extension to a server of the stateless era: the gateway supports it, even if the caller
 /// does not.
 fn declare(call: &mut Call) {
     if call.peer.client.extensions.contains_key(TASKS_EXTENSION) {

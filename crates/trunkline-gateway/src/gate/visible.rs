@@ -15,7 +15,11 @@ use crate::state::Visibility;
 impl Walk {
     /// Runs work that may wait for a server to start. Callers that asked for progress are told what they
     /// wait for.
-    pub(super) async fn visibly<T>(&self, server: &Server, work: impl Future<Output = T>) -> T {
+    pub(super) async fn with_progress<T>(
+        &self,
+        server: &Server,
+        work: impl Future<Output = T>,
+    ) -> T {
         if !self.call.wants_progress {
             return work.await;
         }
@@ -34,16 +38,16 @@ impl Walk {
             let step = self.steps.fetch_add(1, Ordering::Relaxed) + 1;
             let mut progress = Progress::new(f64::from(step) * 1e-9);
             progress.message = Some(format!("Waiting for `{}`: {doing}…", server.name));
-            self.voice.say(self.call.key, HandlerEvent::Progress(progress)).await;
+            self.handle.say(self.call.key, HandlerEvent::Progress(progress)).await;
         }
     }
 
     /// The server that a name starts with, if its lists are unknown.
     pub(super) fn unknown_server(&self, shown: &str) -> Option<Arc<Server>> {
-        let world = self.shared.world();
-        let server = world.unknown(shown)?;
+        let active = self.shared.active_plan();
+        let server = active.unknown(shown)?;
         let is_chosen = self.view.selector.chooses(&server.plan());
-        let is_seen = Visibility::new(&world, &self.caller).sees_server(&server.name);
+        let is_seen = Visibility::new(&active, &self.caller).sees_server(&server.name);
         (is_chosen && is_seen).then(|| Arc::clone(server))
     }
 }

@@ -32,18 +32,18 @@ impl Gateway {
         R: AsyncRead + Unpin + Send,
         W: AsyncWrite + Unpin + Send,
     {
-        let face = self.face(selector);
-        let core = Arc::new(self.0.core_of(&face.view));
+        let handler = self.handler(selector);
+        let core = Arc::new(self.0.core_of(&handler.view));
         let server = trunkline_proto::server::Server::new(core);
         let limits = self.0.settings.limits.clone();
-        let driver = Driver::new(server, face, stream, None, limits);
-        let voice = driver.handle();
+        let driver = Driver::new(server, handler, stream, None, limits);
+        let handle = driver.handle();
         let mut driving = std::pin::pin!(driver.run());
         tokio::select! {
             outcome = &mut driving => outcome.map_err(std::io::Error::other),
             () = shutdown => {
                 // Calls in flight are answered first.
-                voice.close();
+                handle.close();
                 driving.await.map_err(std::io::Error::other)
             }
         }

@@ -59,7 +59,7 @@ fn instance(state: &'static str, in_flight: usize) -> InstanceStatus {
 }
 
 #[test]
-fn what_goes_up_comes_down() {
+fn gauges_go_up_and_down() {
     let metrics = Metrics::default();
     let git = metrics.server("git");
     let mut status = PoolStatus {
@@ -102,7 +102,7 @@ fn what_goes_up_comes_down() {
 }
 
 #[test]
-fn the_life_of_an_instance_is_told() {
+fn the_life_of_an_instance_is_counted() {
     let metrics = Metrics::default();
     let git = metrics.server("git");
     let (id, cause, took) = (1, Cause::Call, 120 * MS);
@@ -140,7 +140,7 @@ fn the_life_of_an_instance_is_told() {
 }
 
 #[test]
-fn a_failure_is_told_by_how_far_the_call_came() {
+fn a_failure_is_counted_by_the_stage_of_the_call() {
     for (reason, stage, done, expected) in [
         (Reason::Gone, Stage::Policy, Done::No, "refused"),
         (Reason::Gone, Stage::Route, Done::No, "refused"),
@@ -184,7 +184,7 @@ fn policy_and_reloads_are_counted() {
 }
 
 #[test]
-fn there_is_an_end_to_names() {
+fn the_number_of_labels_is_bounded() {
     let metrics = Metrics::default();
     for n in 0..2 * SERVERS {
         metrics.call_finished(&format!("s{n}"), "ping", Outcome::Ok, MS);

@@ -161,7 +161,7 @@ impl Sender {
                 if !std::mem::replace(&mut self.is_failing, true) {
                     let url = trunkline_auth::url::shown(url);
                     self.say(&format!(
-                        "The collector at `{url}` did not take what was sent: {why}. Look at \
+                        "The collector at `{url}` did not accept the export: {why}. Look at \
                          `OTEL_EXPORTER_OTLP_ENDPOINT` and `OTEL_EXPORTER_OTLP_HEADERS`."
                     ));
                 }

@@ -126,7 +126,7 @@ fn the_numbers_of_prometheus_are_those_of_otlp() {
 }
 
 #[test]
-fn what_is_no_traceparent_counts_as_none() {
+fn an_invalid_traceparent_counts_as_absent() {
     for bad in [
         "",
         "00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01",
@@ -144,7 +144,7 @@ fn what_is_no_traceparent_counts_as_none() {
 }
 
 #[test]
-fn a_server_is_told_of_our_span_and_keeps_what_is_not_ours() {
+fn a_server_gets_our_span_and_the_rest_of_meta_unchanged() {
     let mut context = sent(&json!({ "traceparent": GOOD, "tracestate": "rojo=1" })).unwrap();
     context.span = 5;
     let meta = json!({ "traceparent": GOOD, "tracestate": "rojo=1", "baggage": "a=1" });
@@ -205,7 +205,7 @@ fn the_environment_says_where_to() {
 }
 
 #[test]
-fn what_cannot_be_heeded_is_said_and_nothing_is_sent_then() {
+fn unsupported_settings_are_reported_and_nothing_is_exported() {
     let at = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318");
     assert_eq!(from(&[]), (None, vec![]));
     assert_eq!(from(&[at, ("OTEL_SDK_DISABLED", "true")]), (None, vec![]));

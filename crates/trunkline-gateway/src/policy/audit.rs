@@ -224,7 +224,7 @@ impl Audit {
         if !self.state.refuses || !(self.is_failing() || is_full) {
             return Ok(());
         }
-        let message = "Calls have to be noted, and just now they cannot be.";
+        let message = "The audit cannot be written, and calls are refused until it can.";
         let mut failure = Failure::new(Reason::AuditUnavailable, Stage::Policy, message);
         failure.retry_after = Some(FLOOD);
         Err(failure.advice("Have an operator look at the gateway's `audit` file and its disk."))

@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_reader_does_not_see_is_found() {
+    fn invisible_characters_are_found() {
         for (text, found) in [
             ("a\u{1b}[2J", '\u{1b}'),
             ("a\0", '\0'),
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_escaped_is_all_visible() {
+    fn escaped_text_is_all_visible() {
         let text = "a\u{202e}b\u{e0041}\u{1b}\n👩\u{200d}💻";
         assert_eq!(escape(text), "a\\u{202e}b\\u{e0041}\\u{1b}\\n👩\\u{200d}💻");
         assert!(!escape(text).chars().any(is_hidden));

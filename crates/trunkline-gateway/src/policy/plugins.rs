@@ -176,7 +176,7 @@ impl Pipeline {
         InputRequest::read(method.name(), params).map_err(|error| Rejected {
             plugin: String::new(),
             code: "bad_question".to_owned(),
-            message: format!("A plugin made a question of it that cannot be asked: {error}."),
+            message: format!("A plugin changed the question so that it cannot be asked: {error}."),
         })
     }
 
@@ -220,7 +220,7 @@ impl Pipeline {
                 Err(fault) if plan.required => return Err(failed(plan, phase, &fault)),
                 Err(fault) => {
                     tracing::warn!(target: "trunkline::plugin", plugin = plan.name, trace = call.trace.as_deref(),
-                        "`{}` was left out of a call: {fault}", plan.name);
+                        "`{}` was skipped for a call: {fault}", plan.name);
                 }
             }
         }

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn everybody_has_buckets_of_their_own() {
+    fn each_principal_has_its_own_bucket() {
         let (mut quota, now) = (Quota::new(&[rate("", "", 60, 1)]), Instant::now());
         assert_eq!(quota.take(&["a"], &tool("x.y"), now), Ok(()));
         assert!(quota.take(&["a"], &tool("x.z"), now).is_err());
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn new_rates_do_not_give_back_what_was_used() {
+    fn new_rates_keep_used_buckets() {
         let (old, kept) = (rate("", "x.*", 6, 1), rate("", "y.*", 6, 1));
         let (mut quota, now) = (Quota::new(&[old, kept.clone()]), Instant::now());
         assert!(!quota.is_empty());

@@ -52,7 +52,7 @@ impl Rules {
         tags: &[String],
         subject: &Subject<'_>,
     ) -> Effect {
-        if subject.is_unclear() && !self.is_empty() {
+        if subject.is_ambiguous() && !self.is_empty() {
             return Effect::Deny;
         }
         let concerns = |rule: &Ready| rule.is_about(principal, tags);
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_among_everybody_but_has_no_name() {
+    fn an_anonymous_caller_matches_a_star_alone() {
         let rules = rules(&[("a*", "", "x.*", Allow), ("*", "", "x.*", Deny)]);
         assert_eq!(rules.decide(&["alice"], &[], &tool("x.y")), Allow);
         assert_eq!(rules.decide(NOBODY, &[], &tool("x.y")), Deny);

@@ -13,7 +13,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn what_was_before_1970_is_told_as_1970() {
+    fn times_before_1970_are_shown_as_1970() {
         let time = UNIX_EPOCH + Duration::from_millis(1_785_231_000_125);
         assert_eq!(rfc3339(time), "2026-07-28T09:30:00.125Z");
         assert_eq!(rfc3339(UNIX_EPOCH - Duration::from_secs(1)), "1970-01-01T00:00:00.000Z");

@@ -22,7 +22,7 @@ pub struct Subject<'a> {
     kind: &'static str,
     near: Vec<Reading<'a>>,
     far: Vec<Reading<'a>>,
-    is_unclear: bool,
+    is_ambiguous: bool,
 }
 
 /// One of the names that the target may have.
@@ -44,20 +44,20 @@ impl<'a> Subject<'a> {
             };
             Reading { name, text }
         };
-        let (near, far, is_unclear) = match what {
+        let (near, far, is_ambiguous) = match what {
             What::Tool(name) | What::Prompt(name) => (vec![one(name.into())], Vec::new(), false),
             What::Resource(uri) => {
                 let forms = Forms::of(uri);
                 let all = |forms: Vec<String>| forms.into_iter().map(|it| one(it.into())).collect();
-                (all(forms.near), all(forms.far), forms.is_unclear)
+                (all(forms.near), all(forms.far), forms.is_ambiguous)
             }
         };
-        Self { server, kind: what.kind(), near, far, is_unclear }
+        Self { server, kind: what.kind(), near, far, is_ambiguous }
     }
 
     /// Whether the URI is ambiguous.
-    pub(crate) fn is_unclear(&self) -> bool {
-        self.is_unclear
+    pub(crate) fn is_ambiguous(&self) -> bool {
+        self.is_ambiguous
     }
 
     /// The names that an `allow` must match, all of them.

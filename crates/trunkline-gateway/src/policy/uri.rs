@@ -17,15 +17,15 @@ pub(crate) struct Forms {
     pub(crate) far: Vec<String>,
     /// Whether no rule can foresee its readings: control characters, NUL in the middle, overlong UTF-8, deeply
     /// nested escapes, a file whose host is `..`, or more text or readings than the bounds.
-    pub(crate) is_unclear: bool,
+    pub(crate) is_ambiguous: bool,
     /// Texts that were split, and how often their parts were decoded: once is enough.
     read: Vec<(String, usize)>,
 }
 
 impl Forms {
     pub(crate) fn of(uri: &str) -> Self {
-        let unclear = || Self { is_unclear: true, ..Self::default() };
-        Self::closed(uri).unwrap_or_else(unclear)
+        let ambiguous = || Self { is_ambiguous: true, ..Self::default() };
+        Self::closed(uri).unwrap_or_else(ambiguous)
     }
 
     /// The closure: the readings of the URI, their readings, and so on until nothing new appears. `None` if any
@@ -72,7 +72,7 @@ impl Forms {
                 }
             }
         }
-        (!self.is_unclear && self.near.len() + self.far.len() <= MOST).then_some(())
+        (!self.is_ambiguous && self.near.len() + self.far.len() <= MOST).then_some(())
     }
 
     /// Splits a text, and then decodes its parts up to `rounds - 1` times.
@@ -106,7 +106,7 @@ impl Forms {
             let [authority_now, path, tail] = &parts;
             let authority = authority.is_some().then(|| kept_apart(authority_now));
             if let Some(it) = authority.as_deref().filter(|it| it.contains('/')) {
-                // An escaped delimiter in the host ends it.
+                // An escaped `/` in the host ends it.
                 self.read(&format!("{scheme}://{it}{path}{tail}"), 1);
                 continue;
             }
@@ -141,7 +141,7 @@ impl Forms {
         }
         let path = if path.starts_with('/') { path } else { format!("/{path}") };
         // A server may take such a host for a folder, and nobody knows where (RFC 8089 §2 has no such host).
-        self.is_unclear |= [".", ".."].contains(&authority);
+        self.is_ambiguous |= [".", ".."].contains(&authority);
         let is_here = authority.is_empty() || authority == "localhost";
         let host = if is_here { "" } else { authority };
         self.add(&format!("file://{host}{path}"), tail, true);

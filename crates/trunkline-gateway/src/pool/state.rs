@@ -6,8 +6,8 @@
 mod fair;
 mod place;
 mod slot;
+mod start_failures;
 mod time;
-mod trouble;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::pool::{Cause, Event, Profile, Want, Why};
 use fair::{Parked, Shares};
 use place::Place;
 pub(crate) use slot::{Action, Asked, Phase, Planned, Slot, Waiter};
-pub(crate) use trouble::{Trouble, draining};
+pub(crate) use start_failures::{StartFailures, draining};
 
 /// The state of a pool. `H` is the handle of an instance, `W` the channel to a waiter.
 pub(crate) struct State<H, W> {
@@ -44,7 +44,7 @@ pub(crate) struct State<H, W> {
     recent: Profile,
     pub(crate) clients: usize,
     pub(crate) closing: bool,
-    pub(crate) trouble: Trouble,
+    pub(crate) start_failures: StartFailures,
     alarm: Option<Duration>,
     /// Whether the alarm moved to an earlier time since it was last read.
     pub(crate) rearmed: bool,
@@ -70,7 +70,7 @@ impl<H: Clone, W> State<H, W> {
             recent: Profile::default(),
             clients: 0,
             closing: false,
-            trouble: Trouble::default(),
+            start_failures: StartFailures::default(),
             alarm: None,
             rearmed: false,
             actions: Vec::new(),
@@ -85,25 +85,29 @@ impl<H: Clone, W> State<H, W> {
     /// A caller wants an instance. `to` is called only if the caller has to wait.
     pub(crate) fn want(&mut self, want: Want, now: Duration, to: impl FnOnce() -> W) -> Asked<H> {
         if self.closing {
-            return self.turn_away(draining(&self.plan.name));
+            return self.refuse_now(draining(&self.plan.name));
         }
         if want.cause != Cause::List {
             self.recent = want.profile;
         }
         let on = match self.place(&want, now) {
             Place::Ready(id) => return Asked::Given(id, self.lend(id, &want)),
-            Place::Refuse(failure) => return self.turn_away(failure),
+            Place::Refuse(failure) => return self.refuse_now(failure),
             Place::Wait(on) => on,
         };
         if want.patience.is_zero() {
             self.expect_less(on);
-            return self.turn_away(trouble::busy(&self.plan.name, on.is_some(), want.patience));
+            return self.refuse_now(start_failures::busy(
+                &self.plan.name,
+                on.is_some(),
+                want.patience,
+            ));
         }
         if self.waiters.len() >= MAX_WAITERS {
-            let overloaded = trouble::overloaded(&self.plan.name, self.waiters.len());
-            let Some(at) = self.crowding_out(&want.by) else {
+            let overloaded = start_failures::overloaded(&self.plan.name, self.waiters.len());
+            let Some(at) = self.waiter_to_drop(&want.by) else {
                 self.expect_less(on);
-                return self.turn_away(overloaded);
+                return self.refuse_now(overloaded);
             };
             let waiter = self.waiters.remove(at).expect("it was found there");
             self.expect_less(waiter.on);
@@ -154,7 +158,7 @@ impl<H: Clone, W> State<H, W> {
             _ => return,
         }
         if idle {
-            self.rests(id, now);
+            self.became_unused(id, now);
         }
     }
 
@@ -182,18 +186,18 @@ impl<H: Clone, W> State<H, W> {
             _ => return,
         }
         if !is_busy {
-            self.rests(id, now);
+            self.became_unused(id, now);
         }
     }
 
     /// A start has succeeded or failed.
     pub(crate) fn started(&mut self, id: u64, result: Result<H, Failure>, now: Duration) {
         match (result, self.slots.get(&id).is_some_and(Slot::is_starting)) {
-            (Ok(handle), true) => self.came_up(id, handle, now),
-            (Err(failure), true) => self.did_not_start(id, failure, now),
+            (Ok(handle), true) => self.start_succeeded(id, handle, now),
+            (Err(failure), true) => self.start_failed(id, failure, now),
             // The abort arrived a moment too late.
             (Ok(handle), false) => {
-                let slot = Slot::new(self.recent, Cause::Retry, self.trouble.round, now);
+                let slot = Slot::new(self.recent, Cause::Retry, self.start_failures.round, now);
                 let phase = Phase::Stopping { why: Why::Closed, since: now };
                 self.slots.insert(id, Slot { phase, ..slot });
                 self.actions.push(Action::Stop { id, handle });
@@ -204,7 +208,7 @@ impl<H: Clone, W> State<H, W> {
 
     /// An instance has ended by itself.
     pub(crate) fn ended(&mut self, id: u64, failure: Failure, now: Duration) {
-        self.fall(id, Why::Ended, Some(failure.to_string()), now);
+        self.crash(id, Why::Ended, Some(failure.to_string()), now);
     }
 
     /// A probe has finished.
@@ -212,7 +216,7 @@ impl<H: Clone, W> State<H, W> {
         // A call that arrived meanwhile may be why the probe failed.
         let is_at_work = self.slots.get(&id).is_some_and(|it| it.in_flight > 0);
         match result {
-            Err(said) if !is_at_work => self.fall(id, Why::Unwell, Some(said), now),
+            Err(said) if !is_at_work => self.crash(id, Why::Unwell, Some(said), now),
             _ => {
                 let next = self.next_probe(now);
                 if let Some(Slot { phase: Phase::Ready { probe, probing, .. }, .. }) =
@@ -227,7 +231,7 @@ impl<H: Clone, W> State<H, W> {
 
     /// An instance misbehaved.
     pub(crate) fn kill(&mut self, id: u64, now: Duration) {
-        self.fall(id, Why::Killed, None, now);
+        self.crash(id, Why::Killed, None, now);
     }
 
     /// The caller that an instance was started for is done with it. If no other caller has used it, it stops
@@ -291,7 +295,7 @@ impl<H: Clone, W> State<H, W> {
     /// way: then they drain.
     pub(crate) fn reconfigure(&mut self, plan: Arc<ServerPlan>, now: Duration) {
         let old = std::mem::replace(&mut self.plan, plan);
-        self.trouble.forgive();
+        self.start_failures.clear();
         if self.closing {
             return;
         }
@@ -326,7 +330,7 @@ impl<H: Clone, W> State<H, W> {
 
     /// Clears backoff and suspension.
     pub(crate) fn retry(&mut self, now: Duration) {
-        self.trouble.forgive();
+        self.start_failures.clear();
         self.settle(now);
     }
 
@@ -362,7 +366,7 @@ impl<H: Clone, W> State<H, W> {
 
     // ── what the inputs share ──
 
-    fn came_up(&mut self, id: u64, handle: H, now: Duration) {
+    fn start_succeeded(&mut self, id: u64, handle: H, now: Duration) {
         let probe = self.next_probe(now);
         let slot = self.slots.get_mut(&id).expect("the caller has seen it");
         let (cause, took) = (slot.cause, now.saturating_sub(slot.since));
@@ -371,10 +375,10 @@ impl<H: Clone, W> State<H, W> {
         let key = slot.bound.clone();
         // The caller it was started for may be gone without having used it.
         if slot.owner.as_ref().is_some_and(|it| !place::waits_as(&self.waiters, it)) {
-            slot.leave_to_others();
+            slot.release_reservation();
         }
         slot.is_common = false;
-        self.trouble.is_over();
+        self.start_failures.is_over();
         self.tell(Event::Started { id, cause, took });
         self.actions.push(Action::Watch { id, handle });
         if key.is_some_and(|key| !self.is_waited_for(&key)) {
@@ -383,11 +387,11 @@ impl<H: Clone, W> State<H, W> {
         }
         self.settle(now);
         if self.slots.get(&id).is_some_and(|slot| slot.in_flight == 0) {
-            self.rests(id, now);
+            self.became_unused(id, now);
         }
     }
 
-    fn did_not_start(&mut self, id: u64, mut failure: Failure, now: Duration) {
+    fn start_failed(&mut self, id: u64, mut failure: Failure, now: Duration) {
         self.unbind(id);
         let slot = self.slots.remove(&id).expect("the caller has seen it");
         let (cause, took) = (slot.cause, now.saturating_sub(slot.since));
@@ -395,24 +399,24 @@ impl<H: Clone, W> State<H, W> {
         failure.instance.get_or_insert(id);
         self.tell(Event::StartFailed { id, cause, took, failure: failure.clone() });
         let alone = !self.slots.values().any(Slot::is_ready);
-        let before = (self.trouble.attempt, self.trouble.suspended);
+        let before = (self.start_failures.attempt, self.start_failures.suspended);
         // One principal's missing login says nothing about the server or about other principals.
         if failure.reason != Reason::LoginRequired {
-            self.trouble.failed(failure.clone(), slot.round, alone, &self.plan.retry, now);
+            self.start_failures.failed(failure.clone(), slot.round, alone, &self.plan.retry, now);
         }
-        let attempt = self.trouble.attempt;
-        if before != (attempt, self.trouble.suspended) {
-            match self.trouble.until {
+        let attempt = self.start_failures.attempt;
+        if before != (attempt, self.start_failures.suspended) {
+            match self.start_failures.until {
                 Some(until) => {
                     self.tell(Event::BackingOff { attempt, pause: until.saturating_sub(now) })
                 }
                 None => self.tell(Event::Suspended { attempt }),
             }
         }
-        failure.retry_after = self.trouble.until.map(|until| until.saturating_sub(now));
+        failure.retry_after = self.start_failures.until.map(|until| until.saturating_sub(now));
         for waiter in std::mem::take(&mut self.waiters) {
             // A server that cannot run twice still serves one call after the other.
-            if waiter.on == Some(id) && !self.may_hope(&waiter.want, Slot::is_ready) {
+            if waiter.on == Some(id) && !self.may_be_served(&waiter.want, Slot::is_ready) {
                 self.refuse(waiter, failure.clone(), now);
             } else {
                 self.waiters.push_back(waiter);
@@ -423,7 +427,7 @@ impl<H: Clone, W> State<H, W> {
     }
 
     /// An instance that crashed or misbehaved stops at once.
-    fn fall(&mut self, id: u64, why: Why, detail: Option<String>, now: Duration) {
+    fn crash(&mut self, id: u64, why: Why, detail: Option<String>, now: Duration) {
         let lived = match self.slots.get(&id) {
             Some(Slot { phase: Phase::Ready { since, .. }, .. }) => now.saturating_sub(*since),
             Some(Slot { phase: Phase::Draining { .. }, .. }) => Duration::MAX,
@@ -431,7 +435,7 @@ impl<H: Clone, W> State<H, W> {
             _ => return,
         };
         if why != Why::Killed {
-            self.trouble.fell(lived, &self.plan.retry, now);
+            self.start_failures.crashed(lived, &self.plan.retry, now);
         }
         self.stop(id, why, detail, now);
         self.settle(now);
@@ -439,7 +443,7 @@ impl<H: Clone, W> State<H, W> {
     }
 
     /// The instance is unused: stops it, or sets the alarm for its idle time.
-    fn rests(&mut self, id: u64, now: Duration) {
+    fn became_unused(&mut self, id: u64, now: Duration) {
         let over = self.live() > self.max_instances();
         let Some(slot) = self.slots.get(&id) else { return };
         if slot.is_idle() && (slot.parting || over) {
@@ -452,7 +456,7 @@ impl<H: Clone, W> State<H, W> {
             return self.settle(now);
         }
         let at = if slot.bound.is_none() {
-            self.goes_when_idle().then(|| slot.last().saturating_add(self.plan.idle))
+            self.stops_when_idle().then(|| slot.last().saturating_add(self.plan.idle))
         } else {
             self.plan.session_ttl.map(|ttl| slot.last().saturating_add(ttl))
         };
@@ -508,8 +512,8 @@ impl<H: Clone, W> State<H, W> {
 
     /// Failed attempts to scale out say nothing about starting the first instance.
     fn lost_one(&mut self) {
-        if !self.trouble.suspended && !self.slots.values().any(Slot::is_ready) {
-            self.trouble.is_over();
+        if !self.start_failures.suspended && !self.slots.values().any(Slot::is_ready) {
+            self.start_failures.is_over();
         }
     }
 
@@ -552,7 +556,7 @@ impl<H: Clone, W> State<H, W> {
         self.actions.push(Action::Refuse { to: waiter.to, failure });
     }
 
-    fn turn_away(&mut self, failure: Failure) -> Asked<H> {
+    fn refuse_now(&mut self, failure: Failure) -> Asked<H> {
         *self.refusals.entry(failure.reason.word()).or_default() += 1;
         self.tell(Event::Refused { reason: failure.reason.word() });
         Asked::Refused(failure)

@@ -82,25 +82,25 @@ impl<H: Clone, W> State<H, W> {
                 idle_ms: (slot.is_ready() && slot.in_flight == 0).then(|| ms(slot.last())),
             })
             .collect();
-        let until = self.trouble.until.filter(|until| now < *until);
+        let until = self.start_failures.until.filter(|until| now < *until);
         let state = if self.closing {
             "draining"
         } else if self.slots.values().any(|slot| slot.is_ready()) {
             "ready"
         } else if self.slots.values().any(|slot| slot.is_starting()) {
             "starting"
-        } else if self.trouble.suspended {
+        } else if self.start_failures.suspended {
             "suspended"
         } else if until.is_some() {
             "backoff"
         } else {
             "idle"
         };
-        let last = self.trouble.last.as_ref().filter(|_| self.trouble.attempt > 0);
+        let last = self.start_failures.last.as_ref().filter(|_| self.start_failures.attempt > 0);
         PoolStatus {
             state,
             instances,
-            attempt: self.trouble.attempt,
+            attempt: self.start_failures.attempt,
             next_retry_ms: until.map(|until| until.saturating_sub(now).as_millis() as u64),
             last_error: last.map(ToString::to_string),
             starts: self.starts.clone(),

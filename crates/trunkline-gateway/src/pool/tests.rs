@@ -5,7 +5,7 @@ mod property;
 mod runner;
 mod sharing;
 mod sim;
-mod trouble;
+mod start_failures;
 
 use sim::check;
 
@@ -41,5 +41,5 @@ const FILES: [(&str, &str); 6] = [
     ("shares.txt", include_str!("tests/transcripts/shares.txt")),
     ("sharing.txt", include_str!("tests/transcripts/sharing.txt")),
     ("sticky.txt", include_str!("tests/transcripts/sticky.txt")),
-    ("trouble.txt", include_str!("tests/transcripts/trouble.txt")),
+    ("start_failures.txt", include_str!("tests/transcripts/start_failures.txt")),
 ];

@@ -12,7 +12,7 @@ use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Object;
 use trunkline_wire::method::Method;
 
-use super::{Lines, QuestionRouter, Served};
+use super::{OpenCalls, QuestionRouter, Served};
 use crate::upstream_call::{UpstreamCallContext, no_roots};
 
 /// What is known of a server's requests for roots.
@@ -52,19 +52,19 @@ enum Next {
 
 impl Roots {
     /// A call begins.
-    pub(super) fn opened(&mut self, line: &Arc<UpstreamCallContext>) {
-        if line.caller.able().roots.is_some() {
+    pub(super) fn opened(&mut self, context: &Arc<UpstreamCallContext>) {
+        if context.caller.capabilities().roots.is_some() {
             // A request that timed out ignores the send.
-            self.waiting.drain(..).for_each(|it| drop(it.send(Arc::clone(line))));
-            self.last = line.caller.has_session.then(|| Arc::clone(line));
+            self.waiting.drain(..).for_each(|it| drop(it.send(Arc::clone(context))));
+            self.last = context.caller.has_session.then(|| Arc::clone(context));
         }
     }
 }
 
-impl Lines {
+impl OpenCalls {
     fn whose(&mut self) -> Option<Whose> {
-        if let Some(line) = self.only() {
-            return Some(Whose::Open(line));
+        if let Some(context) = self.only_call() {
+            return Some(Whose::Open(context));
         }
         match self.served {
             Served::Nobody if self.roots.waiting.len() < MOST => {
@@ -81,14 +81,14 @@ impl Lines {
 impl QuestionRouter {
     /// Answers a `roots/list` that names no call.
     pub(super) fn roots(&self) -> Answer {
-        let mut lines = self.lock();
-        let (whose, is_by_itself) = (lines.whose(), !lines.roots.is_settled);
-        lines.roots.was_asked |= is_by_itself;
+        let mut calls = self.lock();
+        let (whose, is_by_itself) = (calls.whose(), !calls.roots.is_settled);
+        calls.roots.was_asked |= is_by_itself;
         let Some((whose, this)) = whose.zip(self.this.upgrade()) else {
             return Answer::Now(Ok(no_roots()));
         };
-        lines.roots.open += 1;
-        drop(lines);
+        calls.roots.open += 1;
+        drop(calls);
         if let Some(watcher) = self.watcher.upgrade().filter(|_| is_by_itself) {
             watcher.asks_for_roots(&self.server);
         }
@@ -109,22 +109,22 @@ impl QuestionRouter {
 
     async fn roots_of(&self, whose: Whose) -> Option<Next> {
         let found = match whose {
-            Whose::Open(line) => {
-                let said = Arc::clone(&line).ask(METHOD, Object::default()).await;
-                let mut lines = self.lock();
-                let is_over = !lines.open.iter().any(|it| Arc::ptr_eq(it, &line));
+            Whose::Open(context) => {
+                let said = Arc::clone(&context).ask(METHOD, Object::default()).await;
+                let mut calls = self.lock();
+                let is_over = !calls.open.iter().any(|it| Arc::ptr_eq(it, &context));
                 if said.is_err() && is_over {
-                    return lines.whose().map(Next::Again);
+                    return calls.whose().map(Next::Again);
                 }
                 said.ok()
             }
-            Whose::Last(line) => {
+            Whose::Last(context) => {
                 let mut request = Request::new(METHOD, Object::default());
                 request.timing = Some(crate::question::THINKING);
-                line.voice.ask(request).await.ok()
+                context.handle.ask(request).await.ok()
             }
             Whose::First(told) => match timeout(PATIENCE, told).await {
-                Ok(Ok(line)) => return Some(Next::Again(Whose::Open(line))),
+                Ok(Ok(context)) => return Some(Next::Again(Whose::Open(context))),
                 _ => {
                     self.lock().roots.was_told_none = true;
                     None
@@ -143,11 +143,11 @@ impl QuestionRouter {
     pub(crate) async fn has_roots(&self) -> bool {
         loop {
             let told = {
-                let lines = self.lock();
-                if lines.roots.open == 0 {
-                    return lines.roots.was_asked;
+                let calls = self.lock();
+                if calls.roots.open == 0 {
+                    return calls.roots.was_asked;
                 }
-                Arc::clone(&lines.roots.told).notified_owned()
+                Arc::clone(&calls.roots.told).notified_owned()
             };
             if timeout(PATIENCE, told).await.is_err() {
                 return true;
@@ -162,9 +162,9 @@ impl QuestionRouter {
 
     /// Whether it keeps the roots of a session.
     pub(crate) fn keeps_roots_of(&self, session: u64) -> bool {
-        let lines = self.lock();
-        matches!(lines.served, Served::One(_))
-            && lines.roots.last.as_ref().is_some_and(|it| it.voice.number() == session)
+        let calls = self.lock();
+        matches!(calls.served, Served::One(_))
+            && calls.roots.last.as_ref().is_some_and(|it| it.handle.number() == session)
     }
 }
 
@@ -173,9 +173,9 @@ struct Answered(Arc<QuestionRouter>);
 
 impl Drop for Answered {
     fn drop(&mut self) {
-        let mut lines = self.0.lock();
-        lines.roots.open -= 1;
-        lines.roots.told.notify_waiters();
+        let mut calls = self.0.lock();
+        calls.roots.open -= 1;
+        calls.roots.told.notify_waiters();
     }
 }
 

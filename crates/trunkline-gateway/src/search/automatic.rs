@@ -54,7 +54,7 @@ pub(crate) fn find_tools<'a>(servers: impl Iterator<Item = &'a str>, limit: usiz
             "limit": {
                 "type": "integer",
                 "minimum": 1,
-                "description": format!("How many tools at most; {limit} if not said, and never more.")
+                "description": format!("How many tools at most; {limit} if omitted, and never more.")
             },
             "again": {
                 "type": "boolean",

@@ -56,14 +56,14 @@ fn only_relevant_tools_are_found() {
 }
 
 #[test]
-fn beginnings_of_words_are_understood() {
+fn prefixes_of_words_match() {
     assert_eq!(find("repo").first().map(String::as_str), Some("git.git_log"));
     assert_eq!(find("timezon").first().map(String::as_str), Some("time.get_current_time"));
     assert_eq!(find("committing").first().map(String::as_str), Some("git.git_commit"));
 }
 
 #[test]
-fn nothing_hidden_is_found_and_no_words_find_the_first() {
+fn hidden_tools_are_not_found_and_an_empty_query_finds_the_first() {
     let search = Search::build(&index());
     let no_git = |name: &str| !name.starts_with("git.");
     assert!(search.find("commit log", 8, &no_git).is_empty());

@@ -22,15 +22,15 @@ impl GatewayState {
         let (name, server) = (&*changed.owner.name, &*changed.owner.server);
         let event = if changed.is_logged_in { "login" } else { "logout" };
         tracing::info!(server, principal = name, event, "an account changed");
-        let world = self.world();
-        if let Some(audit) = &world.audit {
+        let active = self.active_plan();
+        if let Some(audit) = &active.audit {
             let name = crate::policy::plain(name, LONGEST);
             audit.note_event(event, serde_json::json!({ "principal": name, "server": server }));
         }
-        let Some(server) = world.servers.get(server) else { return };
+        let Some(server) = active.servers.get(server) else { return };
         server.pool.stop_owned(&changed.owner.id);
         if changed.is_logged_in && server.lists().is_none() {
-            server.try_again();
+            server.clear_fetch_failure();
             let (this, server) = (Weak::clone(&self.this), Arc::clone(server));
             tokio::spawn(async move {
                 if let Some(this) = this.upgrade() {

@@ -24,11 +24,11 @@ impl GatewayState {
 
     /// The instructions of the servers that the caller chose and may see.
     pub(crate) fn instructions(&self, selector: &Selector, caller: &Caller) -> Option<String> {
-        let world = self.world();
-        let sight = Visibility::new(&world, caller);
+        let active = self.active_plan();
+        let visibility = Visibility::new(&active, caller);
         let mut all = String::new();
-        for server in world.servers.values().filter(|it| selector.chooses(&it.plan())) {
-            if !sight.sees_server(&server.name) {
+        for server in active.servers.values().filter(|it| selector.chooses(&it.plan())) {
+            if !visibility.sees_server(&server.name) {
                 continue;
             }
             let said = self.shown_instructions(server).filter(|it| !it.is_empty());

@@ -11,31 +11,31 @@ use super::{ActivePlan, GatewayState, View, Visibility};
 use crate::caller::Caller;
 use crate::catalog::plan::ServerPlan;
 use crate::failure::Reason;
+use crate::list_changes::{Next, Told};
 use crate::logs::Logged;
 use crate::merge::{Kind, Lists, Missing};
-use crate::news::{Next, Told};
 use crate::policy::pins::Offered;
 use crate::server::{Fetched, Server, now};
 
 impl GatewayState {
     /// Whether the lists of every server in a view are known, or will not be soon.
-    pub(crate) fn is_complete(&self, world: &ActivePlan, view: &View) -> bool {
-        world.servers.values().all(|it| !it.is_unknown() || !view.selector.chooses(&it.plan()))
+    pub(crate) fn is_complete(&self, active: &ActivePlan, view: &View) -> bool {
+        active.servers.values().all(|it| !it.is_unknown() || !view.selector.chooses(&it.plan()))
     }
 
     /// The servers of a view whose lists are unknown, as far as the caller may know of them.
-    pub(crate) fn missing(&self, world: &ActivePlan, view: &View, caller: &Caller) -> Missing {
-        let sight = Visibility::new(world, caller);
-        let unknown = world.servers.values().filter(|it| it.lists().is_none());
+    pub(crate) fn missing(&self, active: &ActivePlan, view: &View, caller: &Caller) -> Missing {
+        let visibility = Visibility::new(active, caller);
+        let unknown = active.servers.values().filter(|it| it.lists().is_none());
         let unknown = unknown.filter(|it| view.selector.chooses(&it.plan()));
-        let unknown = unknown.filter(|it| sight.sees_server(&it.name));
+        let unknown = unknown.filter(|it| visibility.sees_server(&it.name));
         Missing(unknown.map(|it| (Arc::clone(&it.name), it.why_unknown())).collect())
     }
 
     /// Retries servers that did not list in time, in the background.
-    pub(crate) fn try_again(&self, world: &ActivePlan) {
-        for server in world.servers.values().filter(|it| it.gave_up() && it.is_due()) {
-            if server.lists().is_some() && !server.news().start(now()) {
+    pub(crate) fn retry_missing(&self, active: &ActivePlan) {
+        for server in active.servers.values().filter(|it| it.has_fetch_failed() && it.is_due()) {
+            if server.lists().is_some() && !server.list_changes().start(now()) {
                 continue;
             }
             let (Some(this), server) = (self.this.upgrade(), Arc::clone(server)) else { return };
@@ -44,14 +44,14 @@ impl GatewayState {
     }
 
     /// Asks servers whose lists are unknown, and waits a limited time.
-    pub(crate) async fn complete(&self, world: &Arc<ActivePlan>, view: &View) {
-        if self.is_complete(world, view) {
+    pub(crate) async fn complete(&self, active: &Arc<ActivePlan>, view: &View) {
+        if self.is_complete(active, view) {
             return;
         }
         let mut asking = JoinSet::new();
-        for server in world.servers.values() {
+        for server in active.servers.values() {
             if server.is_unknown() && view.selector.chooses(&server.plan()) {
-                if server.lists().is_some() && !server.news().start(now()) {
+                if server.lists().is_some() && !server.list_changes().start(now()) {
                     continue;
                 }
                 let Some(this) = self.this.upgrade() else { return };
@@ -64,8 +64,8 @@ impl GatewayState {
             // Slower servers continue in the background, and listeners are notified. Nobody else waits for
             // them.
             asking.detach_all();
-            let late = world.servers.values().filter(|it| it.lists().is_none());
-            late.for_each(|it| it.give_up());
+            let late = active.servers.values().filter(|it| it.lists().is_none());
+            late.for_each(|it| it.mark_fetch_failed());
         }
     }
 
@@ -76,13 +76,13 @@ impl GatewayState {
                 self.take_over(server, lists).await;
                 Kind::ALL.into_iter().for_each(|kind| from.compared.add(kind, since));
                 if was_started {
-                    server.let_go_later(&from);
+                    server.retire_later(&from);
                 }
                 Some(from.id)
             }
             Ok(None) => None,
             Err(failure) => {
-                server.give_up();
+                server.mark_fetch_failed();
                 if failure.reason == Reason::LoginRequired {
                     // A caller that lists is told that a login is missing.
                     tracing::debug!(server = &*server.name, "nobody is logged in");
@@ -96,24 +96,24 @@ impl GatewayState {
     }
 
     /// Handles `list_changed` notifications of a server's instances until none are left.
-    pub(crate) fn see_to_news(&self, server: &Arc<Server>) {
+    pub(crate) fn handle_list_changes(&self, server: &Arc<Server>) {
         let (this, server) = (Weak::clone(&self.this), Arc::downgrade(server));
         tokio::spawn(async move {
             loop {
                 let (Some(this), Some(server)) = (this.upgrade(), server.upgrade()) else { return };
-                let next = server.news().next(now());
+                let next = server.list_changes().next(now());
                 match next {
                     Next::Rest => return,
                     Next::Wait(wait) => {
                         drop((this, server));
                         tokio::time::sleep(wait).await;
                     }
-                    Next::Look(by) => {
+                    Next::Refresh(by) => {
                         let mut is_new = false;
                         for instance in by {
-                            is_new |= this.look_again(&server, instance).await;
+                            is_new |= this.refresh_instance(&server, instance).await;
                         }
-                        server.news().found(is_new);
+                        server.list_changes().refreshed(is_new);
                     }
                 }
             }
@@ -121,7 +121,7 @@ impl GatewayState {
     }
 
     /// Refreshes the lists of an instance that announced a change. Returns whether there was one.
-    async fn look_again(&self, server: &Arc<Server>, instance: u64) -> bool {
+    async fn refresh_instance(&self, server: &Arc<Server>, instance: u64) -> bool {
         let Fetched { lists, from, since, is_for_all, .. } = match server.fetch_at(instance).await {
             Ok(Some(fetched)) => fetched,
             // The instance is gone, and its announcement with it.
@@ -143,18 +143,18 @@ impl GatewayState {
         let unlisted = unlisted.into_iter().filter(|(_, it)| !it.is_empty());
         let (kinds, unlisted): (Vec<_>, Vec<_>) = unlisted.unzip();
         let known = known.map(|it| Told::of(&it));
-        let changes = from.tells(Told::of(&lists), known.as_ref(), &kinds);
+        let changes = from.store_lists(Told::of(&lists), known.as_ref(), &kinds);
         if changes.is_empty() {
             return false;
         }
         // If this variant is shown to nobody else, the next instance that has it announces nothing new.
-        unlisted.into_iter().for_each(|it| server.knows_variants(it));
-        server.went_stale();
+        unlisted.into_iter().for_each(|it| server.add_variants(it));
+        server.mark_stale();
         if self.refresh(server, false).await.is_none() {
             // No running instance lists the same to every caller. The next list request starts one.
             let plan = server.plan();
             for kind in changes {
-                self.listeners.tell(&kind.change(), |seat| seat.selector.chooses(&plan));
+                self.listeners.tell(&kind.change(), |listener| listener.selector.chooses(&plan));
             }
         }
         true
@@ -183,7 +183,7 @@ impl GatewayState {
         for kind in Kind::ALL {
             let was = before.as_ref().map(|it| it.etag_of(kind));
             if was != Some(lists.etag_of(kind)) || touched.contains(&kind) {
-                self.listeners.tell(&kind.change(), |seat| seat.selector.chooses(&plan));
+                self.listeners.tell(&kind.change(), |listener| listener.selector.chooses(&plan));
             }
         }
     }
@@ -194,14 +194,14 @@ impl GatewayState {
             self.generation.fetch_add(1, Ordering::AcqRel);
         }
         for kind in kinds {
-            self.listeners.tell(&kind.change(), |seat| seat.selector.chooses(plan));
+            self.listeners.tell(&kind.change(), |listener| listener.selector.chooses(plan));
         }
     }
 
     /// Asks servers whose lists are unknown for them, a few at a time.
-    pub(crate) fn bootstrap(&self, world: &Arc<ActivePlan>) {
-        let room = Arc::new(Semaphore::new(world.plan.gateway.bootstrap.max(1)));
-        for server in world.servers.values().filter(|it| it.lists().is_none()) {
+    pub(crate) fn bootstrap(&self, active: &Arc<ActivePlan>) {
+        let room = Arc::new(Semaphore::new(active.plan.gateway.bootstrap.max(1)));
+        for server in active.servers.values().filter(|it| it.lists().is_none()) {
             let (this, room, server) =
                 (Weak::clone(&self.this), Arc::clone(&room), Arc::clone(server));
             tokio::spawn(async move {
@@ -221,11 +221,11 @@ impl GatewayState {
         tokio::spawn(async move {
             loop {
                 let Some(shared) = this.upgrade() else { return };
-                let every = shared.world().plan.gateway.refresh;
+                let every = shared.active_plan().plan.gateway.refresh;
                 drop(shared);
                 tokio::time::sleep(if every.is_zero() { IDLE } else { every }).await;
                 let Some(shared) = this.upgrade().filter(|_| !every.is_zero()) else { continue };
-                for server in shared.world().servers.values() {
+                for server in shared.active_plan().servers.values() {
                     shared.refresh(server, false).await;
                 }
             }

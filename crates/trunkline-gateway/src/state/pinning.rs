@@ -37,7 +37,7 @@ impl GatewayState {
         }
         let now = pins.held(&plan.name);
         let new = now.iter().filter(|it| !before.contains(it));
-        self.tell_held(plan, new);
+        self.report_held(plan, new);
         touched(&before, &now)
     }
 
@@ -76,7 +76,7 @@ impl GatewayState {
             Err(_) => format!("It took longer than {:?}.", plan.timeouts.start),
         };
         let message = format!(
-            "`{}` did not say what it offers now, so that could not be compared with what is pinned. {why}",
+            "`{}` did not list what it offers now, so that it could not be compared with its pins. {why}",
             plan.name
         );
         let mut failure = Failure::new(Reason::NotCompared, Stage::Policy, message).of(&plan.name);
@@ -88,7 +88,7 @@ impl GatewayState {
     }
 
     /// Compares a new instance in the background, whether or not a call comes.
-    pub(crate) fn look_at(&self, server: Arc<Server>, instance: u64) {
+    pub(crate) fn compare_in_background(&self, server: Arc<Server>, instance: u64) {
         let Some(this) = self.this.upgrade() else { return };
         // Drops the lease: an instance that is only compared is not in use.
         let lease = server.lists().and_then(|_| server.pool.lease_on(instance));
@@ -106,7 +106,7 @@ impl GatewayState {
     }
 
     /// Forgets what an ended instance offered.
-    pub(crate) fn looked_at_is_gone(&self, server: &Server, instance: u64) {
+    pub(crate) fn forget_instance(&self, server: &Server, instance: u64) {
         let plan = server.plan();
         if let Some(pins) = self.pins_of(&plan).filter(|it| it.holds(&plan.name)) {
             let before = pins.held(&plan.name);
@@ -129,7 +129,7 @@ impl GatewayState {
         }
         // The list may match its pin again. Nobody can call what is held back, so compare now.
         if self.pins_of(&server.plan()).is_some_and(|it| it.holds(&server.name)) {
-            self.look_at(Arc::clone(server), instance);
+            self.compare_in_background(Arc::clone(server), instance);
         }
     }
 
@@ -146,8 +146,8 @@ impl GatewayState {
             return;
         }
         let before = pins.held(&plan.name);
-        let new = pins.look(&plan.name, instance.id, part, offered);
-        self.tell_held(plan, new.iter());
+        let new = pins.compare_instance(&plan.name, instance.id, part, offered);
+        self.report_held(plan, new.iter());
         self.lists_changed(plan, &touched(&before, &pins.held(&plan.name)));
     }
 
@@ -160,7 +160,7 @@ impl GatewayState {
         offered: &[Offered],
     ) {
         let unlisted = server.unlisted(kind, offered);
-        if unlisted.is_empty() || !server.news().start(now()) {
+        if unlisted.is_empty() || !server.list_changes().start(now()) {
             return;
         }
         let Some(this) = self.this.upgrade() else { return };
@@ -171,13 +171,13 @@ impl GatewayState {
                 let known =
                     server.lists().iter().flat_map(|it| Offered::of(it, kind)).collect::<Vec<_>>();
                 let is_known = |it: &String| known.iter().any(|known| known.digest == *it);
-                server.knows_variants(unlisted.into_iter().filter(|it| !is_known(it)).collect());
+                server.add_variants(unlisted.into_iter().filter(|it| !is_known(it)).collect());
             }
         });
     }
 
-    fn tell_held<'a>(&self, plan: &ServerPlan, held: impl Iterator<Item = &'a Held>) {
-        let audit = self.world().audit.clone();
+    fn report_held<'a>(&self, plan: &ServerPlan, held: impl Iterator<Item = &'a Held>) {
+        let audit = self.active_plan().audit.clone();
         for held in held {
             match self.told_held.one_more(&plan.name, Instant::now()) {
                 Told::Yes => {
@@ -189,7 +189,7 @@ impl GatewayState {
                 }
                 Told::Last => {
                     let text = format!(
-                        "More of `{0}` is held back; for a minute it is not told here. See \
+                        "More of `{0}` is held back; for a minute it is not logged here. See \
                          `trunkline approve {0}`.",
                         plan.name
                     );
@@ -230,12 +230,12 @@ impl GatewayState {
     /// What is held back under a name that clients use, and at which server.
     pub(crate) fn held_back(
         &self,
-        world: &ActivePlan,
+        active: &ActivePlan,
         view: &View,
         part: Part,
         shown: &str,
     ) -> Option<(Arc<Server>, Held)> {
-        for server in world.servers.values() {
+        for server in active.servers.values() {
             let plan = server.plan();
             let Some(pins) = self.pins_of(&plan).filter(|it| it.holds(&plan.name)) else {
                 continue;
@@ -266,7 +266,7 @@ fn touched(before: &[Held], now: &[Held]) -> Vec<Kind> {
 /// Rate-limits reports of held-back definitions, so that a server that invents tools without end cannot flood
 /// the log and the audit.
 #[derive(Default)]
-pub(super) struct ToldHeld(Mutex<BTreeMap<String, (Instant, usize)>>);
+pub(super) struct HeldReports(Mutex<BTreeMap<String, (Instant, usize)>>);
 
 #[derive(Debug, PartialEq)]
 enum Told {
@@ -276,7 +276,7 @@ enum Told {
     No,
 }
 
-impl ToldHeld {
+impl HeldReports {
     fn one_more(&self, server: &str, now: Instant) -> Told {
         let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (since, count) = told.entry(server.to_owned()).or_insert((now, 0));
@@ -302,7 +302,7 @@ mod tests {
 
     #[test]
     fn a_server_that_makes_up_tools_for_ever_does_not_fill_the_log() {
-        let (told, now) = (ToldHeld::default(), Instant::now());
+        let (told, now) = (HeldReports::default(), Instant::now());
         let count = |now| (0..1_000).filter(|_| told.one_more("bad", now) == Told::Yes).count();
         assert_eq!((count(now), count(now)), (50, 0));
         assert_eq!(told.one_more("good", now), Told::Yes, "others are told of");

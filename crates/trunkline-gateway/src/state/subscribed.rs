@@ -26,16 +26,16 @@ impl Host for GatewayState {
     }
 
     fn server(&self, name: &str) -> Option<Arc<Server>> {
-        self.world().servers.get(name).cloned()
+        self.active_plan().servers.get(name).cloned()
     }
 
     fn audit(&self) -> Option<Arc<Audit>> {
-        self.world().audit.clone()
+        self.active_plan().audit.clone()
     }
 
     fn place(&self, selector: &Selector, caller: &Caller, uri: &str) -> Option<Place> {
-        let world = self.world();
-        let sight = Visibility::new(&world, caller);
+        let active = self.active_plan();
+        let visibility = Visibility::new(&active, caller);
         let mut found = match selector {
             Selector::Server(name) => vec![unlisted(Arc::from(name.as_str()), Arc::from(uri))],
             _ => {
@@ -43,33 +43,33 @@ impl Host for GatewayState {
                 self.named.places(&index, caller, uri)
             }
         };
-        found.retain(|it| sight.effect(it) != Effect::Deny);
+        found.retain(|it| visibility.effect(it) != Effect::Deny);
         // A URI that several servers list belongs to none of them.
         let target = found.pop().filter(|_| found.is_empty())?;
         Some(Place { server: target.server, uri: target.name })
     }
 
     fn is_still(&self, place: &Place, selector: &Selector, caller: &Caller) -> bool {
-        let world = self.world();
-        let server = world.servers.get(&*place.server);
+        let active = self.active_plan();
+        let server = active.servers.get(&*place.server);
         let is_new = server.is_some_and(|it| it.lists().is_none() && selector.chooses(&it.plan()));
         let target = unlisted(Arc::clone(&place.server), Arc::clone(&place.uri));
-        is_new && Visibility::new(&world, caller).effect(&target) != Effect::Deny
+        is_new && Visibility::new(&active, caller).effect(&target) != Effect::Deny
     }
 
     fn is_complete(&self, selector: &Selector) -> bool {
-        GatewayState::is_complete(self, &self.world(), &self.view(selector.clone()))
+        GatewayState::is_complete(self, &self.active_plan(), &self.view(selector.clone()))
     }
 
     fn complete(self: Arc<Self>, selector: Selector) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         Box::pin(async move {
             let view = self.view(selector);
-            GatewayState::complete(&self, &self.world(), &view).await;
+            GatewayState::complete(&self, &self.active_plan(), &view).await;
         })
     }
 
     fn tell(&self, change: &Change, conversations: &HashSet<u64>) {
-        self.listeners.tell(change, |seat| conversations.contains(&seat.conversation));
+        self.listeners.tell(change, |listener| conversations.contains(&listener.conversation));
     }
 
     fn heard(&self, server: &str, instance: u64, heard: PeerNotification) {

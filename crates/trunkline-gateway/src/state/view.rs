@@ -33,8 +33,8 @@ impl View {
         {
             return Arc::clone(index);
         }
-        let world = shared.world();
-        let servers = world.servers.values().filter_map(|server| {
+        let active = shared.active_plan();
+        let servers = active.servers.values().filter_map(|server| {
             let plan = server.plan();
             let lists = self.selector.chooses(&plan).then(|| server.lists()).flatten()?;
             Some((plan, shared.shown(server, lists)))
@@ -42,7 +42,7 @@ impl View {
         let servers: Vec<_> = servers.collect();
         let is_raw = matches!(self.selector, Selector::Server(_));
         let page = shared.page();
-        let index = Arc::new(Index::with(world.plan.gateway.naming, &servers, is_raw, page));
+        let index = Arc::new(Index::with(active.plan.gateway.naming, &servers, is_raw, page));
         *built = Some((generation, Arc::clone(&index)));
         drop(built);
         self.count(shared, &index);

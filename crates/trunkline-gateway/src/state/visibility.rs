@@ -11,32 +11,32 @@ use crate::policy::subject::Subject;
 
 /// What a caller may see and do.
 pub(crate) struct Visibility<'a> {
-    pub(crate) world: &'a ActivePlan,
+    pub(crate) active: &'a ActivePlan,
     pub(crate) caller: &'a Caller,
     /// The tags that the caller's token is limited to.
     tags: Option<Vec<String>>,
 }
 
 impl<'a> Visibility<'a> {
-    pub(crate) fn new(world: &'a ActivePlan, caller: &'a Caller) -> Self {
-        let tags = caller.bearer.sees(&world.plan.gateway.auth);
-        Self { world, caller, tags }
+    pub(crate) fn new(active: &'a ActivePlan, caller: &'a Caller) -> Self {
+        let tags = caller.bearer.sees(&active.plan.gateway.auth);
+        Self { active, caller, tags }
     }
 
     /// Whether every caller sees the same.
     pub(crate) fn is_open(&self) -> bool {
-        self.tags.is_none() && self.world.rules.is_empty()
+        self.tags.is_none() && self.active.rules.is_empty()
     }
 
     /// Whether the caller may see anything of a server.
     pub(crate) fn sees_server(&self, name: &str) -> bool {
-        let Some(server) = self.world.servers.get(name) else { return false };
+        let Some(server) = self.active.servers.get(name) else { return false };
         self.is_open() || self.sees(&server.plan(), server.lists().as_deref())
     }
 
     fn sees(&self, plan: &ServerPlan, lists: Option<&Lists>) -> bool {
         let caller = self.caller.bearer.names();
-        if !self.is_tagged_for(plan) || !self.world.rules.may_allow(caller, &plan.tags, &plan.name)
+        if !self.is_tagged_for(plan) || !self.active.rules.may_allow(caller, &plan.tags, &plan.name)
         {
             return false;
         }
@@ -55,13 +55,13 @@ impl<'a> Visibility<'a> {
         if self.is_open() {
             return Effect::Allow;
         }
-        let Some(server) = self.world.servers.get(&*target.server) else { return Effect::Deny };
+        let Some(server) = self.active.servers.get(&*target.server) else { return Effect::Deny };
         let plan = server.plan();
         if !self.is_tagged_for(&plan) {
             return Effect::Deny;
         }
         let subject = Subject::new(&target.server, What::of(target));
-        self.world.rules.decide(self.caller.bearer.names(), &plan.tags, &subject)
+        self.active.rules.decide(self.caller.bearer.names(), &plan.tags, &subject)
     }
 
     /// Whether a server has no tags, or one that the caller's token allows.

@@ -20,15 +20,15 @@ use crate::watcher::{Found, Watcher};
 
 impl Watcher for GatewayState {
     fn changed(&self, server: &str, instance: u64, heard: PeerNotification) {
-        let world = self.world();
-        let Some(server) = world.servers.get(server) else { return };
+        let active = self.active_plan();
+        let Some(server) = active.servers.get(server) else { return };
         match heard.method {
             Method::ToolsListChanged
             | Method::PromptsListChanged
             | Method::ResourcesListChanged => {
                 self.list_changed_in(server, instance, heard.method);
-                if server.news().heard(instance, now()) {
-                    self.see_to_news(server);
+                if server.list_changes().notified(instance, now()) {
+                    self.handle_list_changes(server);
                 }
             }
             Method::SubscriptionsAcknowledged => {}
@@ -45,35 +45,35 @@ impl Watcher for GatewayState {
         tasks::question(&self.tasks, instance, task, method, params)
     }
 
-    fn asks_nobody(&self, server: &str) {
-        if let Some(server) = self.world().servers.get(server) {
-            server.has_asked();
+    fn unroutable_question(&self, server: &str) {
+        if let Some(server) = self.active_plan().servers.get(server) {
+            server.has_unroutable_questions();
         }
     }
 
     fn asks_for_roots(&self, server: &str) {
-        if let Some(server) = self.world().servers.get(server) {
+        if let Some(server) = self.active_plan().servers.get(server) {
             server.keeps_roots();
         }
     }
 
     fn logged(&self, server: &str, instance: u64, message: &LogMessage) {
         let line = Json::of(message);
-        let line = self.world().redactor.redact(line.get()).into_owned();
+        let line = self.active_plan().redactor.redact(line.get()).into_owned();
         self.logs.add(Logged::message(server, instance, line));
     }
 
-    fn line(&self, server: &str, instance: u64, line: &str) {
-        let world = self.world();
-        if let Some(server) = world.servers.get(server) {
-            server.wrote(line);
+    fn stderr_line(&self, server: &str, instance: u64, line: &str) {
+        let active = self.active_plan();
+        if let Some(server) = active.servers.get(server) {
+            server.read_stderr(line);
         }
-        let line = world.redactor.redact(line).into_owned();
+        let line = active.redactor.redact(line).into_owned();
         self.logs.add(Logged::stderr(server, instance, line));
     }
 
     fn known_era(&self, server: &str) -> Option<Era> {
-        self.world().servers.get(server)?.era()
+        self.active_plan().servers.get(server)?.era()
     }
 
     fn login(&self, url: &str) -> Option<Found> {

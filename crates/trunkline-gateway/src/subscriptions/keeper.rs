@@ -27,7 +27,7 @@ pub(crate) struct Post {
     pub(crate) server: Weak<Server>,
     /// A subscriber. The subscriptions are held in the instance that serves its calls.
     pub(crate) subscriber: Subscriber,
-    pub(crate) spot: Spot,
+    pub(crate) group: InstanceGroup,
     /// The current instance; 0 for none.
     pub(crate) instance: Arc<AtomicU64>,
 }
@@ -43,14 +43,14 @@ impl Subscriber {
     /// The want for the instance that serves the subscriber's calls.
     pub(crate) fn want(&self, server: &Server) -> Want {
         let key = key_of(&server.plan(), &self.caller, None);
-        let able = ClientProfile::of(&self.caller.peer, self.era);
-        server.want(key, Who::Caller(&self.caller), able, Cause::Subscription)
+        let profile = ClientProfile::of(&self.caller.peer, self.era);
+        server.want(key, Who::Caller(&self.caller), profile, Cause::Subscription)
     }
 }
 
 /// Identifies the instances of a server that serve a subscriber's calls.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Spot {
+pub(crate) struct InstanceGroup {
     pub(crate) server: Arc<str>,
     /// The principal that owns them; `None` if they are shared.
     pub(crate) owner: Option<Arc<str>>,
@@ -58,7 +58,7 @@ pub(crate) struct Spot {
     pub(crate) key: Option<Box<str>>,
 }
 
-impl Spot {
+impl InstanceGroup {
     pub(crate) fn of(server: &Server, who: &Subscriber) -> Self {
         let want = who.want(server);
         let server = Arc::clone(&server.name);
@@ -84,7 +84,7 @@ pub(crate) async fn hold(
     loop {
         let Some(server) = post.server.upgrade() else { return };
         let leased = server.lease(|| post.subscriber.want(&server)).await;
-        let is_elsewhere = Spot::of(&server, &post.subscriber) != post.spot;
+        let is_elsewhere = InstanceGroup::of(&server, &post.subscriber) != post.group;
         drop(server);
         if is_elsewhere && let Some(host) = host.upgrade() {
             // Another task holds them from now on, where the calls go.

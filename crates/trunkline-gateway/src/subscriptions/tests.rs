@@ -19,7 +19,7 @@ mcpServers:
 
 async fn gateway() -> Gateway {
     let gateway = Gateway::open(plan(CATALOG), settings()).await.unwrap();
-    for (name, server) in &gateway.0.world().servers {
+    for (name, server) in &gateway.0.active_plan().servers {
         give(&gateway.0, server, &format!("x://{name}"));
     }
     gateway
@@ -62,7 +62,7 @@ async fn a_call_waits_only_for_what_its_caller_has_just_wanted() {
 }
 
 #[tokio::test]
-async fn whoever_may_not_read_does_not_hear() {
+async fn a_caller_that_may_not_read_is_not_notified() {
     let gateway = gateway().await;
     let shared = &*gateway.0;
     join(shared, "ann", 1);
@@ -80,7 +80,7 @@ async fn whoever_may_not_read_does_not_hear() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_replaced_is_subscribed_to_anew() {
+async fn a_replaced_server_is_subscribed_to_again() {
     let gateway = gateway().await;
     let shared = &*gateway.0;
     join(shared, "bob", 1);
@@ -97,14 +97,14 @@ async fn a_server_that_is_replaced_is_subscribed_to_anew() {
         ))
         .await
         .unwrap();
-    let now = Arc::downgrade(&shared.world().servers["a"]);
+    let now = Arc::downgrade(&shared.active_plan().servers["a"]);
     assert!(!now.ptr_eq(&before));
     let (held, is_over) = server();
     assert!(held.ptr_eq(&now) && !is_over);
 }
 
 #[tokio::test]
-async fn what_appears_later_is_subscribed_to_then() {
+async fn a_resource_that_appears_later_is_subscribed_to_then() {
     let gateway = gateway().await;
     let shared = &*gateway.0;
     join(shared, "bob", 1);
@@ -112,7 +112,7 @@ async fn what_appears_later_is_subscribed_to_then() {
     shared.subscriptions.want(shared, 1, vec!["x://a".to_owned()], false);
     assert_eq!(held(shared), Vec::<String>::new());
     gateway.apply(plan(CATALOG)).await.unwrap();
-    give(shared, &shared.world().servers["a"], "x://a");
+    give(shared, &shared.active_plan().servers["a"], "x://a");
     shared.subscriptions.follow(shared);
     assert_eq!(held(shared), ["a"]);
 }

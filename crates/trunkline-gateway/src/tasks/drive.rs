@@ -126,7 +126,7 @@ impl Drive {
         let mut now = self.task.clone();
         while now.status == TaskStatus::Working {
             self.pause(&now).await;
-            if self.was_given_up() {
+            if self.is_settled() {
                 return Ok(Ended::Cancelled);
             }
             now = self.get().await?.task;
@@ -146,7 +146,7 @@ impl Drive {
             tokio::select! {
                 said = &mut call => break said,
                 () = self.nudge.notified() => {
-                    if self.was_given_up() {
+                    if self.is_settled() {
                         return Ok(Ended::Cancelled);
                     }
                 }
@@ -175,14 +175,14 @@ impl Drive {
                 () = self.pause(&now) => None,
                 Some(answered) = asking.join_next(), if !asking.is_empty() => answered.ok(),
             };
-            if self.was_given_up() {
+            if self.is_settled() {
                 return Ok(Ended::Cancelled);
             }
             if let Some((key, is_elicitation, answer)) = answered {
                 let answer = match answer {
                     Ok(answer) => answer,
                     // The extension has no error answers; an elicitation can be cancelled.
-                    Err(_) if is_elicitation => put_away(),
+                    Err(_) if is_elicitation => cancelled_form(),
                     Err(error) => {
                         self.cancel();
                         return Ok(Ended::Error(error));
@@ -244,7 +244,7 @@ impl Drive {
         let detail: DetailedTask =
             said.to().map_err(|error| CallError::Invalid(error.to_string()))?;
         if let Some(entry) = self.entry() {
-            entry.looked(&detail.task);
+            entry.polled(&detail.task);
         }
         Ok(detail)
     }
@@ -263,14 +263,14 @@ impl Drive {
                 return Err(error);
             }
             if is_gone(&error) {
-                self.move_on().await.map_err(|()| error)?;
+                self.switch_instance().await.map_err(|()| error)?;
             }
             sleep(AGAIN * tries).await;
         }
     }
 
     /// Continues at another instance, if any instance will do.
-    async fn move_on(&mut self) -> Result<(), ()> {
+    async fn switch_instance(&mut self) -> Result<(), ()> {
         let plan = self.server.plan();
         let is_remote = matches!(plan.reach, Reach::Http { .. });
         let is_stateless = self.instance.opened.revision.era() == Era::Stateless;
@@ -307,7 +307,7 @@ impl Drive {
     }
 
     /// Whether the client's task has ended or was forgotten: its outcome is settled.
-    fn was_given_up(&self) -> bool {
+    fn is_settled(&self) -> bool {
         self.entry.is_some() && self.entry().is_none_or(|it| it.is_over())
     }
 
@@ -378,7 +378,7 @@ fn finished(result: Option<Json>) -> Result<Ended, CallError> {
 }
 
 /// The answer of a user who closes the form.
-fn put_away() -> Json {
+fn cancelled_form() -> Json {
     Json::parse(r#"{"action":"cancel"}"#).expect("this is JSON")
 }
 

@@ -62,7 +62,7 @@ struct State {
     /// The instance that works on it, until it ends.
     instance: Option<Arc<Instance>>,
     /// The number of polls.
-    looks: u64,
+    polls: u64,
     /// Whether a `tasks/result` waits for its end at the server.
     is_awaited: bool,
 }
@@ -132,7 +132,7 @@ impl Entry {
             questions: BTreeMap::new(),
             asked: 0,
             instance,
-            looks: 0,
+            polls: 0,
             is_awaited: false,
         };
         Arc::new(Self {
@@ -223,10 +223,10 @@ impl Entry {
     }
 
     /// A poll returned this status.
-    pub(crate) fn looked(&self, now: &Task) {
+    pub(crate) fn polled(&self, now: &Task) {
         let is_news = {
             let mut state = self.lock();
-            state.looks += 1;
+            state.polls += 1;
             let task = &mut state.task;
             let is_news = task.status_message != now.status_message;
             task.status_message.clone_from(&now.status_message);
@@ -239,13 +239,13 @@ impl Entry {
     }
 
     /// Triggers a poll and waits for its result.
-    pub(crate) async fn look(&self) {
+    pub(crate) async fn poll_now(&self) {
         let before = {
             let state = self.lock();
             if state.end.is_some() || state.is_awaited {
                 return;
             }
-            state.looks
+            state.polls
         };
         let found = async {
             loop {
@@ -253,7 +253,7 @@ impl Entry {
                 changed.as_mut().enable();
                 {
                     let state = self.lock();
-                    if state.looks > before || state.end.is_some() || state.is_awaited {
+                    if state.polls > before || state.end.is_some() || state.is_awaited {
                         return;
                     }
                 }
@@ -262,7 +262,7 @@ impl Entry {
             }
         };
         // After the time-out, the known status is used.
-        let _ = tokio::time::timeout(LOOK, found).await;
+        let _ = tokio::time::timeout(POLL, found).await;
     }
 
     /// Ends the task. Plugins see the outcome before any client does.
@@ -452,7 +452,7 @@ impl Entry {
     fn carried(&self, said: Json, from: Revision, to: Revision) -> Outcome {
         let schema = self.known.tool.output_schema.as_ref();
         carry::result(Method::ToolsCall, said, from, to, schema).map_err(|error| {
-            let message = format!("The result of the task cannot be told in {to}: {error}.");
+            let message = format!("The result of the task cannot be expressed in {to}: {error}.");
             ErrorObject::internal("bad_answer", message)
         })
     }
@@ -463,7 +463,7 @@ impl Entry {
         let Some(registry) = self.known.registry.upgrade().filter(|_| is_news) else { return };
         let detail = stateless::encode_task_params(&self.detail());
         let change = Change::Task(Box::new(self.task(true)), detail);
-        registry.listeners.tell(&change, |seat| seat.caller == self.known.caller.id);
+        registry.listeners.tell(&change, |listener| listener.caller == self.known.caller.id);
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
@@ -581,7 +581,7 @@ const LONGEST: Duration = Duration::from_secs(3600);
 /// The longest a task may run.
 const LIFE: Duration = Duration::from_secs(24 * 3600);
 /// How long to wait for a triggered poll.
-const LOOK: Duration = Duration::from_secs(2);
+const POLL: Duration = Duration::from_secs(2);
 const QUESTIONS: usize = 64;
 
 #[cfg(test)]

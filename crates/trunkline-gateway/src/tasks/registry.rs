@@ -43,7 +43,7 @@ struct Live {
 #[derive(Clone)]
 pub(crate) enum Asker {
     /// The caller that waits for it.
-    Line(Arc<UpstreamCallContext>),
+    Caller(Arc<UpstreamCallContext>),
     /// The client that polls it.
     Entry(Weak<Entry>),
 }
@@ -63,7 +63,7 @@ impl Answers for Asker {
 impl Asker {
     pub(crate) async fn asked(self, method: Method, params: Object) -> Outcome {
         match self {
-            Self::Line(line) => line.ask(method, params).await,
+            Self::Caller(context) => context.ask(method, params).await,
             Self::Entry(entry) => {
                 let guard = entry.upgrade().and_then(|it| it.guard());
                 let params = match &guard {
@@ -202,8 +202,8 @@ impl Inner {
             return Ok(());
         }
         let failure =
-            Failure::new(Reason::TooManyTasks, Stage::Bridge, "Too many tasks are at work.");
-        Err(failure.advice("Cancel some, or wait until they are over."))
+            Failure::new(Reason::TooManyTasks, Stage::Bridge, "Too many tasks are running.");
+        Err(failure.advice("Cancel some, or wait until they end."))
     }
 
     /// Evicts the oldest finished tasks if there are too many or they hold too many bytes: this caller's if its

@@ -27,7 +27,7 @@ use crate::catalog::plan::{Outward, Reach, ServerPlan};
 use crate::client_profile;
 use crate::compared::ComparedLists;
 use crate::failure::{Failure, Reason, Stage};
-use crate::news::announced_by;
+use crate::list_changes::announced_by;
 use crate::policy::redact::Redactor;
 use crate::pool::Profile;
 use crate::question;
@@ -125,7 +125,7 @@ impl Opening {
         Arc::new(config)
     }
 
-    fn switch(&self) -> Arc<QuestionRouter> {
+    fn router(&self) -> Arc<QuestionRouter> {
         let (server, watcher) = (Arc::clone(&self.server), Weak::clone(&self.watcher));
         QuestionRouter::new(self.id, server, self.plan.questions, watcher)
     }
@@ -138,7 +138,7 @@ impl Opening {
         let (id, server, watcher) = (self.id, Arc::clone(&self.server), Weak::clone(&self.watcher));
         let command = command.on_stderr(move |line| {
             if let Some(watcher) = watcher.upgrade() {
-                watcher.line(&server, id, line);
+                watcher.stderr_line(&server, id, line);
             }
         });
         let mut child = Child::spawn(command, &self.limits).await.map_err(|error| {
@@ -154,10 +154,10 @@ impl Opening {
             stdout.expect("nobody else has taken the child's stdout"),
             stdin.expect("nobody else has taken the child's stdin"),
         );
-        let switch = self.switch();
+        let router = self.router();
         let opened = Connection::open(
             config,
-            Arc::clone(&switch),
+            Arc::clone(&router),
             stream,
             Framing::Newline,
             self.limits.clone(),
@@ -165,14 +165,14 @@ impl Opening {
         match opened.await {
             Ok(connection) => {
                 let process = Process::keep(child, self.id, Arc::clone(&self.pids));
-                Ok(self.instance(connection, switch, Some(process)))
+                Ok(self.instance(connection, router, Some(process)))
             }
             Err(error) => {
                 if matches!(error, OpenError::Closed { .. }) {
                     // The process is about to exit, and its exit status explains most.
                     let _ = timeout(LAST_WORDS, child.exited()).await;
                 }
-                let message = format!("`{}` did not shake hands. {error}", self.server);
+                let message = format!("The handshake with `{}` failed. {error}", self.server);
                 let mut failure = self.failure(Reason::HandshakeFailed, Stage::Handshake, message);
                 failure.exit = child.exit().map(|it| it.to_string());
                 failure.stderr = redacted(&self.redactor, child.stderr());
@@ -215,16 +215,16 @@ impl Opening {
             target = target.credentials(credentials);
         }
         let shown = target.shown();
-        let switch = self.switch();
+        let router = self.router();
         let opened =
-            Connection::open_http(config, Arc::clone(&switch), target, self.limits.clone());
+            Connection::open_http(config, Arc::clone(&router), target, self.limits.clone());
         match opened.await {
-            Ok(connection) => Ok(self.instance(connection, switch, None)),
+            Ok(connection) => Ok(self.instance(connection, router, None)),
             Err(OpenError::Credentials(_)) if account.is_some_and(|it| it.is_refused()) => {
                 Err((self.login_required(), None))
             }
             Err(error) => {
-                let message = format!("`{shown}` did not shake hands. {error}");
+                let message = format!("The handshake with `{shown}` failed. {error}");
                 Err((self.failure(Reason::HandshakeFailed, Stage::Handshake, message), Some(error)))
             }
         }
@@ -268,7 +268,7 @@ impl Opening {
     fn instance(
         &self,
         connection: Connection,
-        switch: Arc<QuestionRouter>,
+        router: Arc<QuestionRouter>,
         process: Option<Process>,
     ) -> Instance {
         self.listen(&connection);
@@ -283,7 +283,7 @@ impl Opening {
             began: Instant::now(),
             told: Mutex::default(),
             connection,
-            switch,
+            router,
             process,
             has_roots: can_ask.then(OnceCell::new),
             level: AtomicU8::new(u8::MAX),
@@ -291,7 +291,7 @@ impl Opening {
         }
     }
 
-    /// Subscribes to list changes. A server of the new era notifies only subscribers (`subscriptions/listen`).
+    /// Subscribes to list changes. A server of the stateless era notifies only subscribers (`subscriptions/listen`).
     fn listen(&self, connection: &Connection) {
         let opened = connection.opened();
         let filter = announced_by(&opened.capabilities);

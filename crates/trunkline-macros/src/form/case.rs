@@ -1,10 +1,10 @@
-//! Names as Rust spells them → names as `rename_all` wants them.
+//! Rust names → names in the case of `rename_all`.
 
 use syn::{Error, LitStr, Result};
 
 use crate::options::Options;
 
-/// One way of spelling.
+/// One case style.
 #[derive(Clone, Copy)]
 pub(super) struct Case {
     separator: &'static str,
@@ -20,14 +20,14 @@ enum Letters {
 }
 
 impl Case {
-    /// What `rename_all` asks for.
+    /// The style that `rename_all` names.
     pub(super) fn read(options: &Options) -> Result<Option<Self>> {
         let Some(wanted) = options.text("rename_all")? else { return Ok(None) };
         let case = CASES.iter().find(|it| it.0 == wanted.value()).map(|it| it.1);
         case.map(Some).ok_or_else(|| unknown(&wanted))
     }
 
-    /// The name in this spelling.
+    /// The name in this style.
     pub(super) fn spell(self, name: &str) -> String {
         let words = words(name);
         let spelled = words.iter().enumerate().map(|(at, word)| {
@@ -51,7 +51,7 @@ fn unknown(wanted: &LitStr) -> Error {
     Error::new(wanted.span(), sentence)
 }
 
-/// `BusinessClass` and `business_class` are both two words.
+/// Splits a name: `BusinessClass` and `business_class` are both two words.
 fn words(name: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let mut is_new = true;

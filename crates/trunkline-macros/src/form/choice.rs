@@ -92,7 +92,7 @@ pub(super) fn expand(input: &DeriveInput, data: &DataEnum) -> Result<TokenStream
     })
 }
 
-/// One thing to choose.
+/// One option.
 struct Choice {
     variant: Ident,
     value: String,

@@ -55,13 +55,13 @@ pub(super) fn expand(input: &DeriveInput, fields: &FieldsNamed) -> Result<TokenS
 struct One<'a> {
     ident: &'a Ident,
     ty: &'a Type,
-    /// What it is called in the form.
+    /// Its name in the form.
     name: String,
-    /// What it is, as far as its type's name tells.
+    /// Its kind, as far as the name of its type tells.
     kind: Kind,
     description: Option<TokenStream>,
     options: Options,
-    /// What it has beforehand, of the type that it is filled in with.
+    /// Its default, of the type that the user fills in.
     initial: Option<TokenStream>,
 }
 
@@ -134,7 +134,7 @@ impl<'a> One<'a> {
         let field = quote!(<#ty as #form::FormField>::field() #said #many);
         match &self.initial {
             None => quote!(let __form = #form::with::<#ty>(__form, #name, #field);),
-            // What has a value beforehand need not be filled in.
+            // A field with a default is optional.
             Some(initial) => quote! {
                 let __field = <#ty as #form::FormField>::initial(#field, #initial);
                 let __form = __form.optional(#name, __field);
@@ -164,12 +164,12 @@ impl<'a> One<'a> {
         quote!(.many(#private::model::Many { min_items: #least, max_items: #most }))
     }
 
-    /// Takes the field out of `__fields`.
+    /// Extracts the field from `__fields`.
     fn take(&self, private: &Path) -> TokenStream {
         let Self { ident, ty, name, initial, .. } = self;
         let fields = quote!(#private::form::Fields);
         let read = match initial {
-            // An `Option` that was left out is `None`, whatever stood there beforehand.
+            // An absent `Option` is `None`, whatever its default.
             Some(initial) if !is_option(ty) => {
                 quote!(#fields::read_or::<#ty>(&__fields, #name, || #initial)?)
             }
@@ -234,7 +234,7 @@ impl Kind {
     }
 }
 
-/// The options of a field, what they are for, and the setter of those that are handed on.
+/// The options of a field, the kinds they apply to, and the setters of those that are forwarded.
 const OPTIONS: [(&str, Kind, &str); 10] = [
     ("title", Kind::Unknown, ""),
     ("rename", Kind::Unknown, ""),

@@ -97,7 +97,7 @@ pub enum OnSessionGone {
 ///
 /// ```
 /// # use trunkline_proto::client::*;
-/// // The session is there, so the 404 was about something else: what it was nobody knows.
+/// // The session exists, so the 404 had another cause, which is unknown.
 /// let OnSessionGone::GiveUp(why) = on_session_gone(false, Some(false)) else { panic!() };
 /// assert_eq!(why.done(), Some(Done::Unknown));
 /// ```

@@ -121,7 +121,7 @@ pub(super) fn unknown_method() -> ErrorObject {
 }
 
 /// The same for a kind of question that the client did not declare.
-pub(super) fn unable(
+pub(super) fn unsupported_question(
     method: &str,
     params: &Object,
     able: &ClientCapabilities,

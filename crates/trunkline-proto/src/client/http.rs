@@ -115,7 +115,7 @@ pub fn verdict(head: &Head<'_>, body: &[u8], sent: Sent) -> Verdict {
         _ => {}
     }
     let incoming = Incoming::parse(body);
-    if answers(&incoming, id) && (is_result(&incoming) || !says_nothing(head, sent)) {
+    if answers(&incoming, id) && (is_result(&incoming) || !stands_alone(head, sent)) {
         return Verdict::Answer(incoming);
     }
     match head.status {
@@ -204,7 +204,7 @@ fn claim(incoming: Incoming, id: i64) -> Option<Incoming> {
 
 /// Whether the status stands for itself, so that an error in the body adds nothing: it is about the
 /// caller or, before the handshake, about the server's health.
-fn says_nothing(head: &Head<'_>, sent: Sent) -> bool {
+fn stands_alone(head: &Head<'_>, sent: Sent) -> bool {
     match head.status {
         401 | 407 => true,
         403 if head.challenge.is_some() => true,
@@ -238,7 +238,7 @@ fn http_error(head: &Head<'_>, body: &[u8]) -> HttpError {
     let message = match Incoming::parse(body) {
         Incoming::One(Message::Response { outcome: Err(error), .. }) => line(&error.message),
         _ if head.is("text/html") => String::new(),
-        _ => line(&String::from_utf8_lossy(&body[..body.len().min(4 * LINE)])),
+        _ => line(&String::from_utf8_lossy(&body[..body.len().min(4 * MAX_LINE)])),
     };
     HttpError { challenge: head.challenge.map(line), ..HttpError::new(head.status, message) }
 }
@@ -246,15 +246,15 @@ fn http_error(head: &Head<'_>, body: &[u8]) -> HttpError {
 /// One clipped line without control characters.
 fn line(text: &str) -> String {
     let clean = text.trim().chars().map(|it| if it.is_control() { ' ' } else { it });
-    let mut out: String = clean.take(LINE).collect();
-    if text.trim().chars().nth(LINE).is_some() {
+    let mut out: String = clean.take(MAX_LINE).collect();
+    if text.trim().chars().nth(MAX_LINE).is_some() {
         out.push('…');
     }
     out
 }
 
 /// How much of a server's message is shown.
-const LINE: usize = 300;
+const MAX_LINE: usize = 300;
 
 #[cfg(test)]
 mod tests {
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn what_expects_no_answer_wants_a_nod() {
+    fn a_message_without_an_answer_expects_202() {
         let notice = Sent::default();
         for (status, expected) in [
             (200, "accepted"),
@@ -412,14 +412,14 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_says_is_shown_in_one_harmless_line() {
+    fn a_servers_message_is_shown_in_one_safe_line() {
         let head = Head { status: 503, content_type: "text/plain", ..Head::default() };
         let body = format!("a\u{1b}[31m\nb{}", "x".repeat(1000));
         let Verdict::Failed(CallError::Http(error)) = verdict(&head, body.as_bytes(), OURS) else {
             panic!("it is a failure");
         };
         assert!(error.message.starts_with("a [31m bxx") && error.message.ends_with('…'));
-        assert_eq!(error.message.chars().count(), LINE + 1);
+        assert_eq!(error.message.chars().count(), MAX_LINE + 1);
         let page = Head { status: 503, content_type: "text/html", ..Head::default() };
         let Verdict::Failed(error) = verdict(&page, b"<html>", OURS) else {
             panic!("it is a failure");

@@ -75,7 +75,7 @@ impl Client {
         let (round, questions) = Round::open(required);
         if questions.is_empty() {
             // State without questions: the server wants a retry, with backoff.
-            sent.with.due = Some(now + PACE * sent.with.rounds.min(20));
+            sent.with.due = Some(now + RETRY_DELAY * sent.with.rounds.min(20));
         } else if let Some(clock) = &mut sent.clock {
             clock.hold();
         }
@@ -168,4 +168,4 @@ fn take_apart(question: InputRequest) -> (&'static Row, Object) {
 }
 
 /// The delay before the first retry of a round without questions; it grows with each.
-const PACE: Duration = Duration::from_millis(100);
+const RETRY_DELAY: Duration = Duration::from_millis(100);

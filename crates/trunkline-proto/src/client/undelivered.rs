@@ -115,7 +115,7 @@ impl Client {
         if sent.method == Method::SubscriptionsListen {
             let is_lost = matches!(why, CallError::Lost(_) | CallError::Unreachable(_));
             // A subscription that was never acknowledged fails at once: its caller still waits.
-            return is_lost && sent.with.is_heard && sent.with.repeats < PATIENCE;
+            return is_lost && sent.with.is_heard && sent.with.repeats < MAX_RETRIES;
         }
         let is_lost = matches!(why, CallError::Lost(_));
         is_lost && sent.with.repeats == 0 && may_repeat(sent.method, Era::Stateless)
@@ -127,7 +127,7 @@ impl Client {
         if sent.method != Method::SubscriptionsListen {
             return self.repeat(ticket);
         }
-        sent.with.due = Some(now + PACE * (1 << sent.with.repeats.min(5)));
+        sent.with.due = Some(now + RETRY_DELAY * (1 << sent.with.repeats.min(5)));
     }
 
     /// Retries a request under a new id.
@@ -167,9 +167,9 @@ fn no_answer(error: HttpError) -> CallError {
 }
 
 /// The delay before a subscription is opened again; it doubles with each failure, up to 32-fold.
-const PACE: Duration = Duration::from_millis(500);
+const RETRY_DELAY: Duration = Duration::from_millis(500);
 /// How often in a row a subscription is opened again without hearing anything.
-const PATIENCE: u32 = 10;
+const MAX_RETRIES: u32 = 10;
 
 #[cfg(test)]
 mod tests {
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changes_nothing_is_asked_again_once_under_a_new_id() {
+    fn an_idempotent_request_is_retried_once_under_a_new_id() {
         let mut play = Play::stateless();
         play.ask(1, "tools/list");
         play.ask(2, "tools/call");
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_refused_is_not_asked_again() {
+    fn a_refused_request_is_not_retried() {
         let mut play = Play::stateless();
         play.ask(1, "tools/list");
         play.says("tools/list 2");

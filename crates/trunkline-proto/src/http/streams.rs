@@ -49,7 +49,7 @@ pub struct Streams {
     open: Vec<Stream>,
     /// Finished streams without a reader, oldest first.
     over: VecDeque<Stream>,
-    over_bytes: usize,
+    finished_bytes: usize,
     next: u64,
     readers: u64,
 }
@@ -115,7 +115,7 @@ impl Streams {
             general: Stream { is_events: true, oldest: 1, ..Stream::default() },
             open: Vec::new(),
             over: VecDeque::new(),
-            over_bytes: 0,
+            finished_bytes: 0,
             next: 0,
             readers: 0,
         }
@@ -170,7 +170,7 @@ impl Streams {
     }
 
     /// A POST gets no answer.
-    pub fn quiet(&mut self, via: RequestStream, now: Instant) -> Option<RequestStream> {
+    pub fn no_reply(&mut self, via: RequestStream, now: Instant) -> Option<RequestStream> {
         let via = self.place_of(Some(via));
         if via.0 == 0 {
             return None;
@@ -231,7 +231,7 @@ impl Streams {
         };
         if let Some(at) = self.over.iter().position(|it| it.id == id.stream && had(it)) {
             let stream = self.over.remove(at)?;
-            self.over_bytes -= stream.bytes;
+            self.finished_bytes -= stream.bytes;
             self.open.push(stream);
         }
         self.readers += 1;
@@ -322,7 +322,7 @@ impl Streams {
     }
 
     /// Whether the unread bytes exceed the high-water mark, so that senders must wait.
-    pub fn is_stuffed(&self) -> bool {
+    pub fn is_congested(&self) -> bool {
         // All readers together: many streams may leave no more unread than one.
         let read = self.open.iter().chain([&self.general]).filter(|it| it.reader.is_some());
         let unread = read.flat_map(Stream::unread).map(Vec::len).sum::<usize>();
@@ -356,17 +356,17 @@ impl Streams {
         if !stream.is_events || self.style == Style::Single {
             return;
         }
-        self.over_bytes += stream.bytes;
+        self.finished_bytes += stream.bytes;
         self.over.push_back(stream);
         self.sweep(now);
-        while self.over.len() > OVER || self.over_bytes > self.bounds.bytes {
+        while self.over.len() > MAX_FINISHED || self.finished_bytes > self.bounds.bytes {
             self.forget_oldest();
         }
     }
 
     fn forget_oldest(&mut self) {
         if let Some(stream) = self.over.pop_front() {
-            self.over_bytes -= stream.bytes;
+            self.finished_bytes -= stream.bytes;
         }
     }
 }
@@ -406,4 +406,4 @@ fn millis(time: Duration) -> u64 {
 }
 
 /// How many finished streams can be resumed.
-const OVER: usize = 64;
+const MAX_FINISHED: usize = 64;

@@ -25,7 +25,7 @@ impl Shared {
             Ok(request) => {
                 let config = Arc::clone(&self.config);
                 let (exchange, step) = Exchange::begin(request, || {
-                    dialect::describe(&config.info, &config.capabilities, Some(SPOKEN))
+                    dialect::describe(&config.info, &config.capabilities, Some(REVISION))
                 });
                 self.step(from, exchange, step, now);
             }
@@ -52,7 +52,7 @@ impl Shared {
                 dialect::Step::Call { method, params } => (method, params),
             };
             let row = method
-                .row(Sender::Client, SPOKEN)
+                .row(Sender::Client, REVISION)
                 .filter(|row| self.config.capabilities.supports(row.gate));
             let Some(row) = row else {
                 step = exchange.answered(Err(ErrorObject::method_not_found(method.name())));
@@ -62,7 +62,7 @@ impl Shared {
                 row,
                 params,
                 meta: None,
-                revision: SPOKEN,
+                revision: REVISION,
                 // The dialect has no way to ask, so its clients have no capabilities.
                 peer: Arc::default(),
                 token: None,
@@ -75,4 +75,4 @@ impl Shared {
 }
 
 /// The revision that handlers see: the one with the fewest restrictions on results.
-const SPOKEN: Revision = Revision::LATEST;
+const REVISION: Revision = Revision::LATEST;

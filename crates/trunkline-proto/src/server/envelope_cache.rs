@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_looks_like_a_token_is_read() {
+    fn ambiguous_tokens_are_parsed() {
         let mut envelopes = EnvelopeCache::default();
         let (first, _) = envelopes.read(Some(&meta(r#""progressToken":1,"#))).expect("in order");
         for other in [

@@ -35,9 +35,10 @@ impl Session {
     pub(super) fn open(shared: &Shared, params: Object) -> Result<(Self, Json), ErrorObject> {
         let config = &shared.config;
         // The session keeps all of it, so its size is bounded.
-        if params.iter().map(|(name, value)| name.len() + value.get().len()).sum::<usize>() > HELLO
+        if params.iter().map(|(name, value)| name.len() + value.get().len()).sum::<usize>()
+            > MAX_INITIALIZE
         {
-            let message = format!("`initialize` may have at most {HELLO} bytes.");
+            let message = format!("`initialize` may have at most {MAX_INITIALIZE} bytes.");
             return Err(ErrorObject::invalid_params(message));
         }
         if let Some(name) = params.not_an_object(&["capabilities", "clientInfo"]) {
@@ -221,7 +222,7 @@ impl Session {
 }
 
 /// The longest `initialize` parameters in bytes, because a session keeps them.
-const HELLO: usize = 64 << 10;
+const MAX_INITIALIZE: usize = 64 << 10;
 
 /// The revision that `initialize` requests.
 pub(super) fn requested(params: &Object) -> Option<String> {

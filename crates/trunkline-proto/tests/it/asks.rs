@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use trunkline_proto::Timing;
-use trunkline_wire::revision::Revision::*;
+use trunkline_wire::revision::Revision::{self, *};
 
 use crate::transcript::server;
 
@@ -22,34 +22,40 @@ fn asked(ticket: u32, id: u32) -> String {
     )
 }
 
+/// A call whose handler asks one question, and what then happens.
+#[track_caller]
+fn asking(revision: Revision, script: &str) {
+    server().opened(revision).check(&format!("{CALL}{}{script}", asked(7, 1)));
+}
+
 #[test]
 fn a_question_is_answered_while_the_call_runs() {
-    server().opened(V2025_06_18).check(&format!(
-        r#"{CALL}{}
-        > {{"jsonrpc":"2.0","id":1,"result":{{"action":"accept","content":{{"n":"me"}}}}}}
-        settled 7 {{"action":"accept","content":{{"n":"me"}}}}
-        done 1 {{"content":[]}}
-        < {{"jsonrpc":"2.0","id":"c","result":{{"content":[]}}}}
+    asking(
+        V2025_06_18,
+        r#"
+        > {"jsonrpc":"2.0","id":1,"result":{"action":"accept","content":{"n":"me"}}}
+        settled 7 {"action":"accept","content":{"n":"me"}}
+        done 1 {"content":[]}
+        < {"jsonrpc":"2.0","id":"c","result":{"content":[]}}
         "#,
-        asked(7, 1)
-    ));
+    );
 }
 
 #[test]
 fn a_question_may_be_answered_with_an_error() {
-    server().opened(V2025_11_25).check(&format!(
-        r#"{CALL}{}
-        > {{"jsonrpc":"2.0","id":1,"error":{{"code":-1,"message":"User rejected"}}}}
+    asking(
+        V2025_11_25,
+        r#"
+        > {"jsonrpc":"2.0","id":1,"error":{"code":-1,"message":"User rejected"}}
         settled 7 error -1 User rejected
         # A second answer is nobody's.
-        > {{"jsonrpc":"2.0","id":1,"result":{{"action":"decline"}}}}
+        > {"jsonrpc":"2.0","id":1,"result":{"action":"decline"}}
         "#,
-        asked(7, 1)
-    ));
+    );
 }
 
 #[test]
-fn what_the_client_did_not_declare_is_not_asked() {
+fn undeclared_questions_are_not_sent() {
     for method in ["elicitation/create", "sampling/createMessage", "roots/list"] {
         server().opened_by(V2025_11_25, "{}").check(&format!(
             r#"{CALL}
@@ -91,38 +97,38 @@ fn the_mode_the_client_did_not_declare_is_not_asked() {
 
 #[test]
 fn a_cancelled_call_withdraws_its_questions() {
-    server().opened(V2025_06_18).check(&format!(
-        r#"{CALL}{}
+    asking(
+        V2025_06_18,
+        r#"
         ask 8 ping
-        < {{"jsonrpc":"2.0","id":2,"method":"ping"}}
-        > {{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":"c"}}}}
-        < {{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":1,"reason":"The call that asked is over."}}}}
+        < {"jsonrpc":"2.0","id":2,"method":"ping"}
+        > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"c"}}
+        < {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"The call that asked is over."}}
         settled 7 cancelled
         abandon 1
-        > {{"jsonrpc":"2.0","id":1,"result":{{"action":"accept"}}}}
+        > {"jsonrpc":"2.0","id":1,"result":{"action":"accept"}}
         # What was not asked during that call goes on.
-        > {{"jsonrpc":"2.0","id":2,"result":{{}}}}
-        settled 8 {{}}
+        > {"jsonrpc":"2.0","id":2,"result":{}}
+        settled 8 {}
         "#,
-        asked(7, 1)
-    ));
+    );
 }
 
 #[test]
 fn a_finished_call_withdraws_its_questions() {
-    server().opened(V2025_06_18).check(&format!(
-        r#"{CALL}{}
-        done 1 {{"content":[]}}
-        < {{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":1,"reason":"The call that asked is over."}}}}
+    asking(
+        V2025_06_18,
+        r#"
+        done 1 {"content":[]}
+        < {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"The call that asked is over."}}
         settled 7 cancelled
-        < {{"jsonrpc":"2.0","id":"c","result":{{"content":[]}}}}
+        < {"jsonrpc":"2.0","id":"c","result":{"content":[]}}
         "#,
-        asked(7, 1)
-    ));
+    );
 }
 
 #[test]
-fn nobody_can_ask_during_a_call_that_is_over() {
+fn no_question_can_be_asked_during_a_call_that_is_over() {
     server().opened(V2025_06_18).check(&format!(
         r#"{CALL}
         done 1 {{"content":[]}}
@@ -134,20 +140,20 @@ fn nobody_can_ask_during_a_call_that_is_over() {
 }
 
 #[test]
-fn a_question_that_nobody_waits_for_is_withdrawn() {
-    server().opened(V2025_06_18).check(&format!(
-        r#"{CALL}{}
+fn an_abandoned_question_is_cancelled() {
+    asking(
+        V2025_06_18,
+        r#"
         drop 7
-        < {{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":1,"reason":"Nobody waits any more."}}}}
+        < {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"Nobody waits any more."}}
         drop 7
         # The handler works again, so its clock runs again.
         wait 59s
         wait 1s
         abandon 1
-        < {{"jsonrpc":"2.0","id":"c","error":{{"code":-32603,"message":"The handler took too long.","data":{{"reason":"timeout"}}}}}}
+        < {"jsonrpc":"2.0","id":"c","error":{"code":-32603,"message":"The handler took too long.","data":{"reason":"timeout"}}}
         "#,
-        asked(7, 1)
-    ));
+    );
 }
 
 #[test]
@@ -170,16 +176,16 @@ fn a_question_without_an_answer_times_out_and_is_withdrawn() {
 
 #[test]
 fn people_have_until_the_hard_deadline_to_answer() {
-    server().opened(V2025_06_18).check(&format!(
-        r#"{CALL}{}
+    asking(
+        V2025_06_18,
+        r#"
         wait 599s
-        > {{"jsonrpc":"2.0","id":1,"result":{{"action":"decline"}}}}
-        settled 7 {{"action":"decline"}}
-        done 1 {{"content":[]}}
-        < {{"jsonrpc":"2.0","id":"c","result":{{"content":[]}}}}
+        > {"jsonrpc":"2.0","id":1,"result":{"action":"decline"}}
+        settled 7 {"action":"decline"}
+        done 1 {"content":[]}
+        < {"jsonrpc":"2.0","id":"c","result":{"content":[]}}
         "#,
-        asked(7, 1)
-    ));
+    );
 }
 
 #[test]

@@ -20,7 +20,7 @@ fn requests_are_answered_together_once_the_last_is_done() {
 }
 
 #[test]
-fn what_is_not_in_the_batch_is_answered_on_its_own_meanwhile() {
+fn other_requests_are_answered_while_a_batch_is_open() {
     server().opened(V2025_03_26).check(
         r#"
         > [{"jsonrpc":"2.0","id":1,"method":"tools/list"}]

@@ -61,7 +61,7 @@ fn a_result_or_an_error_settles_the_call_once() {
 }
 
 #[test]
-fn a_call_that_nobody_waits_for_is_cancelled_and_its_late_answer_ignored() {
+fn an_abandoned_call_is_cancelled_and_its_late_answer_ignored() {
     for revision in Revision::ALL {
         client().opened(revision).check(&format!(
             r#"
@@ -169,7 +169,7 @@ fn progress_finds_the_right_one_of_several_calls() {
 }
 
 #[test]
-fn what_a_caller_adds_to_meta_is_kept_beside_what_the_era_needs() {
+fn the_meta_of_a_caller_is_kept_beside_the_envelope() {
     client().opened(V2026_07_28).check(
         r#"
         ask 5 loudly tools/call {"name":"add","_meta":{"traceparent":"00-1-2-01","io.modelcontextprotocol/protocolVersion":"1999-01-01"}}
@@ -185,7 +185,7 @@ fn what_a_caller_adds_to_meta_is_kept_beside_what_the_era_needs() {
 }
 
 #[test]
-fn what_the_server_does_not_offer_is_not_sent_except_completion_in_the_oldest_revision() {
+fn unsupported_calls_are_not_sent_except_completion_in_the_oldest_revision() {
     for revision in [V2024_11_05, V2025_03_26] {
         let complete =
             r#"{"ref":{"type":"ref/prompt","name":"p"},"argument":{"name":"a","value":""}}"#;

@@ -111,7 +111,7 @@ fn unread(status: u16, code: i64) -> Result<Goes, Refused> {
 }
 
 #[test]
-fn what_is_no_message_goes_nowhere() {
+fn malformed_messages_are_refused() {
     let desk = Desk::new();
     for (body, code) in [
         ("", PARSE_ERROR),
@@ -421,7 +421,7 @@ fn a_notification_of_the_newest_revision_is_taken_and_dropped() {
 }
 
 #[test]
-fn the_dialect_stands_alone_if_it_is_spoken() {
+fn the_dialect_is_stateless_where_it_is_served() {
     let mut desk = Desk::new();
     let body = r#"{"jsonrpc":"2.0","id":1,"method":"mcp/listTools","params":{}}"#;
     let null = r#"{"jsonrpc":"2.0","id":null,"method":"mcp/listTools"}"#;
@@ -488,7 +488,7 @@ fn a_name_in_the_head_that_the_body_does_not_have_is_a_mismatch() {
 }
 
 #[test]
-fn a_name_that_stands_twice_in_the_envelope_is_no_message() {
+fn a_duplicate_name_in_the_envelope_is_malformed() {
     let desk = Desk::new();
     let version = r#""io.modelcontextprotocol/protocolVersion":"2026-07-28""#;
     let capabilities = r#""io.modelcontextprotocol/clientCapabilities":{}"#;

@@ -64,7 +64,7 @@ fn no_text_is_taken_for_too_much() {
 }
 
 #[test]
-fn what_went_well_is_200() {
+fn a_success_is_200() {
     let result = response(Ok(Json::of(&serde_json::json!({}))));
     let batch = Outgoing::Batch(vec![Message::Response {
         id: Some(Id::Number(1)),

@@ -103,7 +103,7 @@ fn nothing_to_answer_is_silence() {
     let (mut streams, now) = (Streams::new(PRIMED, WIDE), start());
     let via = streams.next_via();
     let reader = streams.open(via);
-    assert_eq!(streams.quiet(via, now), Some(via));
+    assert_eq!(streams.no_reply(via, now), Some(via));
     assert_eq!(streams.beginning(reader), Beginning::Silence);
 }
 
@@ -111,7 +111,7 @@ fn nothing_to_answer_is_silence() {
 fn news_without_an_answer_is_a_stream_and_no_answer() {
     // The call was cancelled, or its session ended, before the first read.
     for ends in [
-        |it: &mut Streams, via, now| _ = it.quiet(via, now),
+        |it: &mut Streams, via, now| _ = it.no_reply(via, now),
         |it: &mut Streams, _, now| it.end(now),
     ] {
         let (mut streams, now) = (Streams::new(PRIMED, WIDE), start());
@@ -189,7 +189,7 @@ fn one_reader_takes_the_place_of_another() {
 }
 
 #[test]
-fn what_nobody_heard_is_not_repeated() {
+fn a_duplicate_notification_without_a_reader_is_dropped() {
     let (mut streams, now) = (Streams::new(OLD, WIDE), start());
     for text in ["a", "b", "a", "a", "b", "c"] {
         streams.say(None, text.into(), None, now);
@@ -257,7 +257,7 @@ fn a_stream_that_is_over_is_kept_for_a_while() {
 }
 
 #[test]
-fn what_is_over_is_kept_within_its_bytes() {
+fn finished_streams_are_kept_within_the_byte_bound() {
     let bounds = Bounds { bytes: 1000, ..WIDE };
     let (mut streams, now) = (Streams::new(OLD, bounds), start());
     let mut vias = Vec::new();
@@ -284,17 +284,17 @@ fn a_reader_that_is_far_behind_is_noticed() {
     let bounds = Bounds { unread: 100, ..WIDE };
     let (mut streams, now) = (Streams::new(OLD, bounds), start());
     streams.say(None, vec![b'x'; 200], None, now);
-    assert!(!streams.is_stuffed(), "nobody reads, so nobody is behind");
+    assert!(!streams.is_congested(), "nobody reads, so nobody is behind");
     let reader = streams.attach();
-    assert!(streams.is_stuffed());
+    assert!(streams.is_congested());
     take(&mut streams, reader, now);
-    assert!(!streams.is_stuffed());
+    assert!(!streams.is_congested());
     let via = streams.next_via();
     let reader = streams.open(via);
     streams.say(Some(via), vec![b'x'; 101], None, now);
-    assert!(streams.is_stuffed());
+    assert!(streams.is_congested());
     streams.detach(reader, now);
-    assert!(!streams.is_stuffed());
+    assert!(!streams.is_congested());
 }
 
 #[test]

@@ -145,7 +145,7 @@ fn instructions_and_a_session_without_capabilities() {
 }
 
 #[test]
-fn what_a_revision_lacks_of_a_servers_name_is_left_out() {
+fn members_of_a_servers_name_that_the_revision_lacks_are_dropped() {
     let named = || {
         server().with(|config| {
             config.capabilities = Default::default();
@@ -206,7 +206,7 @@ fn a_server_of_the_old_era_alone_does_not_know_discover() {
 }
 
 #[test]
-fn calls_are_served_between_initialize_and_initialized_but_changes_are_not_told() {
+fn calls_are_served_between_initialize_and_initialized_but_changes_are_not_sent() {
     let script = r#"
         changed tools
         > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"add"}}

@@ -163,7 +163,7 @@ fn nesting_without_end_is_refused() {
 }
 
 #[test]
-fn responses_that_nobody_waits_for_are_dropped_broken_or_not() {
+fn unexpected_responses_are_dropped_malformed_or_not() {
     for revision in Revision::ALL {
         server().opened(revision).check(
             r#"
@@ -263,7 +263,7 @@ fn a_notification_that_cannot_be_read_is_never_answered() {
 }
 
 #[test]
-fn a_name_that_stands_twice_is_refused_even_if_nobody_knows_it() {
+fn a_duplicate_unknown_name_is_refused() {
     server().opened(V2025_11_25).check(
         r#"
         > {"jsonrpc":"2.0","id":1,"method":"ping","x":1,"x":2}

@@ -112,7 +112,7 @@ fn with_one_call_open_there_is_no_doubt_with_two_there_is() {
 }
 
 #[test]
-fn what_comes_on_the_stream_of_a_post_is_about_that_call() {
+fn messages_on_the_stream_of_a_post_belong_to_that_call() {
     let mut play = Play::over_http();
     play.call_tool(7, "alice");
     play.call_tool(8, "bob");
@@ -151,7 +151,7 @@ fn a_call_that_was_given_up_may_still_ask_for_a_while() {
 }
 
 #[test]
-fn a_question_of_a_task_is_for_whoever_waits_for_the_task() {
+fn a_question_of_a_task_belongs_to_the_call_that_waits_for_the_task() {
     let of = |task: &str| {
         format!(
             r#","params":{{"_meta":{{"io.modelcontextprotocol/related-task":{{"taskId":"{task}"}}}}}}"#

@@ -149,7 +149,7 @@ fn an_error_without_an_id_is_silence() {
 }
 
 #[test]
-fn a_server_that_hangs_up_at_the_probe_is_told_apart() {
+fn a_server_that_hangs_up_at_the_probe_is_a_distinct_error() {
     fails("close", "closed while probing");
     client()
         .only(V2025_11_25)

@@ -40,7 +40,7 @@ fn what_cannot_ask_cannot_ask_through_a_relay() {
 }
 
 #[test]
-fn what_comes_of_relayed_answers_is_not_to_be_kept() {
+fn the_result_of_relayed_answers_is_not_cacheable() {
     let answers = r#""uri":"file:///a","inputResponses":{"q":{"roots":[]}},"requestState":"s""#;
     client().opened(V2026_07_28).check(&format!(
         r#"
@@ -53,7 +53,7 @@ fn what_comes_of_relayed_answers_is_not_to_be_kept() {
 }
 
 #[test]
-fn a_stateful_server_asks_the_same_whoever_relays() {
+fn a_stateful_server_asks_a_relay_like_any_client() {
     client().opened(V2025_11_25).check(
         r#"
         ask 5 relaying tools/call {"name":"add"}

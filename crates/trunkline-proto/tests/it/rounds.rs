@@ -312,7 +312,7 @@ fn a_retry_is_given_its_own_time_within_the_hard_deadline() {
 }
 
 #[test]
-fn answers_to_an_id_that_a_retry_replaced_are_nobodys() {
+fn answers_to_an_id_that_a_retry_replaced_are_ignored() {
     let late = r#"> {"jsonrpc":"2.0","id":2,"result":{"resultType":"complete","content":[]}}"#;
     opened().check(&format!(
         r#"
@@ -353,7 +353,7 @@ fn progress_follows_the_call_through_its_rounds() {
 }
 
 #[test]
-fn what_a_result_says_it_is_decides() {
+fn the_result_type_decides() {
     let settled = |result: &str| {
         format!(
             "{}\n> {{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{result}}}\nsettled 5 {result}",

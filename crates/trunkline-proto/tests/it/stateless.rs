@@ -84,7 +84,7 @@ fn each_fault_of_an_envelope_is_named() {
 }
 
 #[test]
-fn an_envelope_without_a_revision_is_told_so_whatever_else_is_open() {
+fn an_envelope_without_a_revision_gets_an_error_that_says_so() {
     let unnamed = list(1, CAPABILITIES);
     let missing = invalid(1, "`_meta` must hold `io.modelcontextprotocol/protocolVersion`.");
     server().only(V2026_07_28).check(&format!("{unnamed}\n{missing}"));

@@ -101,7 +101,7 @@ fn a_session_cannot_subscribe_to_nothing_or_without_end() {
 }
 
 #[test]
-fn changes_that_were_not_declared_are_not_told() {
+fn undeclared_changes_are_not_sent() {
     let script = r#"
         changed tools
         changed prompts
@@ -296,7 +296,7 @@ fn a_filter_that_cannot_be_read_or_is_too_long_is_refused() {
 }
 
 #[test]
-fn a_task_is_told_to_those_who_listen_for_it() {
+fn a_task_is_reported_to_its_subscribers() {
     let task = r#""taskId":"t","status":"working","createdAt":"2026-07-28T00:00:00Z","lastUpdatedAt":"2026-07-28T00:00:00Z","ttlMs":1000"#;
     server().check(
         &[

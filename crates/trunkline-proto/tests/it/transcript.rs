@@ -38,28 +38,43 @@ pub(crate) fn client() -> ClientScript {
     ClientScript { config, opening: None }
 }
 
-/// A server, and the messages before the script.
-pub(crate) struct ServerScript {
-    config: server::Config,
+/// A server or a client, and the messages before the script.
+pub(crate) struct Script<C> {
+    config: C,
     opening: Option<String>,
 }
 
-/// A client, and the messages before the script.
-pub(crate) struct ClientScript {
-    config: client::Config,
-    opening: Option<String>,
-}
+pub(crate) type ServerScript = Script<server::Config>;
+pub(crate) type ClientScript = Script<client::Config>;
 
-impl ServerScript {
-    pub(crate) fn with(mut self, change: impl FnOnce(&mut server::Config)) -> Self {
+impl<C> Script<C> {
+    pub(crate) fn with(mut self, change: impl FnOnce(&mut C)) -> Self {
         change(&mut self.config);
         self
     }
+}
 
-    pub(crate) fn only(self, revision: Revision) -> Self {
-        self.with(|config| config.revisions = Revisions::only(revision))
-    }
+macro_rules! both {
+    ($($Script:ident)*) => {$(
+        impl $Script {
+            pub(crate) fn only(self, revision: Revision) -> Self {
+                self.with(|config| config.revisions = Revisions::only(revision))
+            }
 
+            /// Plays the script and compares. A client's first output precedes any event.
+            #[track_caller]
+            pub(crate) fn check(self, script: &str) {
+                let steps = parse(&fill(script));
+                let played = self.play(&steps);
+                compare(&steps, &played);
+            }
+        }
+    )*};
+}
+
+both! { ServerScript ClientScript }
+
+impl ServerScript {
     /// After a handshake in which the client declared every capability.
     pub(crate) fn opened(self, revision: Revision) -> Self {
         self.opened_by(
@@ -81,14 +96,6 @@ impl ServerScript {
         self
     }
 
-    /// Plays the script and compares.
-    #[track_caller]
-    pub(crate) fn check(self, script: &str) {
-        let steps = parse(&fill(script));
-        let played = self.play(&steps);
-        compare(&steps, &played);
-    }
-
     /// Plays the inputs among `steps`.
     pub(crate) fn play(self, steps: &[Step]) -> Vec<Step> {
         let audit = Audit::new(Side::Server, self.config.revisions);
@@ -103,15 +110,6 @@ impl ServerScript {
 }
 
 impl ClientScript {
-    pub(crate) fn with(mut self, change: impl FnOnce(&mut client::Config)) -> Self {
-        change(&mut self.config);
-        self
-    }
-
-    pub(crate) fn only(self, revision: Revision) -> Self {
-        self.with(|config| config.revisions = Revisions::only(revision))
-    }
-
     pub(crate) fn prefers_old(self) -> Self {
         self.with(|config| config.prefers = Era::Stateful)
     }
@@ -141,14 +139,6 @@ impl ClientScript {
             ),
         });
         script
-    }
-
-    /// Plays the script and compares. The client's first output precedes any event.
-    #[track_caller]
-    pub(crate) fn check(self, script: &str) {
-        let steps = parse(&fill(script));
-        let played = self.play(&steps);
-        compare(&steps, &played);
     }
 
     /// Plays the inputs among `steps`.

@@ -1,6 +1,6 @@
-//! What was decided → files. All of this blocks.
+//! Decisions → files. Everything here blocks.
 
-mod tend;
+mod maintain;
 
 use std::collections::BinaryHeap;
 use std::fs;
@@ -16,7 +16,7 @@ use super::name::{self, Named};
 use super::record;
 use crate::decide::{Act, Change, Decide, Held, Space};
 use crate::{Bounds, Clock, Entry, Item, Page, StoreError};
-use tend::Known;
+use maintain::KnownFiles;
 
 pub(super) struct Disk {
     root: PathBuf,
@@ -24,10 +24,10 @@ pub(super) struct Disk {
     clock: Box<dyn Clock>,
     locks: Locks,
     ledger: Ledger,
-    known: Known,
+    known: KnownFiles,
 }
 
-/// A file as it was found.
+/// A file as it was read.
 struct Found {
     held: Option<Held>,
     /// Its length, damaged or not; `None` if there is no file.
@@ -49,7 +49,7 @@ impl Disk {
             Ok((Locks::open(&root.join("locks"))?, Ledger::open(&root.join("ledger"))?))
         };
         let (locks, ledger) = make().map_err(unavailable(&root, "opened"))?;
-        let disk = Self { root, bounds, clock, locks, ledger, known: Known::default() };
+        let disk = Self { root, bounds, clock, locks, ledger, known: KnownFiles::default() };
         disk.settle()?;
         disk.survey()?;
         disk.sweep(usize::MAX);
@@ -68,7 +68,7 @@ impl Disk {
         self.known.damaged()
     }
 
-    /// What is live under `key`.
+    /// The live state of `key`.
     pub(super) fn read(&self, space: Space, key: &str) -> Result<Option<Held>, StoreError> {
         self.bounds.check_key(key)?;
         let found = self.find(&self.path(space, key), key)?;
@@ -76,9 +76,9 @@ impl Disk {
         Ok(found.held.filter(|held| held.is_live(now)))
     }
 
-    /// Does what `decide` wants, and returns its answer and the number of what was written.
+    /// Applies what `decide` returns, and returns its answer and the number written.
     ///
-    /// `decide` may be asked twice, because room was made in between.
+    /// `decide` may run twice, because room was made in between.
     pub(super) fn change<T>(
         &self,
         space: Space,
@@ -109,7 +109,8 @@ impl Disk {
             let is_last = keys.len() <= limit;
             after = keys.last().cloned();
             for key in keys {
-                // It may have been deleted or replaced since its name was read; what is there now counts.
+                // It may have been deleted or replaced since its name was listed; the current state
+                // counts.
                 let Some(held) = self.read(Space::Entries, &key)? else { continue };
                 if page.items.len() == limit || bytes >= self.bounds.page_bytes {
                     page.next = page.items.last().map(|item| item.key.clone());
@@ -163,8 +164,8 @@ impl Disk {
         Ok((answer, number))
     }
 
-    /// Counts what is about to be written, before it is, so that a crash never leaves more than was
-    /// counted; and gives it a number.
+    /// Adds a write to the totals before it happens, so that a crash never leaves more than was
+    /// counted; and assigns its number.
     fn reserve(
         &self,
         entries: i64,
@@ -175,7 +176,7 @@ impl Disk {
         let reserve = self.ledger.with(|totals| {
             let mut after = *totals;
             after.add(entries, bytes);
-            // What makes nothing larger is allowed also where the bound was lowered since.
+            // A write that adds nothing is allowed even if the bound was lowered.
             if entries > 0 || bytes > 0 {
                 self.bounds.check_total(after.entries as usize, after.bytes as usize)?;
             }
@@ -191,7 +192,7 @@ impl Disk {
         add.map_err(unavailable(&self.root, "counted"))
     }
 
-    /// Writes a file beside, then puts it in its place.
+    /// Writes a temporary file, then renames it into place.
     fn place(
         &self,
         space: Space,
@@ -199,7 +200,7 @@ impl Disk {
         shard: usize,
         bytes: &[u8],
     ) -> Result<(), StoreError> {
-        // Whoever holds the shard's lock is the only one to use this name.
+        // The holder of the shard's lock is the only user of this name.
         let temp = self.root.join("temp").join(format!("{shard:x}"));
         let place = || -> io::Result<()> {
             let mut file = open_private(&temp)?;
@@ -211,14 +212,14 @@ impl Disk {
             fs::rename(&temp, path)
         };
         place().map_err(|error| {
-            // What it holds is of no use, and the disk may be full.
+            // Its content is useless, and the disk may be full.
             let _ = fs::remove_file(&temp);
             unavailable(path, "written")(error)
         })
     }
 
-    /// Makes what was renamed or removed last. Leases need not: a machine that forgets one has ended
-    /// those who held it.
+    /// Makes the last rename or removal durable. Leases need not be: a machine that crashed has also
+    /// ended their holders.
     fn sync(&self, space: Space) -> Result<(), StoreError> {
         if space == Space::Leases {
             return Ok(());
@@ -235,7 +236,7 @@ impl Disk {
 
     fn find(&self, path: &Path, key: &str) -> Result<Found, StoreError> {
         let Some(bytes) = read_file(path).map_err(unavailable(path, "read"))? else {
-            // Where there is no folder nothing is known, which is not the same as nothing being there.
+            // A missing folder means that nothing is known, not that nothing is there.
             fs::metadata(self.root.join("entries")).map_err(unavailable(&self.root, "read"))?;
             return Ok(Found { held: None, length: None });
         };
@@ -249,7 +250,7 @@ impl Disk {
         Ok(Found { held: None, length })
     }
 
-    /// The first `most` keys with `prefix` and after `after`, in order.
+    /// The first `most` keys with `prefix` after `after`, in order.
     fn smallest(
         &self,
         prefix: &str,

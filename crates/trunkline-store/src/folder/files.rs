@@ -1,4 +1,4 @@
-//! Files and folders that only this user may read, and that are there when they are said to be.
+//! Private files and folders, created durably.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::StoreError;
 
-/// Opens a file to read and write; makes it if there is none.
+/// Opens a file to read and write, and creates it if necessary.
 pub(super) fn open_private(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
@@ -15,7 +15,7 @@ pub(super) fn open_private(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// Makes a folder and those above it, for good. One that is there is left as it is.
+/// Creates a folder and its parents, durably. An existing one is left as it is.
 pub(super) fn make_private(path: &Path) -> io::Result<()> {
     if path.is_dir() {
         return Ok(());
@@ -28,14 +28,14 @@ pub(super) fn make_private(path: &Path) -> io::Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     match builder.create(path) {
-        // Somebody else was faster.
+        // Another process was faster.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => {}
         made => made?,
     }
     sync_folder(parent.unwrap_or(Path::new(".")))
 }
 
-/// Takes from others what they were allowed in a folder of ours.
+/// Removes the permissions of others on a folder of ours.
 pub(super) fn keep_private(path: &Path) -> io::Result<()> {
     #[cfg(unix)]
     {
@@ -49,8 +49,8 @@ pub(super) fn keep_private(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes last what was made, renamed or removed in a folder. Elsewhere than on Unix a folder cannot be
-/// opened, and the file system does this by itself.
+/// Makes changes in a folder durable. Only Unix can open a folder; elsewhere the file system does this
+/// itself.
 pub(super) fn sync_folder(path: &Path) -> io::Result<()> {
     if cfg!(unix) { File::open(path)?.sync_all() } else { Ok(()) }
 }
@@ -64,7 +64,7 @@ pub(super) fn read_file(path: &Path) -> io::Result<Option<Vec<u8>>> {
     }
 }
 
-/// Says what could not be done to what.
+/// An error that says what could not be done to which path.
 pub(super) fn unavailable(path: &Path, done: &str) -> impl FnOnce(io::Error) -> StoreError {
     move |error| {
         StoreError::Unavailable(format!(

@@ -1,7 +1,7 @@
-//! What all processes count together: the last number given out, entries and bytes.
+//! The totals that all processes share: the last number, entries and bytes.
 //!
 //! The file is not synced. After a crash of the machine it may be old or torn, so opening the folder
-//! counts anew, and numbers go on from the time: whatever was given out before is in the past.
+//! counts again, and numbers continue from the clock: all earlier ones are in the past.
 
 use std::io::{self, Read, Seek, Write};
 use std::path::Path;
@@ -16,16 +16,16 @@ pub(super) struct Ledger {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Totals {
-    /// The last number given out.
+    /// The last number assigned.
     pub(super) last: u64,
-    /// Files of entries and leases. After a crash possibly more than there are, never fewer.
+    /// The number of files. After a crash it may be too high, never too low.
     pub(super) entries: u64,
-    /// Their lengths.
+    /// Their total length.
     pub(super) bytes: u64,
 }
 
 impl Totals {
-    /// A number greater than any before, whichever process gave it out.
+    /// A number greater than any before, in any process.
     pub(super) fn next(&mut self, now: Duration) -> u64 {
         let micros = u64::try_from(now.as_micros()).unwrap_or(0);
         self.last = micros.max(self.last + 1);
@@ -43,7 +43,7 @@ impl Ledger {
         Ok(Self { lock: Lock::open(path)? })
     }
 
-    /// Lets `change` see and change the totals while nobody else does.
+    /// Gives `change` exclusive access to the totals.
     pub(super) fn with<T>(&self, change: impl FnOnce(&mut Totals) -> T) -> io::Result<T> {
         let mut locked = self.lock.lock()?;
         let file = locked.file();
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_grow_when_time_stands_still_and_when_the_ledger_is_lost() {
+    fn numbers_grow_with_a_stopped_clock_and_a_lost_ledger() {
         let mut totals = Totals::default();
         let now = Duration::from_secs(5);
         let first = totals.next(now);

@@ -1,4 +1,4 @@
-//! Keys → the locks that whoever changes them holds, against threads and processes alike.
+//! Keys → the locks for changing them, between threads and processes alike.
 
 use std::fs::File;
 use std::io;
@@ -8,12 +8,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::files::open_private;
 use super::record;
 
-/// A file that can be locked. Within the process a mutex is, so that one handle is enough.
+/// A lock file. A mutex guards it within the process, so that one handle is enough.
 pub(super) struct Lock {
     file: Mutex<File>,
 }
 
-/// Holds a lock until it is dropped. The file is the one that is locked.
+/// Holds a lock until it is dropped, with the locked file.
 pub(super) struct Locked<'a> {
     file: MutexGuard<'a, File>,
 }
@@ -43,12 +43,12 @@ impl Locked<'_> {
 
 impl Drop for Locked<'_> {
     fn drop(&mut self) {
-        // If this fails the lock ends with the process; there is nobody to tell.
+        // If this fails the lock ends with the process.
         let _ = self.file.unlock();
     }
 }
 
-/// The locks of all keys. Few, so that files are few; several, so that syncs overlap.
+/// The locks of all keys. Few, so that there are few files; several, so that syncs overlap.
 pub(super) struct Locks {
     shards: Vec<Lock>,
 }
@@ -59,13 +59,13 @@ impl Locks {
         Ok(Self { shards: shards.collect::<io::Result<_>>()? })
     }
 
-    /// The lock of `key`, and which of the shards it is.
+    /// The lock of `key`, and its shard.
     pub(super) fn lock(&self, key: &str) -> io::Result<(Locked<'_>, usize)> {
         let shard = (record::checksum(key.as_bytes()) % SHARDS) as usize;
         Ok((self.shards[shard].lock()?, shard))
     }
 
-    /// Every lock. Always in the same order, so that two who do this cannot block each other.
+    /// Every lock, always in the same order, so that two callers cannot deadlock.
     pub(super) fn lock_all(&self) -> io::Result<Vec<Locked<'_>>> {
         self.shards.iter().map(Lock::lock).collect()
     }

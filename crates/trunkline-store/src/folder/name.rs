@@ -1,16 +1,16 @@
 //! A key ⇄ the name of its file.
 //!
-//! Names hold small letters, digits and `-_%` alone, so that file systems which take `A` for `a`, or
-//! change how accents are spelled, keep keys apart. Small letters and digits stay readable.
+//! Names contain only lower-case letters, digits and `-_%`, so that case-insensitive or
+//! Unicode-normalising file systems keep keys apart. Lower-case letters and digits stay readable.
 
 use ring::digest::{SHA256, digest};
 
-/// What the name of a file says about its key.
+/// What a file name says about its key.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Named {
     /// The key.
     Key(String),
-    /// That it is in the file.
+    /// The key is inside the file.
     Inside,
 }
 
@@ -32,7 +32,7 @@ pub(super) fn encode(key: &str) -> String {
     name
 }
 
-/// What `name` says; `None` for a file that is not ours.
+/// Decodes `name`; `None` for a file that is not ours.
 pub(super) fn decode(name: &str) -> Option<Named> {
     if let Some(digest) = name.strip_prefix("h-") {
         let is_digest = digest.len() == 64 && digest.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -50,7 +50,7 @@ pub(super) fn decode(name: &str) -> Option<Named> {
         }
     }
     let key = String::from_utf8(key).ok()?;
-    // Each key has one name; whatever else decodes to it is not its file.
+    // Each key has one name; another name that decodes to it is not its file.
     (encode(&key) == name).then_some(Named::Key(key))
 }
 

@@ -1,10 +1,10 @@
-//! A key and what lies under it ⇄ the bytes of its file, with a checksum at the end.
+//! A key with its state ⇄ the bytes of its file, with a checksum at the end.
 //!
 //! ```text
 //! "tls1"  number u64  expires u64  key length u32  value length u64  key  value  checksum u64
 //! ```
 //!
-//! Numbers are little-endian. `expires` is nanoseconds by the store's clock, the greatest is never.
+//! Numbers are little-endian. `expires` is nanoseconds by the store's clock; the maximum means never.
 
 use std::time::Duration;
 
@@ -25,12 +25,12 @@ pub(super) fn encode(key: &str, held: &Held) -> Vec<u8> {
     bytes
 }
 
-/// How many bytes the file will have.
+/// The length of the file.
 pub(super) fn len(key: &str, value: &[u8]) -> usize {
     HEADER + key.len() + value.len() + 8
 }
 
-/// The key and what lies under it, or what is wrong with the file.
+/// The key and its state, or what is wrong with the file.
 pub(super) fn decode(bytes: &[u8]) -> Result<(String, Held), &'static str> {
     let mut rest = bytes;
     if take(&mut rest)? != MAGIC {
@@ -54,15 +54,15 @@ pub(super) fn decode(bytes: &[u8]) -> Result<(String, Held), &'static str> {
     Ok((key, Held { value: value.into(), number, expires }))
 }
 
-/// FNV-1a. One changed byte always changes it, more do but for one time in 2⁶⁴. It guards against
-/// accidents; whoever may write the file could also write another value.
+/// FNV-1a. It always detects one changed byte, and misses more with a probability of 2⁻⁶⁴. It protects
+/// against accidents, not against a writer with access to the file.
 pub(super) fn checksum(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |sum, byte| {
         (sum ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })
 }
 
-/// In 584 years from 1970 all is never.
+/// Times beyond 584 years after 1970 mean never.
 pub(super) fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(NEVER)
 }

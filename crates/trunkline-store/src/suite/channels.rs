@@ -61,8 +61,8 @@ pub(super) async fn a_slow_listener_learns_how_many_it_lost(on: Subject) -> Kept
     for message in 0..many {
         on.store.publish("news", &message.to_le_bytes()).await?;
     }
-    // A store that is far away may deliver while we read, so how many are lost is open; that each is
-    // heard or counted, in its place, is not.
+    // A remote store may deliver while we read, so the number of losses is open; but each message must
+    // be received or counted, in its place.
     let mut next = 0;
     while next < many {
         match listener.next().await {
@@ -108,7 +108,7 @@ pub(super) async fn a_listener_that_left_disturbs_nobody(on: Subject) -> Kept {
     same("a later listener", next(&mut later).await?, b"later".to_vec())
 }
 
-/// The next message, which must not be a loss.
+/// The next message; a loss is an error.
 async fn next(listener: &mut Listener) -> Result<Vec<u8>, Wrong> {
     match listener.next().await {
         Some(Heard::Message(bytes)) => Ok(bytes.to_vec()),

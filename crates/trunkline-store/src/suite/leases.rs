@@ -58,7 +58,7 @@ pub(super) async fn fences_grow(on: Subject) -> Kept {
         let lease = take(&on, "a").await?;
         holds("a later fence is greater", round == 0 || lease.fence() > last)?;
         last = lease.fence();
-        // By turns it is released, ends by itself, and other names are busy too.
+        // Alternately it is released or expires, while other names are in use too.
         if round % 2 == 0 {
             on.store.release(&lease).await?;
         } else {

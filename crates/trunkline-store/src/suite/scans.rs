@@ -31,7 +31,7 @@ pub(super) async fn pages_of_every_size_are_complete(on: Subject) -> Kept {
     for beside in ["item", "item0", "itel/99", "iten"] {
         on.store.put(beside, b"1", None).await?;
     }
-    // A page of nothing would never end, so zero is one.
+    // A page of zero would never end, so zero counts as one.
     for limit in 0..=14 {
         let page = on.store.scan("item/", None, limit).await?;
         holds("a page within its limit", page.items.len() <= limit.max(1))?;
@@ -109,7 +109,7 @@ pub(super) async fn a_scan_sees_what_stays_exactly_once(on: Subject) -> Kept {
                 }
                 is_over.store(true, Ordering::Relaxed);
             }
-            // The others make, remove and replace, between the keys that stay and on them.
+            // Concurrent tasks create, remove and replace keys, between the stable ones and on them.
             for round in 0.. {
                 if is_over.load(Ordering::Relaxed) {
                     break;

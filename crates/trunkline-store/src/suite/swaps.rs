@@ -54,7 +54,7 @@ pub(super) async fn a_swap_sets_the_time(on: Subject) -> Kept {
     on.store.swap("short", Expect::Version(short), b"2", Some(on.units(5))).await?;
     let long = on.store.put("long", b"1", Some(on.units(5))).await?;
     on.store.swap("long", Expect::Version(long), b"2", None).await?;
-    // One that fails changes nothing, the time neither.
+    // A failed swap changes nothing, the expiry included.
     let kept = on.store.put("kept", b"1", Some(on.units(5))).await?;
     on.store.swap("kept", Expect::Absent, b"2", None).await?;
     holds("versions differ", kept != long)?;

@@ -1,4 +1,4 @@
-//! Names → stores to test, and folders that go away again.
+//! Names → stores to test, in temporary folders.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use trunkline_store::{Bounds, Folder, Manual, Memory, Store};
 
-/// A folder of its own, removed when it is dropped.
+/// A temporary folder, removed on drop.
 pub(crate) struct Scratch(PathBuf);
 
 impl Scratch {
@@ -15,7 +15,7 @@ impl Scratch {
         let made = MADE.fetch_add(1, Ordering::Relaxed);
         let name = format!("trunkline-store-{}-{made}", std::process::id());
         let path = std::env::temp_dir().join(name);
-        // One that a killed run with the same id left behind.
+        // A leftover of a killed run with the same id.
         let _ = std::fs::remove_dir_all(&path);
         Self(path)
     }
@@ -38,7 +38,7 @@ pub(crate) struct Made {
     pub(crate) scratch: Scratch,
 }
 
-/// Each backend within `bounds`.
+/// Each backend with `bounds`.
 pub(crate) async fn each(bounds: &Bounds) -> Vec<Made> {
     let (clock, scratch) = (Manual::default(), Scratch::new());
     let memory = Arc::new(Memory::new(bounds.clone(), clock.clone()));
@@ -46,7 +46,7 @@ pub(crate) async fn each(bounds: &Bounds) -> Vec<Made> {
     vec![memory, folder(bounds).await]
 }
 
-/// A store in a folder of its own.
+/// A store in a new folder.
 pub(crate) async fn folder(bounds: &Bounds) -> Made {
     let (clock, scratch) = (Manual::default(), Scratch::new());
     let store = reopen(&scratch, bounds, &clock).await;
@@ -59,7 +59,7 @@ pub(crate) async fn reopen(scratch: &Scratch, bounds: &Bounds, clock: &Manual) -
     folder.expect("the folder opens")
 }
 
-/// Numbers that look random and are the same in every run with the same seed (SplitMix64).
+/// A pseudo-random generator with a fixed seed (SplitMix64).
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {

@@ -1,4 +1,4 @@
-//! Nothing grows without bound, and what is full says so.
+//! Nothing grows without bound, and a full store says so.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -64,7 +64,7 @@ async fn churn_leaves_nothing_behind_in_memory() {
     for round in 0..20_000_u64 {
         // A second's entries live for ten seconds, so about a hundred are live at a time.
         store.put(&format!("{round}"), b"1", Some(Duration::from_secs(10))).await.unwrap();
-        // The same key over and over leaves no trace of its earlier times.
+        // Writing the same key again leaves no trace of its earlier expiries.
         store.put("same", b"1", Some(Duration::from_secs(1 + round % 500))).await.unwrap();
         clock.advance(Duration::from_millis(100));
         most = most.max(store.len());
@@ -92,7 +92,7 @@ async fn churn_leaves_nothing_behind_in_a_folder() {
     assert!(most < 30, "{most} files at once");
     assert!(files("temp") <= 16 && files("locks") == 16);
 
-    // What a process leaves behind, the next removes when it opens.
+    // The next process removes leftovers when it opens the folder.
     clock.advance(Duration::from_secs(60));
     drop(store);
     let store = reopen(&scratch, &Bounds::default(), &clock).await;
@@ -101,7 +101,7 @@ async fn churn_leaves_nothing_behind_in_a_folder() {
 }
 
 #[tokio::test]
-async fn what_another_process_left_is_removed_when_the_folder_is_full() {
+async fn expired_files_of_another_process_are_removed_when_the_folder_is_full() {
     let bounds = Bounds::default().entries(5);
     let Made { store, clock, scratch } = folder(&bounds).await;
     let other = reopen(&scratch, &bounds, &clock).await;
@@ -131,13 +131,13 @@ async fn large_values_make_short_pages() {
                 break;
             }
         }
-        // Two reach 1,000 bytes; the fifth takes nine along; then the limit of ten counts.
+        // Two reach 1,000 bytes; the fifth adds nine more; then the limit of ten applies.
         assert_eq!(sizes, [2, 2, 10, 10, 1]);
     }
 }
 
 #[tokio::test]
-async fn listeners_are_counted_and_those_who_left_are_not() {
+async fn only_open_listeners_are_counted() {
     let bounds = Bounds::default().listeners(3);
     for Made { store, .. } in each(&bounds).await {
         let mut listeners = Vec::new();

@@ -1,4 +1,4 @@
-//! This test program, started once more to be another process.
+//! Starts this test program again as another process.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 const FOLDER: &str = "TRUNKLINE_STORE_CHILD";
 const NUMBER: &str = "TRUNKLINE_STORE_NUMBER";
 
-/// In a child: the folder to work in and a number to begin with.
+/// In a child: the folder to work in and a start number.
 pub(crate) fn role() -> Option<(PathBuf, u64)> {
     let folder = std::env::var_os(FOLDER)?;
     let number = std::env::var(NUMBER).expect("the parent sets both");
@@ -25,16 +25,16 @@ pub(crate) fn start(name: &str, folder: &Path, number: u64) -> Child {
         .expect("the test program starts once more")
 }
 
-/// In a child: tells the parent. Ends the child when the parent is gone.
+/// In a child: sends a line to the parent. Exits if the parent is gone.
 pub(crate) fn tell(line: &str) {
-    // The harness writes to the same place and may not have ended its line.
+    // The harness writes to the same pipe and may not have ended its line.
     let line = format!("\n{MARK}{line}\n");
     if std::io::stdout().lock().write_all(line.as_bytes()).is_err() {
         std::process::exit(1);
     }
 }
 
-/// What a line of a child's output tells, if it tells something.
+/// The message in a line of a child's output, if there is one.
 pub(crate) fn told(line: &str) -> Option<&str> {
     line.strip_prefix(MARK)
 }

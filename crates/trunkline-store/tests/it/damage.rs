@@ -1,4 +1,4 @@
-//! Files that are not what they should be, and what is done about it.
+//! Damaged files, and how the store handles them.
 
 use std::fs;
 use std::time::Duration;
@@ -25,14 +25,14 @@ async fn a_damaged_file_is_reported_and_harms_no_other() {
     bytes[40] ^= 1;
     fs::write(of("flipped"), bytes).unwrap();
     fs::write(of("empty"), "").unwrap();
-    // A whole record, but of another key.
+    // A complete record, but of another key.
     fs::copy(of("good"), of("moved")).unwrap();
     for file in fs::read_dir(&entries).unwrap().flatten() {
         if file.file_name().to_string_lossy().starts_with("h-") {
             fs::write(file.path(), "scribble").unwrap();
         }
     }
-    // What is not ours is left alone.
+    // Foreign files are left alone.
     fs::write(entries.join("README"), "hello").unwrap();
 
     let store = reopen(&scratch, &bounds, &clock).await;
@@ -54,7 +54,7 @@ async fn a_damaged_file_is_reported_and_harms_no_other() {
     assert_eq!(page.items.iter().map(|item| &item.key).collect::<Vec<_>>(), ["good"]);
     assert_eq!(fs::read(entries.join("README")).unwrap(), b"hello");
 
-    // A damaged key is free: it can be created, and then it is whole.
+    // A damaged key counts as absent: it can be created, and then it is intact.
     let swap = store.swap("torn", Expect::Absent, b"new", None).await.unwrap();
     assert!(matches!(swap, Swap::Done(_)));
     store.put(&long, b"new", None).await.unwrap();
@@ -97,7 +97,7 @@ async fn a_crash_that_counted_too_much_is_forgiven_at_the_next_opening() {
     let store = reopen(&scratch, &bounds, &clock).await;
     store.put("c", b"1", None).await.expect("one entry is gone");
 
-    // One that stays open forgives as well, when it would refuse.
+    // A store that stays open recounts as well before it refuses.
     fs::remove_file(scratch.path().join("entries/k-c")).unwrap();
     clock.advance(Duration::from_secs(1));
     store.put("d", b"1", None).await.expect("one entry is gone");
@@ -113,7 +113,7 @@ async fn a_folder_of_a_later_version_is_not_touched() {
     let text = error.to_string();
     assert!(text.contains("names a format that this version does not know"), "{text}");
 
-    // One that a crash left half written is.
+    // A partial file left by a crash is replaced.
     fs::write(scratch.path().join("format"), "trunk").unwrap();
     Folder::open(scratch.path()).await.expect("it opens");
     assert_eq!(fs::read(scratch.path().join("format")).unwrap(), b"trunkline-store 1\n");
@@ -146,11 +146,11 @@ fn without_a_runtime_a_folder_says_so() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn nobody_else_may_read_the_files() {
+async fn other_users_may_not_read_the_files() {
     use std::os::unix::fs::PermissionsExt;
     let (scratch, clock) = (Scratch::new(), Manual::default());
     let inside = scratch.path().join("a/b");
-    // Somebody made a part of it before, and was generous.
+    // A part of it existed with looser permissions.
     fs::create_dir_all(inside.join("entries")).unwrap();
     fs::set_permissions(inside.join("entries"), fs::Permissions::from_mode(0o755)).unwrap();
     let store = Folder::open_with(&inside, Bounds::default(), clock).await.unwrap();

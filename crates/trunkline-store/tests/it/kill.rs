@@ -20,14 +20,14 @@ async fn killed_writers_lose_nothing_that_was_acknowledged() {
     let (scratch, mut random) = (Scratch::new(), Random(2026));
     let mut said = Said::default();
     for round in 0..ROUNDS {
-        // Numbers go on behind all that an earlier child may have written without saying so.
+        // Numbers continue after all that an earlier child may have written without acknowledging it.
         let first = round * 100_000;
         let name = "kill::killed_writers_lose_nothing_that_was_acknowledged";
         let mut child = child::start(name, scratch.path(), first);
         let mut lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
         let kill_after = 1 + random.below(80);
         let mut heard = 0;
-        // After the kill the pipe still holds what was acknowledged before.
+        // After the kill the pipe still holds the last acknowledgements.
         while let Some(Ok(line)) = lines.next() {
             let Some(told) = child::told(&line) else { continue };
             said.note(told);
@@ -46,7 +46,7 @@ async fn killed_writers_lose_nothing_that_was_acknowledged() {
     assert!(said.puts.len() as u64 > ROUNDS, "{} writes were acknowledged", said.puts.len());
 }
 
-/// Tasks that write, replace, count and delete, and say each when it is done.
+/// Tasks that write, replace, count and delete, and acknowledge each operation.
 async fn write_until_killed(store: Folder, first: u64) {
     let store = Arc::new(store);
     let mut tasks = tokio::task::JoinSet::new();
@@ -76,11 +76,11 @@ async fn write_until_killed(store: Folder, first: u64) {
 }
 
 fn value(key: &str) -> String {
-    // Long enough for several blocks of a disk.
+    // Long enough to span several disk blocks.
     key.repeat(2_000)
 }
 
-/// What children acknowledged.
+/// What the children acknowledged.
 #[derive(Default)]
 struct Said {
     puts: BTreeSet<String>,
@@ -92,7 +92,7 @@ struct Said {
 
 impl Said {
     fn note(&mut self, line: &str) {
-        // A pipe takes so short a line at once or not at all, so none is cut off by the kill.
+        // A pipe writes so short a line atomically, so the kill truncates none.
         let (what, key) = line.split_once(' ').expect("a word and a key");
         let (task, number) = key.split_once('/').expect("a task and a number");
         let task: usize = task.parse().expect("a task");

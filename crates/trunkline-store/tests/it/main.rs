@@ -1,4 +1,4 @@
-//! Both backends, through their public face.
+//! Both backends, through their public API.
 
 mod backend;
 mod bounds;

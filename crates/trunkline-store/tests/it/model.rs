@@ -1,4 +1,4 @@
-//! Random operations on a store and on a map that is simple enough to be right.
+//! Random operations on a store and on a map that serves as the model.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -28,7 +28,7 @@ async fn a_folder_does_what_a_map_does_also_when_it_is_opened_again() {
     }
 }
 
-/// One run: the store, and what should be in it.
+/// One run: the store, and the expected state.
 struct Run {
     seed: u64,
     random: Random,
@@ -37,7 +37,7 @@ struct Run {
     scratch: Option<Scratch>,
     entries: BTreeMap<String, Line>,
     leases: BTreeMap<String, (Lease, Duration)>,
-    /// Leases that ended, and versions that are no more.
+    /// Leases that have ended, and obsolete versions.
     old: Vec<Lease>,
     versions: BTreeSet<Version>,
     greatest_fence: u64,
@@ -224,7 +224,7 @@ impl Run {
 
     async fn open_again(&mut self) {
         let scratch = self.scratch.as_ref().expect("only a folder can be");
-        // By turns the first is gone before, or still there.
+        // Alternately the first is gone before, or still there.
         if self.random.below(2) == 0 {
             self.store = Arc::new(Memory::default());
         }

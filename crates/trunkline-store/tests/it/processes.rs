@@ -61,7 +61,7 @@ async fn work(store: Folder, number: u64) {
             tokio::task::yield_now().await;
             continue;
         };
-        // Read and write apart: only the lease keeps others from writing in between.
+        // Separate read and write: only the lease prevents writes in between.
         let before = store.get("turns").await.expect("get");
         let mut text = before.map(|entry| entry.value.to_vec()).unwrap_or_default();
         text.extend(format!("{} ", lease.fence()).as_bytes());

@@ -68,7 +68,7 @@ async fn two_openings_of_one_folder_keep_every_promise_together() {
 async fn a_store_that_breaks_a_promise_is_named() {
     let mut wrong = JoinSet::new();
     wrong.spawn(suite::run(|| async {
-        // It claims a smaller bound than it keeps.
+        // It claims a smaller bound than it enforces.
         let clock = Manual::default();
         let store = Memory::new(bounds(), clock.clone());
         Subject::new(store, bounds().value(100), move |by| {
@@ -101,8 +101,8 @@ async fn folder() -> Subject {
     })
 }
 
-/// Every operation goes to the other of two stores that should be one. Channels are local, so they
-/// stay with the first.
+/// Alternates every operation between two stores that should be one. Channels are local, so they stay
+/// with the first.
 struct ByTurns {
     stores: [Folder; 2],
     turn: AtomicUsize,

@@ -74,7 +74,7 @@ fn main() -> io::Result<()> {
                 std::thread::park();
             }
         }
-        // Write more than anybody wants.
+        // Write more than any limit.
         "flood-stderr" => {
             let line = [&[b'e'; 99][..], b"\n"].concat().repeat(1000);
             let mut err = io::stderr().lock();

@@ -1,7 +1,7 @@
-//! Requests of the rules of authorization → HTTP, wherever a guard lets them go.
+//! Requests of the authorization rules → HTTP, within a guard.
 //!
-//! A host is looked up once, every address that it leads to is checked, and one of those is called:
-//! nobody can answer the second lookup differently, for there is none.
+//! A host is resolved once, every address is checked, and one of those is called. There is no second
+//! lookup that DNS rebinding could answer differently.
 
 mod connect;
 
@@ -21,21 +21,20 @@ use crate::http::client::target::Address;
 use crate::http::client::{Pieces, send_single};
 use connect::{Connector, Network, Stream, Way};
 
-/// Makes the requests that the rules of authorization ask for.
+/// Makes the requests that the authorization rules need.
 ///
-/// Each has its own connection and no cookies; environment variables that name a proxy are not
-/// heeded. A request with all its redirects takes at most 15 s, and its answer is at most 256 KiB
-/// long.
+/// Each request has its own connection and no cookies, and ignores proxy environment variables. A
+/// request with all its redirects takes at most 15 s, and its answer has at most 256 KiB.
 pub struct HttpFetch {
     guard: Guard,
     connector: Box<dyn Connector>,
     way: OnceLock<Result<Way, String>>,
-    /// PEM files.
+    /// Root certificates as PEM.
     roots: Vec<Vec<u8>>,
 }
 
 impl HttpFetch {
-    /// Makes requests as far as `guard` lets them go.
+    /// Makes requests that `guard` allows.
     pub fn new(guard: Guard) -> Self {
         Self::through(guard, Network)
     }
@@ -45,8 +44,8 @@ impl HttpFetch {
         Self::new(Guard::for_server(url))
     }
 
-    /// Trusts certificates that these issued, beside those that browsers trust: one or more in PEM.
-    /// What is wrong with them, the first request over `https` says.
+    /// Also trusts certificates issued by these roots, one or more in PEM. The first request over
+    /// `https` reports an invalid one.
     #[must_use]
     pub fn root_certificate(mut self, pem: impl Into<Vec<u8>>) -> Self {
         self.roots.push(pem.into());
@@ -73,7 +72,7 @@ impl HttpFetch {
                 return Err(FetchError::Forbidden(why));
             }
             if next.origin != at.origin {
-                // What was meant for one is not shown to another.
+                // Headers meant for one origin are not sent to another.
                 ask.headers.retain(|(name, _)| name.eq_ignore_ascii_case("accept"));
             }
             at = next;
@@ -125,7 +124,7 @@ impl Fetch for HttpFetch {
     fn detach(&self, work: Pending<'static, ()>) -> Pending<'static, ()> {
         let task = tokio::spawn(work);
         Box::pin(async move {
-            // A panic of the work is one of its caller's, as if it had not been let go.
+            // A panic in the task becomes a panic of its caller.
             if let Err(error) = task.await
                 && let Ok(panic) = error.try_into_panic()
             {
@@ -141,7 +140,7 @@ impl fmt::Debug for HttpFetch {
     }
 }
 
-/// Where an answer to a GET sends us. A POST is never repeated elsewhere.
+/// The redirect target of an answer to a GET. A POST is never sent elsewhere.
 fn redirect<'a>(ask: &Ask, answer: &'a Answer) -> Option<&'a str> {
     let is_redirect = matches!(answer.status, 301 | 302 | 303 | 307 | 308) && ask.method == "GET";
     answer.first("location").filter(|_| is_redirect)
@@ -183,11 +182,11 @@ async fn read(mut response: Response<Pieces>) -> Result<Answer, String> {
     Ok(answer)
 }
 
-/// Redirects that are followed.
+/// How many redirects are followed.
 const HOPS: usize = 3;
-/// How long a request may take with all its redirects.
+/// The deadline of a request with all its redirects.
 const DEADLINE: Duration = Duration::from_secs(15);
-/// How long the body of an answer may be.
+/// The longest body of an answer.
 const BODY: usize = 256 * 1024;
 const AGENT: &str = concat!("trunkline/", env!("CARGO_PKG_VERSION"));
 

@@ -2,12 +2,12 @@
 //!
 //! ```text
 //! 3f…a9.login   one file per name: the name, a newline, the text
-//! 3f…a9.lock    held by whoever refreshes that login
-//! 3f…a9.new     a text on its way to the disk; renamed when it is there
+//! 3f…a9.lock    held while that login is refreshed
+//! 3f…a9.new     a text that is being written; renamed once it is synced
 //! folder.lock   held while a file is replaced, for milliseconds
 //! ```
 //!
-//! Locks are the operating system's and end with the process that held them, however it ends.
+//! Locks belong to the operating system and end with their process, however it ends.
 
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
@@ -23,45 +23,44 @@ use trunkline_auth::client::vault::{Vault, VaultError};
 use trunkline_auth::digest::sha256;
 use trunkline_auth::fetch::Pending;
 
-use super::memory::Turns;
+use super::memory::NameLocks;
 
-/// Keeps logins in a folder, for all processes of this user.
+/// Stores logins in a folder, for all processes of this user.
 ///
-/// The folder has the mode 0700 and its files 0600, and they are this user's; where others could read
-/// or change them, or a file is a link, it refuses to. When a text was put it is on the disk. The folder must be on a disk of this machine, not on a network
-/// share, where locks do not mean what they say.
+/// The folder has the mode 0700 and its files 0600, and this user owns them. The vault refuses files
+/// that others could read or change, and links. A stored text is synced to the disk. The folder must be
+/// on a local disk, not on a network share, where locks are unreliable.
 pub struct FileVault {
     folder: Arc<Path>,
-    turns: Turns,
-    /// Whose files it trusts, if it is not whoever runs this.
+    locks: NameLocks,
+    /// The user whose files it trusts, if not the one that runs this process.
     user: Option<u32>,
 }
 
 impl FileVault {
-    /// Keeps logins in this folder, which is made when it is first needed.
+    /// Stores logins in this folder, which is created on first use.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
-        Self { folder: folder.into().into(), turns: Turns::default(), user: None }
+        Self { folder: folder.into().into(), locks: NameLocks::default(), user: None }
     }
 
-    /// The folder that this user's programs share: `$XDG_DATA_HOME/trunkline/logins`, which is
-    /// `~/.local/share/trunkline/logins` unless said; on macOS
-    /// `~/Library/Application Support/trunkline/logins`.
+    /// The folder that this user's programs share: `$XDG_DATA_HOME/trunkline/logins`, by default
+    /// `~/.local/share/trunkline/logins`; on macOS `~/Library/Application Support/trunkline/logins`.
     pub fn usual() -> Result<Self, VaultError> {
         let absolute =
             |name| std::env::var_os(name).map(PathBuf::from).filter(|it| it.is_absolute());
         usual(cfg!(target_os = "macos"), absolute("XDG_DATA_HOME"), absolute("HOME")).map(Self::new)
     }
 
-    /// Where the logins are.
+    /// The path of the folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Lets a thread for blocking work do `work` with what belongs to `name`.
+    /// Runs `work` for `name` on a blocking thread.
     async fn run<T: Send + 'static>(
         &self,
         name: &str,
-        work: impl FnOnce(&Place) -> Result<T, VaultError> + Send + 'static,
+        work: impl FnOnce(&LoginFiles) -> Result<T, VaultError> + Send + 'static,
     ) -> Result<T, VaultError> {
         let user = match self.user {
             Some(user) => user,
@@ -71,8 +70,8 @@ impl FileVault {
                 ))
             })?,
         };
-        let place = Place::new(Arc::clone(&self.folder), name, user);
-        let done = spawn_blocking(move || work(&place)).await;
+        let files = LoginFiles::new(Arc::clone(&self.folder), name, user);
+        let done = spawn_blocking(move || work(&files)).await;
         done.unwrap_or_else(|_| Err(VaultError("The program is ending.".to_owned())))
     }
 }
@@ -85,59 +84,59 @@ impl std::fmt::Debug for FileVault {
 
 impl Vault for FileVault {
     fn get<'a>(&'a self, name: &'a str) -> Pending<'a, Result<Option<String>, VaultError>> {
-        Box::pin(self.run(name, |place| {
-            place.check()?;
-            let Some(whole) = place.read(&place.file("login"))? else { return Ok(None) };
-            let text = whole.strip_prefix(place.name.as_bytes());
+        Box::pin(self.run(name, |files| {
+            files.check()?;
+            let Some(whole) = files.read(&files.file("login"))? else { return Ok(None) };
+            let text = whole.strip_prefix(files.name.as_bytes());
             let text = text.and_then(|it| it.strip_prefix(b"\n"));
-            // What is no text any more reads as an empty one, which nobody takes for a login.
+            // A text that is not UTF-8 reads as empty, which is no login.
             Ok(text.map(|it| str::from_utf8(it).unwrap_or_default().to_owned()))
         }))
     }
 
     fn put<'a>(&'a self, name: &'a str, text: &'a str) -> Pending<'a, Result<(), VaultError>> {
         let text = text.to_owned();
-        Box::pin(self.run(name, move |place| {
-            place.prepare()?;
-            let (new, file) = (place.file("new"), place.file("login"));
-            let _turn = place.begin()?;
-            // What a process left that was killed here may have any mode and any length.
+        Box::pin(self.run(name, move |files| {
+            files.prepare()?;
+            let (new, file) = (files.file("new"), files.file("login"));
+            let _turn = files.begin()?;
+            // A killed process may have left a file of any mode and length.
             forget(&new)?;
             let write = || {
                 let mut out = options().create_new(true).open(&new)?;
-                out.write_all(format!("{}\n{text}", place.name).as_bytes())?;
+                out.write_all(format!("{}\n{text}", files.name).as_bytes())?;
                 out.sync_all()?;
                 fs::rename(&new, &file)?;
-                File::open(&place.folder)?.sync_all()
+                File::open(&files.folder)?.sync_all()
             };
             write().map_err(|error| broken("written", &file, &error))
         }))
     }
 
     fn remove<'a>(&'a self, name: &'a str) -> Pending<'a, Result<(), VaultError>> {
-        Box::pin(self.run(name, |place| {
-            if !place.check()? {
+        Box::pin(self.run(name, |files| {
+            if !files.check()? {
                 return Ok(());
             }
-            let _turn = place.begin()?;
-            forget(&place.file("new"))?;
-            forget(&place.file("login"))?;
-            let synced = File::open(&place.folder).and_then(|it| it.sync_all());
-            synced.map_err(|error| broken("written", &place.folder, &error))
+            let _turn = files.begin()?;
+            forget(&files.file("new"))?;
+            forget(&files.file("login"))?;
+            let synced = File::open(&files.folder).and_then(|it| it.sync_all());
+            synced.map_err(|error| broken("written", &files.folder, &error))
         }))
     }
 
     fn names(&self) -> Pending<'_, Result<Vec<String>, VaultError>> {
-        Box::pin(self.run("", |place| {
-            if !place.check()? {
+        Box::pin(self.run("", |files| {
+            if !files.check()? {
                 return Ok(Vec::new());
             }
-            let unread = |error: io::Error| broken("read", &place.folder, &error);
+            let unread = |error: io::Error| broken("read", &files.folder, &error);
             let mut names = Vec::new();
-            for entry in fs::read_dir(&place.folder).map_err(unread)?.take(MOST) {
+            for entry in fs::read_dir(&files.folder).map_err(unread)?.take(MOST) {
                 let path = entry.map_err(unread)?.path();
                 if path.extension().is_some_and(|it| it == "login")
-                    && let Some(whole) = place.read(&path)?
+                    && let Some(whole) = files.read(&path)?
                     && let Some(end) = whole.iter().position(|it| *it == b'\n')
                     && let Ok(name) = str::from_utf8(&whole[..end])
                 {
@@ -151,14 +150,14 @@ impl Vault for FileVault {
 
     fn lock<'a>(&'a self, name: &'a str) -> Pending<'a, Result<Box<dyn Send>, VaultError>> {
         Box::pin(async move {
-            let turn = self.turns.take(name).await;
-            let open = |place: &Place| {
-                place.prepare()?;
-                let path = place.file("lock");
+            let turn = self.locks.take(name).await;
+            let open = |files: &LoginFiles| {
+                files.prepare()?;
+                let path = files.file("lock");
                 Ok((open_lock(&path)?, path))
             };
             let (file, path) = self.run(name, open).await?;
-            // Asking again and again can be given up at any time, which waiting in a thread cannot.
+            // Polling can be cancelled at any time; a blocked thread cannot.
             let mut pause = Duration::from_millis(5);
             loop {
                 match file.try_lock() {
@@ -172,34 +171,34 @@ impl Vault for FileVault {
     }
 }
 
-/// Where what belongs to one name is.
-struct Place {
+/// The files of one name.
+struct LoginFiles {
     folder: Arc<Path>,
     name: Box<str>,
     user: u32,
-    /// How long to wait for those who replace a file.
+    /// How long to wait for another process that replaces a file.
     patience: Duration,
 }
 
-impl Place {
+impl LoginFiles {
     fn new(folder: Arc<Path>, name: &str, user: u32) -> Self {
-        Self { folder, name: name.into(), user, patience: PATIENCE }
+        Self { folder, name: name.into(), user, patience: LOCK_TIMEOUT }
     }
 
-    /// Names may be long and hold anything, so files are called after their digest.
+    /// Names may be long and contain anything, so files are named by their digest.
     fn file(&self, kind: &str) -> PathBuf {
         let digest = sha256(self.name.as_bytes());
         self.folder.join(format!("{}.{kind}", digest.trim_start_matches("sha256:")))
     }
 
-    /// Makes the folder if it is not there.
+    /// Creates the folder if necessary.
     fn prepare(&self) -> Result<(), VaultError> {
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&self.folder);
         made.map_err(|error| broken("made", &self.folder, &error))?;
         self.check().map(|_| ())
     }
 
-    /// Whether the folder is there; an error if it is not this user's alone.
+    /// Whether the folder exists; an error if others have access to it.
     fn check(&self) -> Result<bool, VaultError> {
         match fs::metadata(&self.folder) {
             Ok(known) => self.guard(&self.folder, &known, "700").map(|()| true),
@@ -208,8 +207,8 @@ impl Place {
         }
     }
 
-    /// Waits until nobody else replaces a file. That takes milliseconds, unless somebody was
-    /// stopped while doing it.
+    /// Waits until no other process replaces a file. That takes milliseconds, unless a process was
+    /// stopped meanwhile.
     fn begin(&self) -> Result<File, VaultError> {
         let path = self.folder.join("folder.lock");
         let file = open_lock(&path)?;
@@ -230,7 +229,7 @@ impl Place {
         }
     }
 
-    /// The whole of a file; `None` if there is none.
+    /// The content of a file; `None` if there is none.
     fn read(&self, path: &Path) -> Result<Option<Vec<u8>>, VaultError> {
         let unread = |error: io::Error| broken("read", path, &error);
         let file = match OpenOptions::new().read(true).custom_flags(CAREFUL).open(path) {
@@ -247,10 +246,10 @@ impl Place {
         Ok(Some(whole))
     }
 
-    /// Refuses what others may read or change.
+    /// Refuses a file that others may read or change.
     fn guard(&self, path: &Path, known: &Metadata, right: &str) -> Result<(), VaultError> {
         let path = path.display();
-        // Whoever owns it may change its mode at any time.
+        // Its owner may change its mode at any time.
         if known.uid() != self.user {
             return Err(VaultError(format!(
                 "`{path}` holds logins, and belongs to another user (uid {}). Run this as that user, \
@@ -268,7 +267,7 @@ impl Place {
     }
 }
 
-/// Who runs this program, as the system sees those who talk to themselves.
+/// The user of this process, as the kernel reports a socket's own peer.
 fn current_user() -> io::Result<u32> {
     static KNOWN: OnceLock<u32> = OnceLock::new();
     if let Some(user) = KNOWN.get() {
@@ -340,13 +339,13 @@ fn broken(verb: &str, path: &Path, error: &io::Error) -> VaultError {
     VaultError(format!("`{}`, which keeps logins, cannot be {verb}: {error}.", path.display()))
 }
 
-/// Follows no links, and waits for nobody at the other end of a pipe.
+/// Follows no links, and does not block on a pipe.
 const CAREFUL: i32 = libc::O_NOFOLLOW | libc::O_NONBLOCK;
-/// How long somebody else may replace a file.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// How long a file may be.
+/// How long another process may take to replace a file.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
+/// The longest file.
 const LONGEST: u64 = 1 << 20;
-/// Files of a folder that are looked at.
+/// How many files of a folder are read.
 const MOST: usize = 10_000;
 
 #[cfg(test)]

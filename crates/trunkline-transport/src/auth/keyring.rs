@@ -1,7 +1,7 @@
-//! Logins kept in files that only the keyring of the operating system can open.
+//! Logins in files that only a key from the operating system's keyring can open.
 //!
-//! The keyring holds one key, which never changes; the files hold what it sealed. So a login may be
-//! of any length, is replaced as a whole, and is locked like a file.
+//! The keyring holds one key, which never changes; the files hold the logins it sealed. So a login may
+//! have any length, is replaced atomically, and is locked like a file.
 
 mod tool;
 
@@ -19,33 +19,33 @@ use trunkline_auth::tag::random_name;
 use super::file::FileVault;
 use tool::Tool;
 
-/// Keeps logins in a folder, sealed with a key from the keyring: the Secret Service on Linux
-/// (through `secret-tool`), the keychain on macOS (through `security`).
+/// Stores logins in a folder, sealed with a key from the keyring: the Secret Service on Linux (through
+/// `secret-tool`), the keychain on macOS (through `security`).
 pub struct KeyringVault {
     sealed: FileVault,
     plain: FileVault,
     tool: Tool,
     tell: Option<Tell>,
-    /// `None` inside: there is no keyring, and files will do.
+    /// `None` inside: there is no keyring, and plain files are used.
     sealer: OnceCell<Option<Sealer>>,
 }
 
 type Tell = Arc<dyn Fn(&str) + Send + Sync>;
 
 impl KeyringVault {
-    /// Keeps what is sealed in this folder.
+    /// Stores sealed logins in this folder.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self::with(folder.into(), Tool::default())
     }
 
-    /// Keeps what is sealed in the folder of [`FileVault::usual`].
+    /// Stores sealed logins in the folder of [`FileVault::usual`].
     pub fn usual() -> Result<Self, VaultError> {
         Ok(Self::new(FileVault::usual()?.folder()))
     }
 
-    /// Where there is no keyring, or it stays locked, logins are kept as [`FileVault`] keeps them;
-    /// `tell` is told so once. Where some were sealed before, that is an error instead: they are
-    /// there, and whoever unlocks the keyring has them.
+    /// Without a keyring, or with a locked one, falls back to [`FileVault`], and reports it once to
+    /// `tell`. If sealed logins exist already, that is an error instead: unlocking the keyring makes
+    /// them available.
     #[must_use]
     pub fn or_files(mut self, tell: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.tell = Some(Arc::new(tell));
@@ -62,7 +62,7 @@ impl KeyringVault {
         }
     }
 
-    /// Where things are, and what seals them.
+    /// The folder, and the key that seals it.
     async fn open(&self) -> Result<(&FileVault, Option<&Sealer>), VaultError> {
         let found = self.sealer.get_or_try_init(|| async {
             match (self.key().await, &self.tell) {
@@ -85,12 +85,12 @@ impl KeyringVault {
         Ok((if sealer.is_some() { &self.sealed } else { &self.plain }, sealer))
     }
 
-    /// The key of the keyring, made if there is none.
+    /// The key in the keyring, created if necessary.
     async fn key(&self) -> Result<[u8; 32], VaultError> {
         let unusable = |why: String| {
             VaultError(format!("The keyring cannot be used: {why}. Unlock it, or use files."))
         };
-        // Two processes that make one at once would each lose what the other sealed.
+        // Two processes that each create a key would lose the other's logins.
         let _turn = self.sealed.lock("the key").await?;
         let mut text = self.tool.lookup().await.map_err(unusable)?;
         if text.is_none() {
@@ -118,7 +118,7 @@ impl Vault for KeyringVault {
             let (files, sealer) = self.open().await?;
             let text = files.get(name).await?;
             let Some(sealer) = sealer else { return Ok(text) };
-            // What another keyring sealed is lost: logging in anew replaces it.
+            // A login sealed by another key is lost: a new login replaces it.
             Ok(text.and_then(|it| {
                 let opened = sealer.open(&it, name.as_bytes(), SystemTime::now()).ok()?;
                 String::from_utf8(opened).ok()
@@ -165,7 +165,7 @@ fn key_of(text: &str) -> Option<[u8; 32]> {
     Some(key)
 }
 
-/// How long what is sealed is good: what it holds has an end of its own.
+/// The TTL of the seal: its content has its own expiry.
 const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A page that is shown to a person → the one redirect that comes back to this machine (RFC 8252).
+//! A page shown to a person → the one redirect back to this machine (RFC 8252 §7.3).
 
 use std::fmt;
 use std::future::poll_fn;
@@ -14,17 +14,18 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use trunkline_auth::client::browser::{Browser, Visit};
 use trunkline_auth::fetch::Pending;
+use trunkline_auth::setters;
 use trunkline_auth::url::fields;
 
 use super::open::{Opener, check};
 use crate::http::linger;
 use crate::limits::Limits;
 
-/// Has people log in with the browser of this machine.
+/// Lets people log in with the browser of this machine.
 ///
-/// It listens on a port of the loopback interface, opens the page, answers the redirect that brings
-/// the `state` of that page back, and stops listening. Whatever else comes in meanwhile, from other
-/// programs or from pages that guess the port, is not found.
+/// It listens on a loopback port, opens the page, answers the redirect with the `state` of that page,
+/// and stops listening. Every other request meanwhile, from other programs or from pages that guess the
+/// port, gets 404.
 #[derive(Clone)]
 pub struct Loopback {
     opener: Option<Opener>,
@@ -37,28 +38,18 @@ type Tell = Arc<dyn Fn(&str) + Send + Sync>;
 impl Loopback {
     /// Opens pages in the browser of this machine.
     pub fn new() -> Self {
-        Self { opener: Some(Opener::default()), tell: None, patience: PATIENCE }
+        Self { opener: Some(Opener::default()), tell: None, patience: LOGIN_TIMEOUT }
     }
 
-    /// Is told the URL of the page too. A browser that does not open is then no error.
-    #[must_use]
-    pub fn tell(mut self, tell: impl Fn(&str) + Send + Sync + 'static) -> Self {
-        self.tell = Some(Arc::new(tell));
-        self
-    }
+    setters! {
+        /// Also reports the URL of the page. Then a browser that does not open is no error.
+        tell(tell: impl Fn(&str) + Send + Sync + 'static) { tell = Some(Arc::new(tell)) }
 
-    /// Opens nothing: [`tell`](Self::tell) is all that happens.
-    #[must_use]
-    pub fn without_opening(mut self) -> Self {
-        self.opener = None;
-        self
-    }
+        /// Opens no browser: [`tell`](Self::tell) is all that happens.
+        without_opening() { opener = None }
 
-    /// How long a person may take; five minutes, unless said.
-    #[must_use]
-    pub fn patience(mut self, patience: Duration) -> Self {
-        self.patience = patience;
-        self
+        /// Sets how long a person may take; five minutes by default.
+        patience(patience: Duration) { patience = patience }
     }
 }
 
@@ -88,7 +79,7 @@ impl Browser for Loopback {
             let wanted = if redirect_uris.is_empty() { &any } else { redirect_uris };
             let mut why = None;
             for uri in wanted {
-                let Some(place) = Place::of(uri) else { continue };
+                let Some(place) = LoopbackUri::of(uri) else { continue };
                 match TcpListener::bind(SocketAddr::new(place.ip, place.port)).await {
                     Err(error) => why = Some(format!("`{uri}` cannot be used: {error}")),
                     Ok(listener) => {
@@ -109,7 +100,7 @@ impl Browser for Loopback {
     }
 }
 
-/// A listener, and what it waits for.
+/// A listener, and the redirect it waits for.
 struct Waiting {
     redirect_uri: String,
     host: String,
@@ -140,7 +131,7 @@ impl Visit for Waiting {
                 let opened = opener.open(&url).await;
                 if browser.tell.is_some() { Ok(()) } else { opened }
             };
-            let hearing = hear(listener, wanted);
+            let hearing = await_redirect(listener, wanted);
             match timeout(browser.patience, both(showing, hearing)).await {
                 Ok(outcome) => outcome,
                 Err(_) => {
@@ -153,15 +144,15 @@ impl Visit for Waiting {
 }
 
 /// A redirect URI on this machine.
-struct Place<'a> {
+struct LoopbackUri<'a> {
     host: &'a str,
     ip: std::net::IpAddr,
-    /// 0 if the URI names none: then any will do.
+    /// 0 if the URI names none: then any port will do.
     port: u16,
     path: &'a str,
 }
 
-impl<'a> Place<'a> {
+impl<'a> LoopbackUri<'a> {
     fn of(uri: &'a str) -> Option<Self> {
         let rest = uri.strip_prefix("http://")?;
         let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
@@ -208,11 +199,11 @@ async fn both(
     .await
 }
 
-/// The query of the one redirect that is answered.
-async fn hear(listener: TcpListener, wanted: Wanted) -> Result<String, String> {
+/// Waits for the one redirect and returns its query.
+async fn await_redirect(listener: TcpListener, wanted: Wanted) -> Result<String, String> {
     let answered = Arc::new(AtomicBool::new(false));
     let wanted = Arc::new(wanted);
-    // Browsers open connections on which they say nothing, so none keeps the others waiting.
+    // Browsers open speculative connections, so none may block the others.
     let mut visitors = JoinSet::new();
     poll_fn(|cx| {
         loop {
@@ -229,7 +220,9 @@ async fn hear(listener: TcpListener, wanted: Wanted) -> Result<String, String> {
                 Poll::Ready(Ok((stream, _))) => {
                     let (wanted, answered) = (Arc::clone(&wanted), Arc::clone(&answered));
                     visitors.spawn(async move {
-                        let met = timeout(HURRY, meet(stream, &wanted, &answered)).await;
+                        let met =
+                            timeout(REQUEST_TIMEOUT, answer_visitor(stream, &wanted, &answered))
+                                .await;
                         met.ok().flatten()
                     });
                 }
@@ -243,8 +236,12 @@ async fn hear(listener: TcpListener, wanted: Wanted) -> Result<String, String> {
     .await
 }
 
-/// Answers one visitor; the query if it is the one.
-async fn meet(mut stream: TcpStream, wanted: &Wanted, answered: &AtomicBool) -> Option<String> {
+/// Answers one connection; returns the query if it is the redirect.
+async fn answer_visitor(
+    mut stream: TcpStream,
+    wanted: &Wanted,
+    answered: &AtomicBool,
+) -> Option<String> {
     let mut head = Vec::new();
     while !head.windows(4).any(|it| it == b"\r\n\r\n") {
         if head.len() > HEAD || stream.read_buf(&mut head).await.ok()? == 0 {
@@ -256,15 +253,15 @@ async fn meet(mut stream: TcpStream, wanted: &Wanted, answered: &AtomicBool) -> 
         Some(_) => page("200 OK", DONE),
         None => page("404 Not Found", NOTHING),
     };
-    // Whether the page is seen or not, the redirect was.
+    // The redirect counts even if the page cannot be shown.
     let _ = stream.write_all(answer.as_bytes()).await;
-    // Others may send a body too, and the person does not wait for that.
+    // Other clients may send a body; the person does not wait for that.
     linger(&mut stream, query.is_none(), &Limits::default()).await;
     query
 }
 
-/// What the one redirect looks like. Every page in the same browser can send a GET here, but none
-/// but the one that was opened knows the state.
+/// Recognises the one redirect. Every page in the same browser can send a GET here, but only the opened
+/// one knows the state.
 struct Wanted {
     path: String,
     host: String,
@@ -272,7 +269,7 @@ struct Wanted {
 }
 
 impl Wanted {
-    /// The query, if this is it.
+    /// The query, if this is the redirect.
     fn asked(&self, head: &[u8]) -> Option<String> {
         let head = std::str::from_utf8(head).ok()?;
         let mut lines = head.split("\r\n");
@@ -281,18 +278,18 @@ impl Wanted {
             let (name, value) = it.split_once(':')?;
             name.eq_ignore_ascii_case("host").then_some(value.trim())
         });
-        // A name that somebody has led to this machine is not the one that the page was given.
+        // With DNS rebinding the Host would not be the one in the redirect URI.
         let host = hosts.next().filter(|_| hosts.next().is_none())?;
         let is_addressed = host == self.host || self.host.strip_suffix(":80") == Some(host);
         let (asked, query) = target.split_once('?')?;
-        // A URI without a path is asked for as `/`.
+        // A URI without a path is requested as `/`.
         let is_here = asked == self.path || (self.path.is_empty() && asked == "/");
         let is_ours = state(query).is_some_and(|it| it == self.state);
         (is_addressed && is_here && is_ours).then(|| query.to_owned())
     }
 }
 
-/// The state that a query names, if it names exactly one.
+/// The state in a query, if there is exactly one.
 fn state(query: &str) -> Option<String> {
     let fields = fields(query.split('#').next().unwrap_or_default());
     let mut states = fields.into_iter().filter(|(name, _)| name == "state").map(|(_, it)| it);
@@ -317,12 +314,12 @@ fn page(status: &str, text: &str) -> String {
 const DONE: &str = "You can close this window and go back to the program that opened it.";
 const NOTHING: &str = "There is nothing here.";
 /// How long a person may take.
-const PATIENCE: Duration = Duration::from_secs(300);
-/// How long a visitor may take.
-const HURRY: Duration = Duration::from_secs(5);
-/// How long the head of a request may be.
+const LOGIN_TIMEOUT: Duration = Duration::from_secs(300);
+/// How long a connection may take to send its request.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
+/// The longest head of a request.
 const HEAD: usize = 16 * 1024;
-/// Visitors at once.
+/// Concurrent connections.
 const VISITORS: usize = 32;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Logins kept until the process ends.
+//! Logins stored until the process ends.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,15 +7,15 @@ use tokio::sync::Mutex as Turn;
 use trunkline_auth::client::vault::{Vault, VaultError};
 use trunkline_auth::fetch::Pending;
 
-/// Keeps logins in memory: for tests, and for services that log in anew when they start.
+/// Stores logins in memory: for tests, and for services that log in on every start.
 #[derive(Default)]
 pub struct MemoryVault {
     texts: Mutex<BTreeMap<String, String>>,
-    turns: Turns,
+    locks: NameLocks,
 }
 
 impl MemoryVault {
-    /// An empty one.
+    /// An empty vault.
     pub fn new() -> Self {
         Self::default()
     }
@@ -26,7 +26,7 @@ impl MemoryVault {
 }
 
 impl std::fmt::Debug for MemoryVault {
-    /// Without what is kept.
+    /// Omits the logins.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("MemoryVault").finish_non_exhaustive()
     }
@@ -56,22 +56,22 @@ impl Vault for MemoryVault {
     }
 
     fn lock<'a>(&'a self, name: &'a str) -> Pending<'a, Result<Box<dyn Send>, VaultError>> {
-        Box::pin(async move { Ok(Box::new(self.turns.take(name).await) as Box<dyn Send>) })
+        Box::pin(async move { Ok(Box::new(self.locks.take(name).await) as Box<dyn Send>) })
     }
 }
 
-/// Who comes next for a name, among the tasks of this process.
+/// A lock per name, among the tasks of this process.
 #[derive(Default)]
-pub(super) struct Turns(Mutex<BTreeMap<String, Arc<Turn<()>>>>);
+pub(super) struct NameLocks(Mutex<BTreeMap<String, Arc<Turn<()>>>>);
 
-impl Turns {
-    /// Waits for its turn, which lasts until what comes back is dropped.
+impl NameLocks {
+    /// Waits for the lock, which lasts until the guard is dropped.
     pub(super) async fn take(&self, name: &str) -> tokio::sync::OwnedMutexGuard<()> {
         let turn = {
-            let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            // Whoever holds or waits for a turn has a second handle to it.
-            turns.retain(|_, it| Arc::strong_count(it) > 1);
-            Arc::clone(turns.entry(name.to_owned()).or_default())
+            let mut locks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            // A lock that is held or awaited has a second reference.
+            locks.retain(|_, it| Arc::strong_count(it) > 1);
+            Arc::clone(locks.entry(name.to_owned()).or_default())
         };
         turn.lock_owned().await
     }
@@ -101,7 +101,7 @@ mod tests {
         waiting.await.unwrap();
         drop(other);
         drop(vault.lock("c").await);
-        assert_eq!(vault.turns.0.lock().unwrap().len(), 1, "those that nobody holds are forgotten");
+        assert_eq!(vault.locks.0.lock().unwrap().len(), 1, "those that nobody holds are forgotten");
     }
 
     #[tokio::test]

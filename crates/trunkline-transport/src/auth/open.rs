@@ -11,7 +11,7 @@ use trunkline_auth::url;
 
 use crate::http::client::target::Address;
 
-/// Who opens pages: a program and what stands before the URL.
+/// What opens pages: a program and its arguments before the URL.
 #[derive(Clone, Debug)]
 pub(super) struct Opener(pub(super) Vec<OsString>);
 
@@ -22,7 +22,7 @@ impl Default for Opener {
 }
 
 impl Opener {
-    /// Has a page shown. The URL is one argument of the program, and nobody else reads it.
+    /// Opens a page. The URL is a single argument of the program.
     pub(super) async fn open(&self, page: &str) -> Result<(), String> {
         check(page)?;
         let (program, before) = self.0.split_first().expect("a program has a name");
@@ -35,7 +35,7 @@ impl Opener {
         let mut child = started
             .map_err(|error| format!("`{name}`, which opens pages, failed: {error}. {advice}."))?;
         let (tell, told) = oneshot::channel();
-        // It may be the browser itself and last for days, so nobody waits for this thread.
+        // The program may be the browser itself and run for days, so nobody joins this thread.
         std::thread::spawn(move || {
             let _ = tell.send(child.wait().is_ok_and(|it| it.success()));
         });
@@ -46,8 +46,8 @@ impl Opener {
     }
 }
 
-/// Whether a page may be opened: over `https`, or over `http` on this machine. An address that holds
-/// what no URL holds may be meant for somebody else than a browser.
+/// Whether a page may be opened: over `https`, or over `http` on this machine. Characters that no URL
+/// contains may target something other than a browser.
 pub(super) fn check(page: &str) -> Result<(), String> {
     let refuse = |why: &str| {
         let page = url::shown(page);
@@ -81,7 +81,7 @@ pub(super) fn check(page: &str) -> Result<(), String> {
 
 /// How soon a program fails that cannot open pages.
 const SOON: Duration = Duration::from_secs(2);
-/// How long the URL of a page may be.
+/// The longest URL of a page.
 const LONGEST: usize = 16 * 1024;
 
 #[cfg(test)]
@@ -95,7 +95,7 @@ mod tests {
         "http://127.0.0.1:8080/authorize?x=1",
         "http://localhost/authorize",
         "http://[::1]:9/authorize",
-        // Shells read these, and no shell does.
+        // A shell would interpret these, but there is none.
         "https://id.example/$(touch+pwned);touch+pwned&'x'*!?a=$HOME;b",
     ];
 
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_browser_that_is_not_there_is_told() {
+    async fn a_missing_browser_is_reported() {
         for (program, expected) in [
             (vec!["no-such-browser"], "`no-such-browser`, which opens pages, failed: No such file"),
             (vec!["false"], "`false`, which opens pages, failed. Open the page by hand"),

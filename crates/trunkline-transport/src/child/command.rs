@@ -1,11 +1,11 @@
-//! What to run, with which arguments, environment and directory.
+//! A program, its arguments, environment and directory.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The variables a child gets from us unless told otherwise. Everything else may be a secret.
+/// The variables that a child inherits by default. Any other may be a secret.
 pub const INHERITED: [&str; 6] = ["HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"];
 
 /// A program to run as a server, as often as needed.
@@ -15,7 +15,7 @@ pub struct Command {
     on_line: Option<OnLine>,
 }
 
-/// Gets each line of stderr, made safe for a terminal.
+/// Receives each line of stderr, made safe for a terminal.
 pub(super) type OnLine = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// What the spawner needs.
@@ -65,7 +65,7 @@ impl Command {
         self
     }
 
-    /// Hands one more of our own variables on, if we have it. See [`INHERITED`] for the usual ones.
+    /// Passes one more of our own variables on, if it is set. See [`INHERITED`] for the defaults.
     #[must_use]
     pub fn inherit(mut self, name: impl Into<OsString>) -> Self {
         self.parts.inherited.push(name.into());
@@ -79,16 +79,16 @@ impl Command {
         self
     }
 
-    /// Starts no [orphan reaper](super::orphan_reaper) for this child: there is one process less. Should
-    /// this process be killed by SIGKILL, what the child has started goes on.
+    /// Starts no [orphan reaper](super::orphan_reaper) for this child, which saves a process. If this
+    /// process is killed by SIGKILL, processes that the child has started survive.
     #[must_use]
     pub fn without_orphan_reaper(mut self) -> Self {
         self.parts.is_watched = false;
         self
     }
 
-    /// Calls `on_line` with each line the child writes to stderr: cut to the limit, control
-    /// characters escaped. Without it stderr is only remembered for error messages.
+    /// Calls `on_line` with each line of the child's stderr: truncated to the limit, control characters
+    /// escaped. Without it, stderr is only kept for error messages.
     #[must_use]
     pub fn on_stderr(mut self, on_line: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.on_line = Some(Arc::new(on_line));
@@ -132,7 +132,7 @@ impl Parts {
         self.is_watched
     }
 
-    /// The `PATH` the program is looked up on: the child's own.
+    /// The `PATH` for the program: the child's own.
     pub(super) fn path(&self) -> Option<OsString> {
         self.environment()
             .into_iter()
@@ -145,7 +145,7 @@ impl Parts {
     fn environment(&self) -> Vec<(OsString, OsString)> {
         let ours =
             self.inherited.iter().filter_map(|name| Some((name.clone(), std::env::var_os(name)?)));
-        // Shells hand functions on as values that start like this; nobody wants those.
+        // Shells export functions as values that start like this; they are dropped.
         let ours = ours.filter(|(_, value)| !value.as_encoded_bytes().starts_with(b"()"));
         ours.chain(self.variables.iter().cloned()).collect()
     }

@@ -8,15 +8,15 @@ use std::path::{Path, PathBuf};
 
 use super::command::Parts;
 
-/// How far starting a child got.
+/// How far the start of a child got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Stage {
-    /// Making the pipes to talk through.
+    /// Creating the pipes.
     Pipes,
-    /// Going to the directory it should run in.
+    /// Changing to its directory.
     Directory,
-    /// Finding and running the program.
+    /// Finding and executing the program.
     Program,
 }
 
@@ -27,7 +27,7 @@ pub struct SpawnError {
     pub stage: Stage,
     /// The program, as it was given.
     pub program: String,
-    /// What the system said.
+    /// The error of the system.
     pub cause: io::Error,
     message: String,
 }
@@ -50,7 +50,7 @@ impl SpawnError {
         self
     }
 
-    /// Finds out what an error of `spawn` means: the system says "not found" for four things.
+    /// Explains an error of `spawn`: the system says "not found" for four different causes.
     pub(super) fn explain(command: &Parts, cause: io::Error) -> Self {
         let program = command.program().to_string_lossy().into_owned();
         if let Some(directory) = command.directory().filter(|it| !it.is_dir()) {
@@ -105,7 +105,7 @@ impl std::error::Error for SpawnError {
     }
 }
 
-/// The file that would be run: preferably one that may be.
+/// The file that would be executed: preferably an executable one.
 fn locate(command: &Parts) -> Option<PathBuf> {
     let program = Path::new(command.program());
     if command.program().as_encoded_bytes().contains(&b'/') {

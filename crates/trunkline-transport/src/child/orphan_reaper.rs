@@ -1,9 +1,9 @@
-//! The process groups of children → a shell that kills them should this process be killed.
+//! The process groups of children → a shell that kills them if this process is killed.
 //!
-//! The kernel kills a child with us (`PR_SET_PDEATHSIG`, Linux alone), but not what the child has started:
-//! behind `npx` or `sh -c` that is the server itself. So while children run there is one shell more, the
-//! orphan reaper, which reads from us which groups there are. When its input ends and groups are left,
-//! this process is gone, and the reaper kills them.
+//! The kernel kills a child with us (`PR_SET_PDEATHSIG`, Linux only), but not what the child has
+//! started: behind `npx` or `sh -c` that is the server itself. So while children run there is one more
+//! shell, the orphan reaper, which reads their process groups from us. If its input ends while groups
+//! are left, this process is gone, and the reaper kills them.
 //!
 //! [`Command::without_orphan_reaper`](super::Command::without_orphan_reaper) starts a child without it.
 
@@ -14,15 +14,14 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
-/// Blocks until every reaper has ended that no child needs any more. A program that wants to leave no
+/// Blocks until every reaper that no child needs any more has ended. A program that must leave no
 /// process behind calls this after its last child has ended.
 pub fn wait_until_gone() {
     let ending = std::mem::take(&mut reaper().ending);
     ending.into_iter().for_each(wait);
 }
 
-/// Starts the reaper, if it does not run: before the child, so that it is no matter of luck who is
-/// first.
+/// Starts the reaper if it does not run: before the child, to avoid a race.
 pub(super) fn prepare() -> WatchedGroup {
     let mut reaper = reaper();
     reaper.users += 1;
@@ -30,12 +29,12 @@ pub(super) fn prepare() -> WatchedGroup {
     WatchedGroup(None)
 }
 
-/// A process group that ends with this process until this is dropped, or a start that is under way.
+/// A watched process group, or a start in progress; dropping it ends the watch.
 #[derive(Debug)]
 pub(super) struct WatchedGroup(Option<u32>);
 
 impl WatchedGroup {
-    /// Has the group end with this process, however that ends.
+    /// Lets the reaper kill the group if this process dies.
     pub(super) fn watch(&mut self, group: u32) {
         let mut reaper = reaper();
         self.0 = Some(group);
@@ -62,12 +61,12 @@ struct OrphanReaper {
     groups: BTreeSet<u32>,
     users: usize,
     shell: Option<(Child, ChildStdin)>,
-    /// Threads that wait for shells that were dismissed.
+    /// Threads that wait for dismissed shells.
     ending: Vec<JoinHandle<()>>,
 }
 
 fn reaper() -> MutexGuard<'static, OrphanReaper> {
-    // There is one for each process, as there is one death of it.
+    // One per process.
     static REAPER: Mutex<OrphanReaper> = Mutex::new(OrphanReaper {
         groups: BTreeSet::new(),
         users: 0,
@@ -78,7 +77,7 @@ fn reaper() -> MutexGuard<'static, OrphanReaper> {
 }
 
 impl OrphanReaper {
-    /// Tells the shell. One that is missing is started and told everything.
+    /// Sends a line to the shell. If there is none, starts one and sends it every group.
     fn tell(&mut self, line: &str) {
         if let Some((_, stdin)) = &mut self.shell
             && stdin.write_all(line.as_bytes()).is_ok()
@@ -87,35 +86,35 @@ impl OrphanReaper {
         }
         self.dismiss();
         let all: String = self.groups.iter().map(|group| format!("+ {group}\n")).collect();
-        // Where there is no shell, children go with us all the same; only what they start may stay.
+        // Without a shell, children still die with us; only what they started may survive.
         self.shell = start(&all).ok();
     }
 
-    /// Lets the shell go: no group is left to watch.
+    /// Dismisses the shell: no group is left to watch.
     fn dismiss(&mut self) {
         if let Some((mut shell, stdin)) = self.shell.take() {
-            // With this the shell kills nobody, even if it has missed something.
+            // After this line the shell kills nothing, even if it missed a group.
             let _ = (&stdin).write_all(b"0\n");
             drop(stdin);
-            // The shell ends at once, but not this very moment.
+            // The shell ends soon, but not immediately.
             self.ending.retain(|it| !it.is_finished());
             let waiting = thread::Builder::new().name("trunkline-reaper".into());
             let waiting = waiting.stack_size(64 << 10).spawn(move || drop(shell.wait()));
-            // Without a thread the shell ends all the same; what is left of it goes with us.
+            // Without a thread the shell still ends; its zombie goes with us.
             self.ending.extend(waiting);
         }
     }
 }
 
 fn wait(ending: JoinHandle<()>) {
-    // One that panicked has nobody to wait for.
+    // A panicked thread has nothing to wait for.
     let _ = ending.join();
 }
 
 fn start(groups: &str) -> io::Result<(Child, ChildStdin)> {
     let mut command = Command::new("/bin/sh");
     command.args(["-c", SCRIPT, "trunkline-orphan-reaper"]).env_clear().current_dir("/");
-    // A group of its own: what a terminal sends to ours must not end it before us.
+    // Its own process group: a signal from the terminal to ours must not end it before us.
     command.process_group(0);
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut shell = command.spawn()?;
@@ -148,7 +147,7 @@ mod tests {
         Command::new("sleep").arg("600").process_group(0).spawn().expect("there is `sleep`")
     }
 
-    /// Whether it ends by itself in a time that is long for a shell.
+    /// Whether it ends by itself within a time that is long for a shell.
     fn ends(child: &mut Child, limit: Duration) -> bool {
         let end = Instant::now() + limit;
         while Instant::now() < end {
@@ -161,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_when_the_input_ends_is_ended_and_nothing_else() {
+    fn only_watched_groups_are_killed_when_the_input_ends() {
         let mut groups = [sleeper(), sleeper(), sleeper()];
         let ids = groups.each_ref().map(Child::id);
         let text = ids.map(|id| format!("+ {id}\n")).concat();
@@ -190,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shell_that_is_dismissed_kills_nobody() {
+    fn a_dismissed_shell_kills_no_process() {
         let mut child = sleeper();
         let (shell, stdin) = start(&format!("+ {}\n", child.id())).expect("there is a shell");
         let id = shell.id();

@@ -1,7 +1,7 @@
-//! fork, exec, signal and wait, and one word to the allocator: the only unsafe code of the project.
+//! fork, exec, signal, wait, and two allocator calls: the only unsafe code of the project.
 //!
-//! All children are forked by one thread that never ends. The kernel sends the parent-death signal
-//! when the *thread* that forked dies, so a worker of a runtime must not be that thread.
+//! One thread that never ends forks all children. The kernel sends the parent-death signal when the
+//! *thread* that forked dies, so a runtime's worker must not be that thread.
 
 #![allow(unsafe_code)]
 
@@ -22,20 +22,20 @@ use super::command::Parts;
 use super::orphan_reaper::{self, WatchedGroup};
 use super::{Exit, SpawnError, Stage};
 
-/// Has the allocator keep large pieces apart from its heaps for good: each goes back when it is freed.
-/// By itself it would stop doing so once a large piece was freed.
+/// Makes the allocator map large blocks separately for good, so that each is returned when freed. By
+/// default it stops doing so once a large block was freed.
 pub(crate) fn keep_apart() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    // SAFETY: it may be called at any time from any thread, and changes one number.
+    // SAFETY: may be called at any time from any thread; it changes one number.
     unsafe {
         libc::mallopt(libc::M_MMAP_THRESHOLD, 256 << 10);
     }
 }
 
-/// Has the allocator return what is free, wherever it is.
+/// Makes the allocator return all free memory.
 pub(crate) fn trim() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    // SAFETY: it may be called at any time from any thread, and touches nothing that is in use.
+    // SAFETY: may be called at any time from any thread; it touches nothing in use.
     unsafe {
         libc::malloc_trim(0);
     }
@@ -45,7 +45,7 @@ pub(crate) fn trim() {
 #[derive(Debug)]
 pub(super) struct Group {
     leader: libc::pid_t,
-    /// Once the leader is reaped its number may belong to somebody else.
+    /// Once the leader is reaped, its number may belong to another process.
     is_reaped: Mutex<bool>,
 }
 
@@ -56,7 +56,7 @@ struct Job {
     command: Parts,
     ends: [OwnedFd; 3],
     reply: oneshot::Sender<Result<Started, SpawnError>>,
-    /// Goes away when the job is done with, one way or the other.
+    /// Dropped when the job has ended, in either way.
     done: mpsc::Sender<()>,
 }
 
@@ -73,8 +73,8 @@ pub(super) async fn spawn(command: Parts, ends: [OwnedFd; 3]) -> Result<Started,
     answer.unwrap_or_else(|_| Err(SpawnError::new(Stage::Program, &program, gone(()))))
 }
 
-/// A child that is being started. Whoever stops waiting for it waits until it is gone again: it
-/// may run already, and this process may be about to end.
+/// A child that is being started. A caller that stops waiting blocks until the child is gone: it may
+/// run already, and this process may be about to exit.
 struct Starting {
     answer: oneshot::Receiver<Result<Started, SpawnError>>,
     is_done: mpsc::Receiver<()>,
@@ -96,7 +96,7 @@ impl Drop for Starting {
         if self.is_answered {
             return;
         }
-        // From here on the spawner finds nobody waiting and kills what it has started.
+        // From here on the spawner finds no receiver and kills the child it has started.
         self.answer.close();
         let _ = self.is_done.recv_timeout(START);
         if let Ok(Ok((group, _))) = self.answer.try_recv() {
@@ -105,7 +105,7 @@ impl Drop for Starting {
     }
 }
 
-/// The thread that forks; started with the first child, ends with the process.
+/// The thread that forks; it starts with the first child and ends with the process.
 fn spawner() -> io::Result<&'static mpsc::Sender<Job>> {
     static SPAWNER: OnceLock<mpsc::Sender<Job>> = OnceLock::new();
     static STARTING: Mutex<()> = Mutex::new(());
@@ -116,7 +116,7 @@ fn spawner() -> io::Result<&'static mpsc::Sender<Job>> {
     let (jobs, inbox) = mpsc::channel::<Job>();
     let run = move || {
         for Job { command, ends, reply, done } in inbox {
-            // Whoever asked may have stopped waiting; then the group has no owner and must go.
+            // The caller may have stopped waiting; then the group has no owner and is killed.
             if let Err(Ok((group, _))) = reply.send(start(&command, ends)) {
                 group.kill();
             }
@@ -167,13 +167,14 @@ fn in_child(parent: u32) -> io::Result<()> {
     unsafe {
         check(libc::setsid())?;
         for signal in 1..32 {
-            // What we ignore the child need not; SIGKILL and SIGSTOP refuse, which is fine.
+            // The child need not inherit our ignored signals; SIGKILL and SIGSTOP refuse, which is
+            // fine.
             libc::signal(signal, libc::SIG_DFL);
         }
         #[cfg(target_os = "linux")]
         {
             check(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL))?;
-            // Had the parent died before that call, no signal would ever come.
+            // If the parent died before that call, no signal will ever come.
             if libc::getppid() as u32 != parent {
                 return Err(io::Error::from_raw_os_error(libc::ESRCH));
             }
@@ -184,8 +185,7 @@ fn in_child(parent: u32) -> io::Result<()> {
     close_on_exec()
 }
 
-/// Marks every descriptor but 0, 1, 2 to be closed by exec: also those that our own parent left
-/// open for us.
+/// Marks every descriptor but 0, 1, 2 as close-on-exec, including those that our own parent left open.
 fn close_on_exec() -> io::Result<()> {
     // SAFETY: plain system calls without pointers, allowed between fork and exec.
     unsafe {
@@ -214,12 +214,12 @@ impl Group {
         self.leader as u32
     }
 
-    /// Asks every process of the group to end.
+    /// Sends SIGTERM to the process group.
     pub(super) fn terminate(&self) {
         self.signal(libc::SIGTERM);
     }
 
-    /// Ends every process of the group.
+    /// Sends SIGKILL to the process group.
     pub(super) fn kill(&self) {
         self.signal(libc::SIGKILL);
     }
@@ -233,12 +233,12 @@ impl Group {
         }
     }
 
-    /// Blocks until the leader has ended, ends the rest of its group, and reaps the leader.
+    /// Blocks until the leader has ended, kills the rest of its group, and reaps the leader.
     fn wait(&self, watched: Option<WatchedGroup>) -> Option<Exit> {
         let ended = retry(|| {
             // SAFETY: zeroed bytes are a valid `siginfo_t`, and the kernel writes only there.
             let mut info = unsafe { std::mem::zeroed::<libc::siginfo_t>() };
-            // Leaves the leader a zombie, which keeps its number taken until the group is killed.
+            // Leaves the leader a zombie, which reserves its number until the group is killed.
             unsafe {
                 libc::waitid(
                     libc::P_PID,
@@ -251,11 +251,11 @@ impl Group {
         if ended.is_some() {
             self.kill();
         }
-        // The orphan reaper forgets the group while its number cannot be anybody else's.
+        // The orphan reaper forgets the group while its number is still reserved.
         drop(watched);
         let mut is_reaped = self.is_reaped.lock().unwrap_or_else(PoisonError::into_inner);
-        // Whatever comes of it, the number may belong to somebody else from here on: a process
-        // that ignores SIGCHLD has its children reaped for it.
+        // From here on the number may belong to another process, whatever the outcome: a process that
+        // ignores SIGCHLD has its children reaped automatically.
         *is_reaped = true;
         ended?;
         let mut status = 0;
@@ -266,7 +266,7 @@ impl Group {
     }
 }
 
-/// Repeats a call that a signal interrupted; `None` if it failed.
+/// Retries a call that a signal interrupted (EINTR); `None` if it failed.
 fn retry(mut call: impl FnMut() -> libc::c_int) -> Option<libc::c_int> {
     loop {
         match check(call()) {
@@ -277,5 +277,5 @@ fn retry(mut call: impl FnMut() -> libc::c_int) -> Option<libc::c_int> {
     }
 }
 
-/// How long to wait for a start that nobody waits for any more; it takes milliseconds.
+/// How long to wait for an abandoned start; it takes milliseconds.
 const START: Duration = Duration::from_secs(1);

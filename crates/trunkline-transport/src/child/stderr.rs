@@ -11,7 +11,7 @@ use tokio::net::unix::pipe;
 use super::command::OnLine;
 use crate::limits::Limits;
 
-/// The last lines a child wrote to stderr. Clones show the same lines.
+/// The last lines a child wrote to stderr. Clones share them.
 #[derive(Clone)]
 pub struct Stderr {
     tail: Arc<Mutex<Tail>>,
@@ -43,7 +43,7 @@ impl Stderr {
         self.lock(|tail| tail.lines.is_empty())
     }
 
-    /// Reads until the child closes its end. A line that has not ended yet is not shown.
+    /// Reads until the child closes its end. An incomplete line is not shown.
     pub(super) async fn read(self, mut pipe: pipe::Receiver, on_line: Option<OnLine>) {
         let mut lines = Lines { partial: Vec::new(), limit: self.line_limit, is_cut: false };
         let mut chunk = vec![0; 16 << 10];
@@ -82,7 +82,7 @@ impl Tail {
     fn push(&mut self, line: String) {
         self.bytes += line.len();
         self.lines.push_back(line);
-        // The newest line stays even if it alone is over the limit: it says most.
+        // The newest line stays even if it alone exceeds the limit: it is the most informative.
         while self.lines.len() > self.max_lines
             || (self.bytes > self.max_bytes && self.lines.len() > 1)
         {
@@ -91,7 +91,7 @@ impl Tail {
     }
 }
 
-/// Cuts chunks into lines, keeping no more of a line than is shown.
+/// Splits chunks into lines, keeping no more of a line than is shown.
 struct Lines {
     partial: Vec<u8>,
     limit: usize,
@@ -118,8 +118,8 @@ impl Lines {
     }
 }
 
-/// Makes text safe for a terminal and a log: what moves the cursor or turns the direction of
-/// writing is spelled out. At most `limit` bytes, then `…`.
+/// Makes text safe for a terminal and a log: control characters and bidirectional overrides are
+/// escaped. At most `limit` bytes, then `…`.
 fn escape(bytes: &[u8], limit: usize, is_cut: bool) -> String {
     let text = String::from_utf8_lossy(bytes);
     let mut out = String::with_capacity(text.len().min(limit));
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_terminal_would_obey_is_spelled_out() {
+    fn control_characters_are_escaped() {
         let hostile = "\u{1b}[2J\ta\u{202e}b\0\u{85}é\n";
         assert_eq!(lines(99, &[hostile.as_bytes()]), [r"\u{1b}[2J\ta\u{202e}b\u{0}\u{85}é"]);
         assert_eq!(lines(99, &[b"\xff\n"]), ["\u{fffd}"]);

@@ -17,7 +17,7 @@ fn said(handle: &ConversationHandle, bytes: usize) -> usize {
 }
 
 #[test]
-fn what_waits_to_be_said_is_bounded_in_number_and_in_bytes() {
+fn queued_commands_are_bounded_in_number_and_in_bytes() {
     for (bytes, expected) in
         [(0, 1024), (1000, 1024), (1 << 10, 512), (100 << 10, 10), (1 << 20, 1)]
     {
@@ -30,7 +30,7 @@ fn what_waits_to_be_said_is_bounded_in_number_and_in_bytes() {
 }
 
 #[test]
-fn what_is_larger_than_the_queue_can_be_said_alone() {
+fn a_command_larger_than_the_queue_fits_alone() {
     let (handle, commands) = ConversationHandle::new(4);
     assert_eq!(said(&handle, 1 << 20), 1);
     assert!(commands.try_command().is_some());

@@ -31,10 +31,10 @@ impl Outbox {
     }
 
     pub(super) fn put(&mut self, message: &Outgoing, framing: Framing) {
-        let (before, was_stuffed) = (self.bytes.len(), self.is_stuffed());
+        let (before, was_congested) = (self.bytes.len(), self.is_congested());
         encode(framing, |out| message.write(out), &mut self.bytes);
         let is_answer = !matches!(message, Outgoing::One(Message::Request { .. }));
-        self.excess = match was_stuffed {
+        self.excess = match was_congested {
             true if is_answer => self.excess + self.bytes.len() - before,
             true => self.excess,
             false => 0,
@@ -75,15 +75,15 @@ impl Outbox {
     }
 
     /// Whether the unsent bytes exceed the high-water mark.
-    pub(super) fn is_stuffed(&self) -> bool {
+    pub(super) fn is_congested(&self) -> bool {
         self.bytes.len() - self.written > self.limit
     }
 
     /// Whether there is room for the answers to more requests of the peer. While the peer owes us an
     /// answer we read a while longer, or both sides might wait for each other to read (deadlock).
     pub(super) fn has_room(&self, peer_owes: bool) -> bool {
-        let patience = if peer_owes { PATIENCE * self.limit } else { 0 };
-        !self.is_stuffed() || self.excess < patience
+        let allowance = if peer_owes { OWED_FACTOR * self.limit } else { 0 };
+        !self.is_congested() || self.excess < allowance
     }
 
     /// When the peer last read something; only up to date once the drain has begun.
@@ -110,6 +110,6 @@ impl Outbox {
 }
 
 /// How many times the high-water mark a peer that owes us an answer may reach.
-const PATIENCE: usize = 4;
+const OWED_FACTOR: usize = 4;
 /// Capacity kept while the outbox is empty.
 const KEEP: usize = 64 * 1024;

@@ -79,14 +79,14 @@ impl Events for Pieces {
     }
 }
 
+/// What a body has for now.
+pub(crate) type Polled<E> = Poll<Option<Result<Frame<Bytes>, E>>>;
+
 impl Body for HttpBody {
     type Data = Bytes;
     type Error = Infallible;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Polled<Infallible> {
         match &mut self.kind {
             Kind::Empty => Poll::Ready(None),
             Kind::Whole(text) => {
@@ -151,10 +151,7 @@ impl Body for RequestBody {
     type Data = Bytes;
     type Error = hyper::Error;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Polled<hyper::Error> {
         self.unasked = false;
         let body = self.body.as_mut().expect("it is taken when this is dropped");
         let polled = Pin::new(body).poll_frame(cx);
@@ -242,15 +239,15 @@ pub(super) async fn read<B: Body>(
 
 /// Waits for a short body to arrive and discards it, so that the connection can be reused. Returns
 /// whether all of it arrived.
-pub(super) async fn let_arrive<B: Body>(body: B) -> bool {
-    let mut left = UNREAD;
+pub(super) async fn discard_short_body<B: Body>(body: B) -> bool {
+    let mut left = MAX_UNREAD;
     let is_long = body.size_hint().lower() > left as u64;
     let mut body = pin!(body);
     let arriving = async {
         while let Some(frame) = poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
             let Ok(frame) = frame else { return false };
-            let came = frame.into_data().map_or(0, |it| it.remaining());
-            let Some(rest) = left.checked_sub(came) else { return false };
+            let size = frame.into_data().map_or(0, |it| it.remaining());
+            let Some(rest) = left.checked_sub(size) else { return false };
             left = rest;
         }
         true
@@ -276,13 +273,13 @@ pub(super) async fn let_in<B: Body>(
         Ok(()) => Ok(body),
         Err(refusal) if is_awaited(headers) => Err(refusal),
         Err(refusal) => {
-            Box::pin(let_arrive(body)).await;
+            Box::pin(discard_short_body(body)).await;
             Err(refusal)
         }
     }
 }
 
-const UNREAD: usize = 64 << 10;
+const MAX_UNREAD: usize = 64 << 10;
 const UNREAD_TIME: Duration = Duration::from_millis(250);
 
 /// The text of a request: not copied if it arrived in one piece.

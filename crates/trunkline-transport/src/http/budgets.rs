@@ -254,7 +254,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_does_not_read_long_answers_is_told_to_before_anything_is_done() {
+    fn a_caller_with_unread_answers_is_refused_before_any_effect() {
         let limits = Limits::default().answers_bytes(200 << 10).answers_share(100 << 10);
         let budgets = Budgets::new(&limits, true);
         let [alice, bob, carol] = ["alice", "bob", "carol"].map(|name| {

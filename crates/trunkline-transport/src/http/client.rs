@@ -60,7 +60,7 @@ pub(crate) struct HttpDriver<H> {
     reports: mpsc::Receiver<DeliveryEvent>,
     people: mpsc::UnboundedReceiver<(u64, bool)>,
     /// Messages in flight.
-    out: Vec<Carried>,
+    out: Vec<InFlight>,
     next: u64,
     route: Arc<Route>,
     params: ParamRegistry,
@@ -68,9 +68,9 @@ pub(crate) struct HttpDriver<H> {
     held: VecDeque<PostRequest>,
     handshake: Handshake,
     /// The `ping` that checks whether the session still exists, if one is in flight.
-    asking: Option<Asking>,
+    session_check: Option<SessionCheck>,
     /// The stream for messages that the server sends on its own initiative.
-    stream: Option<Carried>,
+    stream: Option<InFlight>,
     target: HttpTarget,
     /// The verdict on this server that the handshake relies on, if any.
     known: Option<Known>,
@@ -79,7 +79,7 @@ pub(crate) struct HttpDriver<H> {
 }
 
 /// A message in flight, or a stream. Dropping it aborts its task.
-struct Carried {
+struct InFlight {
     key: u64,
     id: Option<i64>,
     method: MethodName,
@@ -88,7 +88,7 @@ struct Carried {
     task: AbortHandle,
 }
 
-impl Drop for Carried {
+impl Drop for InFlight {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -97,11 +97,11 @@ impl Drop for Carried {
 /// What queued messages wait for.
 enum Handshake {
     /// The answer to `server/discover` or `initialize`, in the first session or a later one.
-    Asking,
+    Opening,
     /// HTTP+SSE is being tried; `before` says how `initialize` failed over POST.
     TryingStream {
         request: Box<PostRequest>,
-        before: Option<Before>,
+        before: Option<PostFailure>,
     },
     /// The 202 for `notifications/initialized`.
     Confirming(u64),
@@ -109,14 +109,14 @@ enum Handshake {
 }
 
 /// A `ping` in a session that the server may have dropped.
-struct Asking {
+struct SessionCheck {
     key: u64,
     /// Requests answered as if the session were gone; they wait for the verdict.
     doubtful: Vec<PostRequest>,
 }
 
 /// How a POST of `initialize` was answered.
-enum Before {
+enum PostFailure {
     Answer(Incoming),
     Status(HttpError),
 }
@@ -160,8 +160,8 @@ impl<H: Handler> HttpDriver<H> {
             route: Arc::new(Route::new(address, given, target.credentials.clone())),
             params: ParamRegistry::new(),
             held: VecDeque::new(),
-            handshake: Handshake::Asking,
-            asking: None,
+            handshake: Handshake::Opening,
+            session_check: None,
             stream: None,
             target,
             known,
@@ -299,8 +299,8 @@ impl<H: Handler> HttpDriver<H> {
         }
         let is_answer = request.method.is_empty();
         match &self.handshake {
-            Handshake::Asking if request.method == Method::Initialized => self.confirm(request),
-            Handshake::Asking if request.is_opening() || is_answer => drop(self.carry(request)),
+            Handshake::Opening if request.method == Method::Initialized => self.confirm(request),
+            Handshake::Opening if request.is_opening() || is_answer => drop(self.carry(request)),
             Handshake::Done => drop(self.carry(request)),
             _ if is_answer => drop(self.carry(request)),
             _ => self.held.push_back(request),
@@ -312,7 +312,7 @@ impl<H: Handler> HttpDriver<H> {
         let carrying = Arc::clone(&self.post).carry(Arc::clone(&self.route), request, key);
         let task = tokio::spawn(carrying).abort_handle();
         let route = Arc::clone(&self.route);
-        self.out.push(Carried { key, id, method, since: now(), route, task });
+        self.out.push(InFlight { key, id, method, since: now(), route, task });
         key
     }
 
@@ -325,8 +325,8 @@ impl<H: Handler> HttpDriver<H> {
     /// which must not overtake the request.
     fn cancel(&mut self, id: i64, message: &Message) {
         self.held.retain(|it| it.id != Some(id));
-        if let Some(asking) = &mut self.asking {
-            asking.doubtful.retain(|it| it.id != Some(id));
+        if let Some(session_check) = &mut self.session_check {
+            session_check.doubtful.retain(|it| it.id != Some(id));
         }
         let at = self.out.iter().position(|it| it.id == Some(id));
         let since = at.map(|at| self.out.swap_remove(at).since);
@@ -353,16 +353,16 @@ impl<H: Handler> HttpDriver<H> {
             }
             EventKind::Endpoint(_) => {}
             EventKind::End(end) => {
-                let carried = self.out.swap_remove(at);
-                self.on_end(&carried, end);
+                let in_flight = self.out.swap_remove(at);
+                self.on_end(&in_flight, end);
             }
         }
     }
 
     /// The time a person takes to log in does not count against the server's deadline.
     fn on_people(&mut self, post: u64, does: bool) {
-        if let Some(carried) = self.out.iter().find(|it| it.key == post)
-            && let Some(id) = carried.id
+        if let Some(in_flight) = self.out.iter().find(|it| it.key == post)
+            && let Some(id) = in_flight.id
         {
             self.core.conversation.waits_for_people(id, does, now());
             self.timer.reset();
@@ -377,8 +377,8 @@ impl<H: Handler> HttpDriver<H> {
         self.core.conversation.handle(Input::Received(incoming, via), now());
     }
 
-    fn on_end(&mut self, carried: &Carried, end: End) {
-        if matches!(self.handshake, Handshake::Confirming(key) if key == carried.key) {
+    fn on_end(&mut self, in_flight: &InFlight, end: End) {
+        if matches!(self.handshake, Handshake::Confirming(key) if key == in_flight.key) {
             // Asking for yet another session could loop for ever.
             if matches!(end, End::SessionGone(_)) {
                 let why = "it does not know the session that it has just opened.";
@@ -386,43 +386,44 @@ impl<H: Handler> HttpDriver<H> {
             }
             self.on_confirmed();
         }
-        if self.asking.as_ref().is_some_and(|it| it.key == carried.key) {
-            return self.on_asked(&carried.route, &end);
+        if self.session_check.as_ref().is_some_and(|it| it.key == in_flight.key) {
+            return self.on_session_checked(&in_flight.route, &end);
         }
         match end {
             End::AnswerAndGone(incoming) => {
-                self.receive(incoming, carried.id);
+                self.receive(incoming, in_flight.id);
                 // The next message should not meet the same failure.
-                if Arc::ptr_eq(&carried.route, &self.route) {
-                    self.ask_for_session();
+                if Arc::ptr_eq(&in_flight.route, &self.route) {
+                    self.check_session();
                 }
             }
             End::Answer(incoming) => {
-                if carried.method == Method::ToolsList && self.route.era() == Some(Era::Stateless) {
+                if in_flight.method == Method::ToolsList && self.route.era() == Some(Era::Stateless)
+                {
                     learn(&mut self.params, &incoming);
                 }
-                self.receive(incoming, carried.id);
+                self.receive(incoming, in_flight.id);
             }
             End::Refused { incoming, status, request } => {
                 let is_old = may_be_sse(status) && !is_of_the_new_era(&incoming);
                 match is_old && self.may_try_stream() {
-                    true => self.try_stream(*request, Some(Before::Answer(incoming))),
-                    false => self.receive(incoming, carried.id),
+                    true => self.try_stream(*request, Some(PostFailure::Answer(incoming))),
+                    false => self.receive(incoming, in_flight.id),
                 }
             }
             End::Accepted => {}
-            End::SessionGone(request) => self.on_session_gone(&carried.route, *request),
+            End::SessionGone(request) => self.on_session_gone(&in_flight.route, *request),
             End::Unrecognised(error, request) => {
-                let is_old = carried.method == Method::Initialize && may_be_sse(error.status);
+                let is_old = in_flight.method == Method::Initialize && may_be_sse(error.status);
                 if is_old && self.may_try_stream() {
-                    return self.try_stream(*request, Some(Before::Status(error)));
+                    return self.try_stream(*request, Some(PostFailure::Status(error)));
                 }
-                if let Some(id) = carried.id {
+                if let Some(id) = in_flight.id {
                     self.core.conversation.unrecognised(id, error, now());
                 }
             }
             End::Failed(why) => {
-                if let Some(id) = carried.id {
+                if let Some(id) = in_flight.id {
                     self.core.conversation.undelivered(id, why, now());
                 }
             }

@@ -97,7 +97,7 @@ impl Settings {
 
 /// The paths that accept requests.
 #[derive(Clone, Copy)]
-pub(super) enum Place {
+pub(super) enum Entrance {
     /// Streamable HTTP, for every revision.
     Streamable,
     /// The event stream of 2024-11-05.
@@ -106,7 +106,7 @@ pub(super) enum Place {
     Messages,
 }
 
-impl Place {
+impl Entrance {
     pub(super) fn methods(self) -> &'static str {
         match self {
             Self::Streamable => "GET, POST, DELETE",
@@ -133,7 +133,7 @@ pub struct Endpoint<H: Handler> {
     /// Whether the server is shutting down.
     closing: AtomicBool,
     /// Calls that continue after their client disconnected, and belong to no session.
-    pub(super) left: Arc<Mutex<JoinSet<()>>>,
+    pub(super) detached: Arc<Mutex<JoinSet<()>>>,
     /// Subscriptions of the stateless era, which never end by themselves.
     listens: Arc<Mutex<Vec<ConversationHandle>>>,
 }
@@ -164,7 +164,7 @@ impl<H: Handler> Endpoint<H> {
             busy: Arc::default(),
             listening: Arc::default(),
             closing: AtomicBool::new(false),
-            left: Arc::default(),
+            detached: Arc::default(),
             listens: Arc::default(),
             settings,
         })
@@ -184,7 +184,7 @@ impl<H: Handler> Endpoint<H> {
         for session in self.sessions.all() {
             self.sessions.remove(&session.id);
         }
-        self.left.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
+        self.detached.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
     }
 
     /// Ends what never ends by itself: streams of sessions, and subscriptions.
@@ -221,31 +221,31 @@ impl<H: Handler> Endpoint<H> {
             },
         };
         match (place, &head.method) {
-            (Place::Streamable, &Method::POST) => {
+            (Entrance::Streamable, &Method::POST) => {
                 let mut response = self.post(head, body, envelopes).await?;
                 let caller = &head.extensions;
                 response.body_mut().counted(|text| self.budgets.answer(caller, text));
                 Ok(response)
             }
-            (Place::Streamable, &Method::GET) => self.get(head),
-            (Place::Streamable, &Method::DELETE) => self.delete(head),
-            (Place::Streamable, _) if !self.settings.sessions => Err(Refusal::method("POST")),
-            (Place::Events, &Method::GET) => self.old_events(head),
-            (Place::Messages, &Method::POST) => self.old_message(head, body).await,
+            (Entrance::Streamable, &Method::GET) => self.get(head),
+            (Entrance::Streamable, &Method::DELETE) => self.delete(head),
+            (Entrance::Streamable, _) if !self.settings.sessions => Err(Refusal::method("POST")),
+            (Entrance::Events, &Method::GET) => self.old_events(head),
+            (Entrance::Messages, &Method::POST) => self.old_message(head, body).await,
             (place, _) => Err(Refusal::method(place.methods())),
         }
     }
 
     /// The entrance at this path. All entrances share the same door.
-    fn place(&self, path: &str) -> Option<Place> {
+    fn place(&self, path: &str) -> Option<Entrance> {
         if path == self.settings.path || (self.settings.is_nested && path == "/") {
-            return Some(Place::Streamable);
+            return Some(Entrance::Streamable);
         }
         let has_sessions = self.settings.sessions && self.speaks_old();
         let (events, messages) = self.settings.sse_paths.as_ref().filter(|_| has_sessions)?;
         match path {
-            _ if path == events => Some(Place::Events),
-            _ if path == messages => Some(Place::Messages),
+            _ if path == events => Some(Entrance::Events),
+            _ if path == messages => Some(Entrance::Messages),
             _ => None,
         }
     }
@@ -290,7 +290,7 @@ impl<H: Handler> Endpoint<H> {
             // process belongs to a client that reconnects for what comes next.
             Some(id) => {
                 let resumed = id.ok().and_then(|it| session.resume(it));
-                resumed.or_else(|| session.is_back().then(|| session.attach()))
+                resumed.or_else(|| session.is_restored().then(|| session.attach()))
             }
         };
         Ok(match reader {
@@ -331,7 +331,7 @@ impl<H: Handler> Endpoint<H> {
         let session = self.sessions.get(id).filter(|it| !it.is_old() && it.is_of(&owner));
         match session {
             Some(session) => Ok(session),
-            None => self.bring_back(id, caller)?.ok_or_else(no_session),
+            None => self.restore(id, caller)?.ok_or_else(no_session),
         }
     }
 
@@ -351,7 +351,7 @@ impl<H: Handler> Endpoint<H> {
     ) -> Response<HttpBody> {
         self.end_if_closing(&session);
         let keep_alive = KeepAlive::new(self.settings.limits.stream_keep_alive);
-        events(HttpBody::events(Following {
+        events(HttpBody::events(SessionEvents {
             session,
             reader,
             keep_alive,
@@ -382,7 +382,7 @@ impl<H: Handler> Endpoint<H> {
         Event { event: Some("endpoint"), data: to.as_bytes(), ..Event::default() }
             .write(&mut first);
         let keep_alive = KeepAlive::new(self.settings.limits.stream_keep_alive);
-        Ok(events(HttpBody::events(Following {
+        Ok(events(HttpBody::events(SessionEvents {
             session,
             reader,
             keep_alive,
@@ -469,7 +469,7 @@ impl Drop for Listed {
 }
 
 /// Streams a session's events to one reader.
-struct Following<H: Handler> {
+struct SessionEvents<H: Handler> {
     session: Arc<Session<H>>,
     reader: Reader,
     keep_alive: KeepAlive,
@@ -479,7 +479,7 @@ struct Following<H: Handler> {
     of: Option<Arc<Sessions<H>>>,
 }
 
-impl<H: Handler> Events for Following<H> {
+impl<H: Handler> Events for SessionEvents<H> {
     fn poll_events(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Vec<u8>>> {
         let this = &mut *self;
         if this.expiry.poll(cx) {
@@ -492,7 +492,7 @@ impl<H: Handler> Events for Following<H> {
         let mut out = this.begins_with.take().unwrap_or_default();
         let read = this.session.read(this.reader, cx, &mut out);
         if !out.is_empty() {
-            this.keep_alive.put_off();
+            this.keep_alive.reset();
             return Poll::Ready(Some(out));
         }
         match read {
@@ -502,7 +502,7 @@ impl<H: Handler> Events for Following<H> {
     }
 }
 
-impl<H: Handler> Drop for Following<H> {
+impl<H: Handler> Drop for SessionEvents<H> {
     fn drop(&mut self) {
         self.session.detach(self.reader);
         if let Some(sessions) = &self.of {

@@ -12,7 +12,7 @@ use trunkline_proto::http::{Refusal, door};
 use trunkline_proto::server::EnvelopeCache;
 
 use super::body::HttpBody;
-use super::endpoint::{Endpoint, Place};
+use super::endpoint::{Endpoint, Entrance};
 use super::response::refuse;
 use crate::handler::Handler;
 
@@ -42,9 +42,9 @@ impl<H: Handler> Endpoint<H> {
         let (mut head, body) = request.into_parts();
         check_fields(&head.headers).map_err(refuse)?;
         let place = match head.uri.path().strip_prefix(path) {
-            Some("/sse") => Place::Events,
-            Some("/messages") => Place::Messages,
-            _ => Place::Streamable,
+            Some("/sse") => Entrance::Events,
+            Some("/messages") => Entrance::Messages,
+            _ => Entrance::Streamable,
         };
         match self.check(&mut head, body, place, path).await {
             Continue(body) => Ok(LetIn(Request::from_parts(head, body))),
@@ -80,7 +80,7 @@ impl<H: Handler> Endpoint<H> {
         &self,
         head: &mut request::Parts,
         body: B,
-        place: Place,
+        place: Entrance,
         path: &str,
     ) -> ControlFlow<Result<Response<HttpBody>, Refusal>, B> {
         if let Err(refusal) = self.settings.door.check(&head.uri, &head.headers) {

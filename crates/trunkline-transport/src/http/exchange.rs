@@ -145,16 +145,16 @@ impl<H: Handler> Exchange<H> {
 pub(super) struct Owned<H: Handler> {
     exchange: Option<(Exchange<H>, Admitted)>,
     /// Where the call continues after a disconnect, if it does.
-    left: Option<Arc<Mutex<JoinSet<()>>>>,
+    detached: Option<Arc<Mutex<JoinSet<()>>>>,
 }
 
 impl<H: Handler> Owned<H> {
     pub(super) fn new(
         exchange: Exchange<H>,
         admitted: Admitted,
-        left: Option<Arc<Mutex<JoinSet<()>>>>,
+        detached: Option<Arc<Mutex<JoinSet<()>>>>,
     ) -> Self {
-        Self { exchange: Some((exchange, admitted)), left }
+        Self { exchange: Some((exchange, admitted)), detached }
     }
 
     pub(super) fn get(&mut self) -> &mut Exchange<H> {
@@ -169,23 +169,23 @@ impl<H: Handler> Owned<H> {
 impl<H: Handler> Drop for Owned<H> {
     fn drop(&mut self) {
         let Some((mut exchange, admitted)) = self.exchange.take() else { return };
-        if let Some(left) = &self.left
+        if let Some(detached) = &self.detached
             && !exchange.core.handlers.is_empty()
             && let Ok(runtime) = Handle::try_current()
         {
-            let mut left = left.lock().unwrap_or_else(PoisonError::into_inner);
-            while left.try_join_next().is_some() {}
+            let mut detached = detached.lock().unwrap_or_else(PoisonError::into_inner);
+            while detached.try_join_next().is_some() {}
             let rest = async move {
                 while poll_fn(|cx| exchange.poll_next(cx)).await.is_some() {}
                 drop(admitted);
             };
-            left.spawn_on(rest, &runtime);
+            detached.spawn_on(rest, &runtime);
         }
     }
 }
 
 /// The rest of an exchange whose first message was not its answer.
-pub(super) struct Rest<H: Handler> {
+pub(super) struct ExchangeEvents<H: Handler> {
     exchange: Owned<H>,
     first: Option<Outgoing>,
     keep_alive: KeepAlive,
@@ -194,7 +194,7 @@ pub(super) struct Rest<H: Handler> {
     expiry: Expiry,
 }
 
-impl<H: Handler> Rest<H> {
+impl<H: Handler> ExchangeEvents<H> {
     pub(super) fn new(
         exchange: Owned<H>,
         first: Outgoing,
@@ -210,7 +210,7 @@ impl<H: Handler> Rest<H> {
     }
 }
 
-impl<H: Handler> Events for Rest<H> {
+impl<H: Handler> Events for ExchangeEvents<H> {
     fn poll_events(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Vec<u8>>> {
         let this = &mut *self;
         // No result: the subscription is not over, the client must only renew it.
@@ -224,7 +224,7 @@ impl<H: Handler> Events for Rest<H> {
         // Send everything ready at once, up to what the client must read first.
         loop {
             if out.len() >= PIECE {
-                this.keep_alive.put_off();
+                this.keep_alive.reset();
                 return Poll::Ready(Some(out));
             }
             match this.exchange.get().poll_next(cx) {
@@ -232,7 +232,7 @@ impl<H: Handler> Events for Rest<H> {
                 Poll::Ready(None) if out.is_empty() => return Poll::Ready(None),
                 Poll::Pending if out.is_empty() => return this.keep_alive.poll(cx).map(Some),
                 Poll::Ready(None) | Poll::Pending => {
-                    this.keep_alive.put_off();
+                    this.keep_alive.reset();
                     return Poll::Ready(Some(out));
                 }
             }

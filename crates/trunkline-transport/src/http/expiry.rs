@@ -26,7 +26,9 @@ impl Expiry {
     /// The expiry of the credential that came with a request.
     pub(super) fn of(extensions: &Extensions) -> Self {
         let expires = extensions.get::<Principal>().and_then(|it| it.expires);
-        Self::at(expires.and_then(|it| (now() + LEEWAY).checked_add(left(it, SystemTime::now()))))
+        Self::at(
+            expires.and_then(|it| (now() + LEEWAY).checked_add(remaining(it, SystemTime::now()))),
+        )
     }
 
     pub(super) fn of_caller(caller: &Attached) -> Self {
@@ -49,7 +51,7 @@ impl Expiry {
 }
 
 /// The time that is left; zero, not negative, if the clock of the checker is behind ours.
-fn left(expires: SystemTime, now: SystemTime) -> Duration {
+fn remaining(expires: SystemTime, now: SystemTime) -> Duration {
     expires.duration_since(now).unwrap_or_default()
 }
 

@@ -40,7 +40,7 @@ impl Lasting {
     /// Adds a tombstone for a session.
     pub(super) fn ended(&self, id: &str) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.ended.len() >= ENDED {
+        if state.ended.len() >= MAX_TOMBSTONES {
             state.ended.pop_front();
         }
         state.ended.push_back(hash(id));
@@ -64,13 +64,13 @@ impl<H: Handler> Endpoint<H> {
         let mut hello = params.clone();
         hello.take("_meta");
         let hello = hello.to_json();
-        let fits = hello.get().len() <= HELLO;
-        let until = SystemTime::now() + LIFE;
+        let fits = hello.get().len() <= MAX_HELLO;
+        let until = SystemTime::now() + TTL;
         fits.then(|| lasting.sealer.seal(hello.get().as_bytes(), &self.context(caller), until))
     }
 
     /// Restores a session that another process opened.
-    pub(super) fn bring_back(
+    pub(super) fn restore(
         &self,
         id: &str,
         caller: &Extensions,
@@ -90,7 +90,7 @@ impl<H: Handler> Endpoint<H> {
         let place = self.budgets.session(caller)?;
         let style = Style::Resumable { primed: false };
         let session = self.session_of(id.to_owned(), style, attached(caller));
-        session.shake_hands(&hello);
+        session.replay_handshake(&hello);
         if !session.is_open() {
             return Ok(None);
         }
@@ -119,7 +119,7 @@ pub(super) fn handshake(hello: &str) -> [Incoming; 2] {
 }
 
 /// The longest `initialize` parameters that an id carries.
-const HELLO: usize = 1536;
+const MAX_HELLO: usize = 1536;
 /// The TTL of a sealed id.
-const LIFE: Duration = Duration::from_secs(7 * 24 * 3600);
-const ENDED: usize = 4096;
+const TTL: Duration = Duration::from_secs(7 * 24 * 3600);
+const MAX_TOMBSTONES: usize = 4096;

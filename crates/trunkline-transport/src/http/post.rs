@@ -22,7 +22,7 @@ use super::admitted::Admitted;
 use super::body::{HttpBody, read};
 use super::budgets::Meter;
 use super::endpoint::{Endpoint, attached};
-use super::exchange::{Exchange, Owned, Rest};
+use super::exchange::{Exchange, ExchangeEvents, Owned};
 use super::expiry::Expiry;
 use super::response::{accepted, events, json, no_session};
 use super::session::{Posted, Session};
@@ -94,7 +94,7 @@ impl<H: Handler> Endpoint<H> {
                 let (era, admitted) = (Some(MessageEra::Stateful), Arc::new(admitted));
                 match session.post(incoming, era, expects, admitted).await {
                     // A batch without a request.
-                    Posted::Silence if is_batch => Ok(accepted()),
+                    Posted::NoReply if is_batch => Ok(accepted()),
                     Posted::Gone => Err(no_session()),
                     posted => Ok(self.respond(session, posted)),
                 }
@@ -114,7 +114,7 @@ impl<H: Handler> Endpoint<H> {
         if let Incoming::Bad(malformed) = &incoming {
             return Err(Refusal::bad_request(malformed.to_error(), malformed.id.clone()));
         }
-        if session.is_stuffed() {
+        if session.is_congested() {
             return Err(Refusal { id: id_of(&incoming), ..overloaded() });
         }
         let with_id = |it: Refusal| Refusal { id: id_of(&incoming), ..it };
@@ -193,7 +193,7 @@ impl<H: Handler> Endpoint<H> {
             }
             Posted::Whole(status, text) => json(status, text),
             Posted::Events(reader) => self.follow(session, reader, Expiry::never()),
-            Posted::Silence | Posted::Gone => events(HttpBody::default()),
+            Posted::NoReply | Posted::Gone => events(HttpBody::default()),
         }
     }
 
@@ -215,8 +215,8 @@ impl<H: Handler> Endpoint<H> {
         let handler = Arc::clone(&self.handler);
         let attached = admitted.attached.clone();
         let exchange = Exchange::new(core, handler, self.settings.limits.queue, attached);
-        let left = (era == Era::Stateful).then(|| Arc::clone(&self.left));
-        let mut exchange = Owned::new(exchange, admitted, left);
+        let detached = (era == Era::Stateful).then(|| Arc::clone(&self.detached));
+        let mut exchange = Owned::new(exchange, admitted, detached);
         // From here on no change is missed.
         let listed = listens.then(|| self.register(exchange.get().listen()));
         let mut message = Some((incoming, decided));
@@ -237,7 +237,7 @@ impl<H: Handler> Endpoint<H> {
             matches!(first, Outgoing::One(Message::Response { .. }) | Outgoing::Batch(_));
         if !is_answer {
             let keep_alive = KeepAlive::new(self.settings.limits.stream_keep_alive);
-            let rest = Rest::new(exchange, first, keep_alive, listed);
+            let rest = ExchangeEvents::new(exchange, first, keep_alive, listed);
             return Ok(events(HttpBody::events(rest)));
         }
         let status = reply::status(&first, era, exchange.get().dispatched());

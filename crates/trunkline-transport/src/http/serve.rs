@@ -21,7 +21,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use trunkline_proto::server::EnvelopeCache;
 
-use super::body::{HttpBody, RequestBody, is_awaited, let_arrive};
+use super::body::{HttpBody, RequestBody, discard_short_body, is_awaited};
 use super::idle_tracker::{IdleTracker, TrackedStream};
 use super::linger::linger;
 use super::listener::{Accepted, Listener};
@@ -138,7 +138,7 @@ async fn connection<A: Answers>(
             }
             let peeked = unless_closing(speaks_h2(&stream), limits.keep_alive, &mut closing);
             let Some(is_h2) = peeked.await.flatten() else { return };
-            spoken(stream, is_h2, &serving, closing).await;
+            serve_http(stream, is_h2, &serving, closing).await;
         }
         // Boxed: these futures are large and these connections rare.
         #[cfg(feature = "tls")]
@@ -150,14 +150,14 @@ async fn connection<A: Answers>(
             let secured = unless_closing(Box::pin(secured), limits.header_read, &mut closing).await;
             let Some(Ok(stream)) = secured else { return };
             let is_h2 = super::tls::is_h2(&stream);
-            Box::pin(spoken(stream, is_h2, &serving, closing)).await;
+            Box::pin(serve_http(stream, is_h2, &serving, closing)).await;
         }
-        Accepted::Unix(stream) => Box::pin(spoken(stream, false, &serving, closing)).await,
+        Accepted::Unix(stream) => Box::pin(serve_http(stream, false, &serving, closing)).await,
     }
 }
 
 /// Serves HTTP until the connection ends.
-async fn spoken<A: Answers>(
+async fn serve_http<A: Answers>(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     is_h2: bool,
     serving: &Serving<A>,
@@ -289,7 +289,7 @@ impl<A: Answers> Shared<A> {
     /// this response.
     async fn end_body(&self, response: &mut Response<HttpBody>) {
         let arrived = match self.tracker.take_unread() {
-            Some(rest) => Box::pin(let_arrive(rest)).await,
+            Some(rest) => Box::pin(discard_short_body(rest)).await,
             None => false,
         };
         match arrived {

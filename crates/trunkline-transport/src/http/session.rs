@@ -47,7 +47,7 @@ pub(super) struct Session<H> {
     state: Mutex<State>,
     me: Weak<Self>,
     /// Its waker runs the session: a command is handled in the task that sends it.
-    pump: Waker,
+    waker: Waker,
 }
 
 struct State {
@@ -58,9 +58,9 @@ struct State {
     /// Whether it is over and accepts nothing more.
     ended: bool,
     /// Whether it ends with its last call.
-    leaving: bool,
+    closing: bool,
     /// Whether another process opened it and this one restored it.
-    is_back: bool,
+    is_restored: bool,
     listening: Listening,
 }
 
@@ -73,7 +73,7 @@ pub(super) enum Posted {
     /// With events.
     Events(Reader),
     /// Not at all: the request was cancelled.
-    Silence,
+    NoReply,
     /// Not here: the session is over.
     Gone,
 }
@@ -103,8 +103,8 @@ impl<H: Handler> Session<H> {
             readers: Vec::new(),
             used: now(),
             ended: false,
-            leaving: false,
-            is_back: false,
+            closing: false,
+            is_restored: false,
             listening: None,
         };
         Arc::new_cyclic(|me| Self {
@@ -117,7 +117,7 @@ impl<H: Handler> Session<H> {
             subscribed: Subscribed::default(),
             state: Mutex::new(state),
             me: me.clone(),
-            pump: Waker::from(Arc::new(Pump(me.clone()))),
+            waker: Waker::from(Arc::new(SessionWaker(me.clone()))),
         })
     }
 
@@ -131,7 +131,7 @@ impl<H: Handler> Session<H> {
         }
         state.listening = listening;
         drop(state);
-        self.hear();
+        self.handle_commands();
     }
 
     /// Whether `initialize` has been answered; the revision then decides the form of events.
@@ -143,19 +143,19 @@ impl<H: Handler> Session<H> {
     }
 
     /// Replays the handshake that its client had with another process. Its answer is dropped.
-    pub(super) fn shake_hands(&self, hello: &str) {
+    pub(super) fn replay_handshake(&self, hello: &str) {
         let mut state = self.lock();
         for incoming in super::lasting::handshake(hello) {
             let via = state.streams.next_via();
             state.core.conversation.handle(Input::Received(incoming, via), now());
             while state.core.conversation.poll().is_some() {}
         }
-        state.is_back = true;
+        state.is_restored = true;
     }
 
     /// Whether another process opened it.
-    pub(super) fn is_back(&self) -> bool {
-        self.lock().is_back
+    pub(super) fn is_restored(&self) -> bool {
+        self.lock().is_restored
     }
 
     /// Handles a message until it is known how the POST is answered. Without `era`, the conversation
@@ -170,7 +170,7 @@ impl<H: Handler> Session<H> {
         let (reader, todo) = {
             let mut state = self.lock();
             // The closing stream has no time left to answer a request.
-            let is_too_late = self.is_old && state.leaving && asks(&incoming);
+            let is_too_late = self.is_old && state.closing && asks(&incoming);
             if state.ended || is_too_late {
                 return Posted::Gone;
             }
@@ -207,8 +207,8 @@ impl<H: Handler> Session<H> {
     }
 
     /// Whether its readers are so far behind that it accepts no more requests.
-    pub(super) fn is_stuffed(&self) -> bool {
-        self.lock().streams.is_stuffed()
+    pub(super) fn is_congested(&self) -> bool {
+        self.lock().streams.is_congested()
     }
 
     /// A reader of the general stream, for messages that belong to no request.
@@ -242,22 +242,22 @@ impl<H: Handler> Session<H> {
     /// Appends the events that the reader has not had. If there are none, registers its waker.
     pub(super) fn read(&self, reader: Reader, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Read {
         let mut state = self.lock();
-        let was_stuffed = state.streams.is_stuffed();
+        let was_congested = state.streams.is_congested();
         let tag = |stream, place| self.tag(stream, place);
         let read = state.streams.read(reader, now(), tag, out);
         if read == Read::Open && out.is_empty() {
             state.wake_later(reader.via, cx.waker());
         }
         drop(state);
-        if was_stuffed {
-            self.hear();
+        if was_congested {
+            self.handle_commands();
         }
         read
     }
 
     pub(super) fn detach(&self, reader: Reader) {
         let mut state = self.lock();
-        let was_stuffed = state.streams.is_stuffed();
+        let was_congested = state.streams.is_congested();
         let now = now();
         state.used = now;
         if state.streams.detach(reader, now) {
@@ -265,8 +265,8 @@ impl<H: Handler> Session<H> {
         }
         drop(state);
         // Senders that waited for this reader may continue.
-        if was_stuffed {
-            self.hear();
+        if was_congested {
+            self.handle_commands();
         }
     }
 
@@ -274,10 +274,10 @@ impl<H: Handler> Session<H> {
     /// expired.
     pub(super) fn hang_up(&self) {
         let mut state = self.lock();
-        state.leaving = true;
+        state.closing = true;
         // The one stream of 2024-11-05 still has to carry the answers.
         if !self.is_old || state.core.handlers.is_empty() {
-            state.leave(now());
+            state.end_general(now());
         }
     }
 
@@ -368,8 +368,8 @@ impl<H: Handler> Session<H> {
                 // Calls that follow from a finished call belong to the same request.
                 state.core.handlers.follow_on(&mut todo, &admitted);
             }
-            if state.leaving && state.core.handlers.is_empty() {
-                state.leave(now);
+            if state.closing && state.core.handlers.is_empty() {
+                state.end_general(now);
             }
             todo
         };
@@ -388,8 +388,8 @@ impl<H: Handler> Session<H> {
 
     /// Handles the queued commands, unless a reader is so far behind that they must wait
     /// (back-pressure).
-    fn hear(&self) {
-        let mut cx = Context::from_waker(&self.pump);
+    fn handle_commands(&self) {
+        let mut cx = Context::from_waker(&self.waker);
         let todo = {
             let mut state = self.lock();
             let now = now();
@@ -398,7 +398,7 @@ impl<H: Handler> Session<H> {
             {
             }
             let mut todo = state.act(None, now);
-            while !state.streams.is_stuffed() && state.core.poll_command(&mut cx) {
+            while !state.streams.is_congested() && state.core.poll_command(&mut cx) {
                 todo.extend(state.act(None, now));
             }
             todo
@@ -439,7 +439,7 @@ impl State {
             match effect {
                 Effect::Send(message, via) => self.send(&message, via, dispatched, now),
                 Effect::NoReply(via) => {
-                    let changed = self.streams.quiet(via, now);
+                    let changed = self.streams.no_reply(via, now);
                     self.wake_any(changed);
                 }
                 Effect::Pause { via, retry } => {
@@ -470,7 +470,7 @@ impl State {
     }
 
     /// Ends the general stream.
-    fn leave(&mut self, now: Instant) {
+    fn end_general(&mut self, now: Instant) {
         self.streams.end_general(now);
         self.wake(GENERAL);
     }
@@ -496,12 +496,12 @@ impl State {
 }
 
 /// A waker that makes a session handle its commands at once.
-struct Pump<H>(Weak<Session<H>>);
+struct SessionWaker<H>(Weak<Session<H>>);
 
-impl<H: Handler> Wake for Pump<H> {
+impl<H: Handler> Wake for SessionWaker<H> {
     fn wake(self: Arc<Self>) {
         if let Some(session) = self.0.upgrade() {
-            session.hear();
+            session.handle_commands();
         }
     }
 }

@@ -32,7 +32,7 @@ impl KeepAlive {
     }
 
     /// An event was sent.
-    pub(super) fn put_off(&mut self) {
+    pub(super) fn reset(&mut self) {
         self.due = None;
     }
 

@@ -1,4 +1,4 @@
-//! Children that misbehave: what they inherit, how they end, what they leave behind.
+//! Misbehaving children: what they inherit, how they end, what they leave behind.
 
 use std::future::Future;
 use std::io::{BufRead, BufReader, Read};
@@ -13,7 +13,7 @@ use trunkline_testkit::fault;
 use trunkline_transport::Limits;
 use trunkline_transport::child::{Child, Command, Exit, SpawnError, Stage};
 
-/// Set in a process that a test started to be judged from outside.
+/// Set in a process that a test started to be observed from outside.
 const ROLE: &str = "TRUNKLINE_TEST_ROLE";
 
 fn faulty(mode: &str) -> Command {
@@ -33,12 +33,12 @@ async fn refusal(command: Command) -> SpawnError {
     Child::spawn(command, &Limits::default()).await.expect_err("the child does not start")
 }
 
-/// Nothing here may hang: a test that would says so instead.
+/// A time-out: a test that would hang fails instead.
 async fn soon<T>(what: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(60), what).await.expect("it is over within 60 s")
 }
 
-/// Everything the child writes until nobody holds its stdout any more.
+/// Everything on the child's stdout until every holder of it is gone.
 async fn output(child: &mut Child) -> String {
     let mut text = String::new();
     let mut stdout = child.take_stdout().expect("nobody took stdout");
@@ -46,7 +46,7 @@ async fn output(child: &mut Child) -> String {
     text
 }
 
-/// The first line, while the child goes on.
+/// The first line, while the child keeps running.
 async fn first_line(stdout: &mut (impl AsyncReadExt + Unpin)) -> String {
     let mut line = Vec::new();
     loop {
@@ -57,7 +57,7 @@ async fn first_line(stdout: &mut (impl AsyncReadExt + Unpin)) -> String {
     }
 }
 
-/// Waits until a process is gone. It lets go of its pipes a moment before it is.
+/// Waits until a process is gone. It closes its pipes a moment before that.
 async fn gone(pid: &str) {
     soon(async {
         while !is_gone(pid) {
@@ -67,7 +67,7 @@ async fn gone(pid: &str) {
     .await;
 }
 
-/// Whether a process is gone; one that only waits for its parent to notice counts as gone.
+/// Whether a process is gone; a zombie counts as gone.
 fn is_gone(pid: &str) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
     stat.map_or(true, |stat| stat.rsplit(')').next().is_some_and(|rest| rest.starts_with(" Z")))
@@ -77,7 +77,7 @@ fn is_reaped(pid: u32) -> bool {
     !Path::new(&format!("/proc/{pid}")).exists()
 }
 
-/// This test again, in a process of its own, started by a shell that runs `before` first.
+/// This test again in its own process, started by a shell that runs `before` first.
 fn myself(test: &str, before: &str) -> std::process::Command {
     let mut command = std::process::Command::new("/bin/sh");
     command.arg("-c").arg(format!("{before}\nexec \"$0\" \"$@\""));
@@ -123,7 +123,7 @@ async fn a_child_has_three_descriptors_even_if_we_inherited_more() {
 }
 
 #[tokio::test]
-async fn a_child_leads_its_own_session_where_it_was_told_to() {
+async fn a_child_leads_its_own_session_in_the_given_directory() {
     let mut child = spawn(faulty("session")).await;
     let id = child.id();
     assert_eq!(output(&mut child).await, format!("{id} {id} {id}\n"));
@@ -132,7 +132,7 @@ async fn a_child_leads_its_own_session_where_it_was_told_to() {
 }
 
 #[tokio::test]
-async fn a_child_that_ends_at_once_leaves_its_last_words() {
+async fn the_stderr_of_a_child_that_ends_at_once_is_kept() {
     let mut child = spawn(faulty("fail").arg("7")).await;
     let exit = soon(child.exited()).await;
     assert_eq!(exit, Exit::Code(7));
@@ -143,7 +143,7 @@ async fn a_child_that_ends_at_once_leaves_its_last_words() {
 }
 
 #[tokio::test]
-async fn what_cannot_start_says_what_to_do() {
+async fn a_start_that_fails_says_what_to_do() {
     let error = refusal(Command::new("trunkline-no-such-program")).await;
     assert_eq!(error.stage, Stage::Program);
     assert_eq!(
@@ -192,7 +192,7 @@ async fn a_polite_child_ends_with_its_input() {
 
 #[tokio::test]
 async fn a_child_that_is_busy_writing_is_drained_and_ends() {
-    // It reads the end of its input only after it has written more than a pipe holds.
+    // It reads the end of its input only after it has filled the pipe.
     let command = Command::new("/bin/sh").args(["-c", "head -c 1000000 /dev/zero; cat"]);
     assert_eq!(soon(spawn(command).await.stop()).await, Exit::Code(0));
 }
@@ -206,7 +206,7 @@ async fn a_grandchild_that_ignores_term_is_gone_within_five_seconds() {
     assert!(!is_gone(&grandchild));
     let started = Instant::now();
     assert_eq!(soon(child.stop()).await, Exit::Signal(9));
-    // Both of them held stdout: it ends when the last one is gone.
+    // Both processes held stdout: it ends when the last one is gone.
     assert_eq!(soon(stdout.read(&mut [0])).await.expect("stdout can be read"), 0);
     assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
     gone(&grandchild).await;
@@ -241,15 +241,15 @@ async fn dropping_a_child_kills_its_group() {
 }
 
 #[tokio::test]
-async fn a_start_that_nobody_waits_for_leaves_nothing() {
+async fn an_abandoned_start_leaves_nothing() {
     for round in 0..50 {
-        // Whatever has this in its command line is ours.
+        // Every process with this in its command line is ours.
         let mark = format!("abandoned-start-{}-{round}", std::process::id());
         let script = format!("sh -c 'sleep 1000; : {mark}' & wait");
         let limits = Limits::default();
         let mut starting =
             Box::pin(Child::spawn(Command::new("sh").arg("-c").arg(script), &limits));
-        // Polled once, the start is under way; how far it gets before it is dropped is left open.
+        // After one poll the start is in progress; how far it gets before the drop is left open.
         let polled =
             std::future::poll_fn(|cx| std::task::Poll::Ready(starting.as_mut().poll(cx))).await;
         for _ in 0..round {
@@ -262,7 +262,7 @@ async fn a_start_that_nobody_waits_for_leaves_nothing() {
     }
 }
 
-/// The processes whose command line holds `mark`.
+/// The processes whose command line contains `mark`.
 fn pids_with(mark: &str) -> Vec<String> {
     let processes = std::fs::read_dir("/proc").expect("there is a /proc").flatten();
     processes
@@ -286,15 +286,15 @@ async fn a_child_dies_with_a_parent_that_is_killed() {
 }
 
 #[tokio::test]
-async fn what_a_child_started_dies_with_a_parent_that_is_killed() {
+async fn descendants_of_a_child_die_with_a_killed_parent() {
     if is_inner() {
         let mut child = spawn(Command::new("/bin/sh").args(["-c", BACKGROUND]).arg(fifo())).await;
-        // From here on the child may be relied on to be watched.
+        // From here on the child is watched.
         child.take_stdin().expect("nobody took stdin").write_all(b"go\n").await.unwrap();
         child.exited().await;
         panic!("the child ended before its parent");
     }
-    dies_with_host("child::what_a_child_started_dies_with_a_parent_that_is_killed").await;
+    dies_with_host("child::descendants_of_a_child_die_with_a_killed_parent").await;
 }
 
 #[tokio::test]
@@ -323,15 +323,15 @@ async fn a_child_without_the_orphan_reaper_costs_no_process() {
     assert_eq!(ours(), 0, "nobody is left to be watched");
 }
 
-/// Once it is told to, starts a process in the background and has it hold a pipe.
+/// On command, starts a background process that holds a pipe.
 const BACKGROUND: &str = r#"read -r go; exec 3>"$0"; sleep 1000 & echo $! >&3; wait"#;
 
 fn fifo() -> std::ffi::OsString {
     std::env::var_os("FIFO").expect("the outer test made a pipe")
 }
 
-/// Runs a test again as a host, kills that host with SIGKILL, and waits until nobody is left who holds
-/// the pipe that its child was given.
+/// Runs a test again as a host, kills that host with SIGKILL, and waits until no process holds the pipe
+/// of its child.
 async fn dies_with_host(name: &str) {
     let folder = Folder::new(&name.replace("::", "-"));
     let fifo = folder.0.join("held");
@@ -345,7 +345,7 @@ async fn dies_with_host(name: &str) {
     let mut host =
         myself(name, "").env("FIFO", &fifo).stdout(Stdio::null()).spawn().expect("the host starts");
     let (tell, told) = tokio::sync::oneshot::channel();
-    // A thread of its own: if the child lives on, nobody waits for it but this test.
+    // A thread of its own: if the child survives, only this test waits for it.
     std::thread::spawn(move || {
         let mut held = BufReader::new(std::fs::File::open(fifo).expect("the child opens its end"));
         let mut pid = String::new();
@@ -412,7 +412,7 @@ async fn a_hundred_children_leave_nothing() {
     assert!(ids.into_iter().all(is_reaped));
 }
 
-/// The most memory this process ever had, in KiB.
+/// The peak memory of this process, in KiB.
 fn peak_memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("there is /proc");
     let line =
@@ -420,7 +420,7 @@ fn peak_memory() -> u64 {
     line.trim().trim_end_matches(" kB").parse().expect("it is a number")
 }
 
-/// A folder that goes with its owner.
+/// A temporary folder, removed on drop.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -431,8 +431,8 @@ impl Folder {
         Self(folder)
     }
 
-    /// A file that may be run. A shell writes it: were it open here while another test forks, it
-    /// could not be run for a moment.
+    /// An executable file. A shell writes it: if it were open here while another test forks, it could
+    /// not be executed for a moment (ETXTBSY).
     fn program(&self, name: &str, text: &str) -> PathBuf {
         let file = self.0.join(name);
         let script = r#"printf '%s' "$1" > "$0" && chmod 755 "$0""#;

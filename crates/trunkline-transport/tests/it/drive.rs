@@ -22,7 +22,8 @@ use trunkline_wire::revision::{Revision, Revisions};
 const PATIENCE: Duration = Duration::from_secs(60);
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{"roots":{}},"clientInfo":{"name":"c","version":"1"}}}"#;
 
-/// Answers `tools/list` with 64 KiB at once and `tools/call` once the client has told its roots.
+/// Answers `tools/list` with 64 KiB at once, and `tools/call` once the client has answered
+/// `roots/list`.
 struct Answers;
 
 impl Handler for Answers {
@@ -72,7 +73,7 @@ async fn a_peer_that_asks_without_reading_is_not_read_from_even_if_it_owes_an_an
     let lists = lists(1000).replace(r#""tools/list""#, &padded);
     let flood = format!("{INITIALIZE}\n{call}\n{lists}");
     let mut left = flood.as_bytes();
-    // Until nothing moves any more: long before everything is taken in.
+    // Until nothing moves any more, long before everything is read.
     while let Ok(written) = timeout(Duration::from_millis(300), writer.write(left)).await {
         left = &left[written.unwrap()..];
         assert!(!left.is_empty(), "everything was read though nobody reads the answers");
@@ -93,14 +94,14 @@ async fn a_peer_that_asks_without_reading_is_not_read_from_even_if_it_owes_an_an
 }
 
 #[tokio::test]
-async fn a_peer_that_has_hung_up_may_read_its_answers_as_slowly_as_it_likes() {
+async fn a_slow_reader_gets_all_its_answers_after_it_has_hung_up() {
     let ((mut reader, mut writer), serving) =
         server(Limits::default().drain(Duration::from_millis(200)));
     writer.write_all(format!("{INITIALIZE}\n{}", lists(8)).as_bytes()).await.unwrap();
     writer.shutdown().await.unwrap();
     let (mut bytes, mut bite) = (Vec::new(), vec![0; 32 << 10]);
     loop {
-        // the sleep is the subject: it is longer in all than the time to drain, never at once.
+        // the sleep is the subject: in total it is longer than the drain time, but never at once.
         tokio::time::sleep(Duration::from_millis(50)).await;
         let n = timeout(PATIENCE, reader.read(&mut bite)).await.expect("more comes").unwrap();
         if n == 0 {
@@ -114,7 +115,7 @@ async fn a_peer_that_has_hung_up_may_read_its_answers_as_slowly_as_it_likes() {
 }
 
 #[tokio::test]
-async fn what_came_before_a_broken_frame_is_answered() {
+async fn calls_before_a_broken_frame_are_answered() {
     let ((mut reader, mut writer), serving) = server(Limits::default());
     let frame = format!("Content-Length: {}\r\n\r\n{INITIALIZE}", INITIALIZE.len());
     writer.write_all(format!("{frame}Content-Length: what?\r\n\r\n").as_bytes()).await.unwrap();
@@ -180,7 +181,7 @@ async fn next_line(lines: &mut (impl AsyncBufReadExt + Unpin)) -> String {
 async fn a_call_dropped_before_it_is_sent_is_never_sent() {
     let (handle, mut lines, _writer) = client(Arc::new(Nobody)).await;
     let mut asking = Box::pin(handle.ask(Request::new("tools/list", Object::default())));
-    // Polled once, the call is queued; the driver has not had its turn yet.
+    // After one poll the call is queued; the driver has not run yet.
     let polled = std::future::poll_fn(|cx| std::task::Poll::Ready(asking.as_mut().poll(cx))).await;
     assert!(polled.is_pending());
     drop(asking);

@@ -1,4 +1,4 @@
-//! How a connection ends for those who still want something of it.
+//! How the end of a connection looks to its callers.
 
 use std::future::{Future, poll_fn};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use trunkline_wire::revision::{Revision, Revisions};
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A server that has shaken hands.
+/// A server after the handshake.
 struct Peer {
     lines: BufReader<ReadHalf<DuplexStream>>,
     writer: WriteHalf<DuplexStream>,
@@ -68,12 +68,12 @@ fn was_not_made(outcome: &Result<Json, CallError>) -> bool {
 }
 
 #[tokio::test]
-async fn a_call_that_was_sent_is_told_from_one_that_was_not() {
+async fn a_call_that_was_sent_fails_differently_from_one_that_was_not() {
     let (connection, mut peer) = open().await;
     let (mut sent, mut queued) = (call(&connection), call(&connection));
     assert!(is_pending(&mut sent).await);
     assert!(peer.line().await.contains("tools/call"));
-    // Polled once, it is queued; the driver has not had its turn yet.
+    // After one poll it is queued; the driver has not run yet.
     assert!(is_pending(&mut queued).await);
     let late = call(&connection);
     drop(connection);
@@ -85,7 +85,7 @@ async fn a_call_that_was_sent_is_told_from_one_that_was_not() {
 }
 
 #[tokio::test]
-async fn the_end_is_told_to_everybody_who_waits_for_it() {
+async fn everyone_who_waits_for_the_end_learns_of_it() {
     let (connection, mut peer) = open().await;
     let (mut one, other) = (Box::pin(connection.ended()), connection.ended());
     let mut sent = call(&connection);

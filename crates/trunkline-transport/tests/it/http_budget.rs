@@ -1,4 +1,4 @@
-//! What the bodies and sessions of all clients may take together, and of one alone.
+//! The budgets for bodies and sessions of all clients together, and of one alone.
 
 use std::future::pending;
 use std::io;
@@ -21,7 +21,7 @@ use trunkline_transport::http::{
 };
 use trunkline_wire::model::Implementation;
 
-/// Believes whoever says a name.
+/// Accepts any name as the principal.
 struct Trusting(Arc<Endpoint<Nobody>>);
 
 impl Answers for Trusting {
@@ -99,10 +99,10 @@ fn length(bytes: usize) -> String {
     format!("content-length: {bytes}")
 }
 
-/// Sends a body but for its last byte.
+/// Sends a body except for its last byte.
 async fn stall(stream: &mut TcpStream, name: &str, bytes: usize) {
     stream.write_all(head(name, &length(bytes)).as_bytes()).await.unwrap();
-    // Whoever is refused meanwhile still has to be able to send.
+    // A client that is refused meanwhile must still be able to send.
     timeout(PATIENCE, stream.write_all(&vec![b' '; bytes - 1])).await.unwrap().unwrap();
 }
 
@@ -145,14 +145,14 @@ async fn bodies_that_stall_take_no_more_than_there_is_for_all() {
             house.holds(|it| it >= at * ((4 << 20) - 1)).await;
             stalled.push(stream);
         } else {
-            // There is no room for what it says will come, so nothing of it is kept.
+            // The announced length does not fit, so nothing of it is kept.
             let refused = answer(&mut stream).await;
             check(&refused, 429);
             assert!(refused.1.contains("\r\nconnection: close"), "{}", refused.1);
         }
         assert!(house.used() <= 16 << 20, "{}", house.used());
     }
-    // One that comes to its end is looked at, and then there is room for another.
+    // A body that completes is handled, and makes room for another.
     let mut first = stalled.remove(0);
     first.write_all(b" ").await.unwrap();
     assert_eq!(answer(&mut first).await.0, 400, "a body of blanks is no message");
@@ -178,7 +178,7 @@ async fn a_body_without_a_length_is_counted_as_it_comes() {
 }
 
 #[tokio::test]
-async fn nobody_takes_more_than_a_share_and_the_others_are_let_in() {
+async fn no_caller_exceeds_its_share_and_the_others_are_let_in() {
     let limits = Limits::default().bodies_bytes(1 << 20).bodies_share(600 << 10);
     let house = House::open(limits).await;
     let (mut alice, mut again, mut bob, mut carol) =
@@ -189,7 +189,7 @@ async fn nobody_takes_more_than_a_share_and_the_others_are_let_in() {
     check(&answer(&mut again).await, 429);
     stall(&mut bob, "bob", 400 << 10).await;
     house.holds(|it| it >= (900 << 10) - 2).await;
-    // Within a share, but there is no more for anybody.
+    // Within its share, but the total is used up.
     stall(&mut carol, "carol", 300 << 10).await;
     check(&answer(&mut carol).await, 503);
     for stream in [&mut alice, &mut bob] {
@@ -200,7 +200,7 @@ async fn nobody_takes_more_than_a_share_and_the_others_are_let_in() {
 }
 
 #[tokio::test]
-async fn short_bodies_that_wait_are_counted_and_those_that_are_there_are_not() {
+async fn short_bodies_are_counted_only_while_incomplete() {
     let limits = Limits::default().bodies_bytes(64 << 10).bodies_share(64 << 10);
     let house = House::open(limits).await;
     let mut stalled = Vec::new();
@@ -213,7 +213,7 @@ async fn short_bodies_that_wait_are_counted_and_those_that_are_there_are_not() {
     let mut late = house.line().await;
     stall(&mut late, "", 2).await;
     check(&answer(&mut late).await, 429);
-    // Nobody who sends a message at once is in anybody's way.
+    // A message that arrives at once delays nobody.
     let mut quick = house.line().await;
     let request = format!("{}{{}}", head("", &length(2)));
     for _ in 0..3 {
@@ -256,7 +256,7 @@ async fn no_caller_takes_the_sessions_of_the_others() {
     assert_eq!(house.budgets.sessions().used(), 5);
 }
 
-/// Posts a message as somebody; the status, the head and the error.
+/// Posts a message as a principal; returns the status, the head and the error.
 async fn post(house: &House, name: &str, more: &str, message: &Value) -> (u16, String, Value) {
     let (mut stream, body) = (house.line().await, message.to_string());
     let request = format!("{}{body}", head(name, &format!("{}{more}", length(body.len()))));
@@ -297,7 +297,7 @@ async fn no_caller_subscribes_to_more_bytes_than_a_share() {
     let bobs = open("bob").await;
     assert_ne!(subscribe("bob", &bobs, "4").await.0, 429);
     assert!(house.budgets.subscribed().used() > held);
-    // Streams of the new era come out of the same budget.
+    // Streams of the stateless era use the same budget.
     let listen = |bytes: usize| {
         let uri = format!("x://a/{}", "b".repeat(bytes));
         let meta = json!({
@@ -311,7 +311,7 @@ async fn no_caller_subscribes_to_more_bytes_than_a_share() {
     let new = "\r\nmcp-protocol-version: 2026-07-28\r\nmcp-method: subscriptions/listen";
     check(&post(&house, "alice", new, &listen(2000)).await, 429);
     check(&post(&house, "carol", new, &listen(2500)).await, 503);
-    // A session that is over counts no more.
+    // A session that has ended no longer counts.
     let mut stream = house.line().await;
     let end = format!("DELETE /mcp HTTP/1.1\r\nhost: localhost\r\nx-name: alice{one}\r\n\r\n");
     stream.write_all(end.as_bytes()).await.unwrap();

@@ -1,4 +1,4 @@
-//! The client's end of HTTP against servers that do as they are told.
+//! The client's end of HTTP against scripted servers.
 
 mod eras;
 mod faults;
@@ -25,7 +25,7 @@ use trunkline_wire::model::Implementation;
 
 use script::{Script, Seen, Step, accepted, headed, json, status};
 
-/// What every kind of server offers.
+/// The capabilities of every kind of server.
 const OFFERS: &str = r#""capabilities":{"tools":{},"prompts":{},"resources":{},"logging":{}}"#;
 
 fn config() -> Arc<Config> {
@@ -59,7 +59,7 @@ async fn call_tool(connection: &Connection) -> Result<Json, CallError> {
     call(connection, "tools/call", r#"{"name":"t","arguments":{}}"#).await
 }
 
-/// A server of the new era whose calls are answered by `respond`.
+/// A stateless server whose calls are answered by `respond`.
 async fn stateless(respond: impl Fn(&Seen, usize) -> Vec<Step> + Send + Sync + 'static) -> Script {
     Script::start(move |seen, n| match seen.what() {
         "server/discover" => json(seen.result(&discovered())),
@@ -68,8 +68,8 @@ async fn stateless(respond: impl Fn(&Seen, usize) -> Vec<Step> + Send + Sync + '
     .await
 }
 
-/// A server of 2025-11-25 with sessions, whose calls are answered by `respond`. It has no stream
-/// of its own.
+/// A server of 2025-11-25 with sessions, whose calls are answered by `respond`. It has no general
+/// stream.
 async fn stateful(respond: impl Fn(&Seen, usize) -> Vec<Step> + Send + Sync + 'static) -> Script {
     Script::start(move |seen, n| match seen.what() {
         "server/discover" => status(400, "text/plain", "Bad Request: no session"),

@@ -1,4 +1,4 @@
-//! What a server's handler is told of conversations over HTTP, and in which order.
+//! Which conversations and notifications a server's handler hears of over HTTP, and in which order.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use trunkline_wire::revision::{Revision, Revisions};
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Tells what it is told: what happened, in which conversation.
+/// Records what happened, and in which conversation.
 struct Tells(mpsc::UnboundedSender<(String, u64)>);
 
 impl Handler for Tells {

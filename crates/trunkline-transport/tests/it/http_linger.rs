@@ -1,4 +1,4 @@
-//! Refusals that leave a body unread: their answer is read, whatever is still on its way.
+//! Refusals that leave a body unread: the client can always read the answer.
 
 use std::future::{pending, poll_fn};
 use std::io;
@@ -18,7 +18,7 @@ use trunkline_proto::server::EnvelopeCache;
 use trunkline_transport::Limits;
 use trunkline_transport::http::{Answers, HttpBody, Listener, RequestBody, bind, plain, serve};
 
-/// Refuses everybody with the status that the path names, and reads no body.
+/// Refuses every request with the status in its path, and reads no body.
 struct Refusing;
 
 impl Answers for Refusing {
@@ -36,7 +36,7 @@ impl Answers for Refusing {
     fn end(&self) {}
 }
 
-/// A door that lets nobody in, for as long as this lives.
+/// A server that refuses everybody, while this lives.
 struct Door(#[expect(dead_code, reason = "dropping it ends the door")] JoinSet<io::Result<()>>);
 
 impl Door {
@@ -57,7 +57,7 @@ fn head(status: u16, length: usize) -> String {
     format!("POST /{status} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {length}\r\n\r\n")
 }
 
-/// Reads until the end, which must come, and must not be a reset.
+/// Reads to the end, which must come and must not be a reset.
 async fn answer(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<String> {
     let mut text = String::new();
     let read = timeout(PATIENCE, stream.read_to_string(&mut text)).await;
@@ -82,7 +82,7 @@ async fn insists(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), status: u16
     check(&answer(stream).await.unwrap(), status);
 }
 
-/// Has read its answer to the end before it sends most of its body.
+/// Reads the whole answer before it sends most of its body.
 async fn dawdles(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), status: u16) {
     stream.write_all(head(status, LARGE).as_bytes()).await.unwrap();
     stream.write_all(&[b' '; 100]).await.unwrap();
@@ -92,7 +92,7 @@ async fn dawdles(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), status: u16
             timeout(PATIENCE, stream.write_all(&[b' '; 64 << 10])).await.expect("it is read");
         sent.unwrap_or_else(|error| panic!("{status}: {error} after {at} pieces"));
     }
-    // A reset would be noticed here at the latest.
+    // A reset would show here at the latest.
     assert_eq!(stream.read(&mut [0; 1]).await.unwrap(), 0);
 }
 
@@ -123,7 +123,7 @@ async fn a_refusal_is_read_over_a_unix_socket_too() {
 }
 
 #[tokio::test]
-async fn what_hyper_refuses_by_itself_is_read_too() {
+async fn refusals_of_hyper_itself_are_readable_too() {
     let (_door, address) = Door::open(Limits::default()).await;
     let long = format!("GET /401 HTTP/1.1\r\nhost: localhost\r\nx-long: {}", "x".repeat(1 << 20));
     let broken = format!("GET /401 HTTP/1.1\r\n{}\r\n\r\n", "no colon".repeat(1 << 17));
@@ -142,9 +142,9 @@ async fn what_hyper_refuses_by_itself_is_read_too() {
 }
 
 #[tokio::test]
-async fn what_follows_a_refusal_is_never_taken_for_a_request() {
+async fn bytes_after_a_refusal_are_never_taken_for_a_request() {
     let (_door, address) = Door::open(Limits::default()).await;
-    // A body that looks like one more request, and more than is waited for.
+    // A body that looks like another request, and more than is waited for.
     let next = "POST /403 HTTP/1.1\r\nhost: localhost\r\ncontent-length: 0\r\n\r\n".repeat(4000);
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(head(401, LARGE).as_bytes()).await.unwrap();
@@ -155,7 +155,7 @@ async fn what_follows_a_refusal_is_never_taken_for_a_request() {
 }
 
 #[tokio::test]
-async fn a_short_body_that_nobody_wants_ends_no_connection() {
+async fn a_short_unwanted_body_does_not_end_the_connection() {
     let (_door, address) = Door::open(Limits::default()).await;
     let mut stream = TcpStream::connect(address).await.unwrap();
     for status in [401, 403, 404] {
@@ -185,7 +185,7 @@ async fn lingering_is_bounded_in_bytes_and_in_time_and_counts_as_a_connection() 
     let mut silent = TcpStream::connect(address).await.unwrap();
     silent.write_all(head(401, LARGE).as_bytes()).await.unwrap();
     check(&answer(&mut silent).await.unwrap(), 401);
-    // There is room for one: this is answered once the silent one is given up.
+    // There is room for one: this is answered once the silent one is closed.
     let mut next = TcpStream::connect(address).await.unwrap();
     dawdles_not(&mut next).await;
     drop(silent);
@@ -207,7 +207,7 @@ async fn over_http_2_a_refusal_ends_its_stream_and_nothing_else() {
             .await
             .unwrap();
     let driven = tokio::spawn(connection);
-    // More than the connection's window in all: what is dropped must not use it up.
+    // More than the connection's window in all: discarded data must not use it up.
     for round in 0..60 {
         let (more, pieces) = tokio::sync::mpsc::channel(1);
         let sending = tokio::spawn(async move {
@@ -240,7 +240,7 @@ async fn a_connection_of_http_2_that_ends_in_error_says_so_before_it_is_closed()
     for _ in 0..20 {
         let mut stream = TcpStream::connect(address).await.unwrap();
         stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await.unwrap();
-        // SETTINGS, then DATA on stream 0, which is an error of the connection; then much more.
+        // SETTINGS, then DATA on stream 0, which is a connection error; then much more.
         stream.write_all(&[0, 0, 0, 4, 0, 0, 0, 0, 0]).await.unwrap();
         stream.write_all(&[0, 0, 1, 0, 0, 0, 0, 0, 0, 7]).await.unwrap();
         for at in 0..LARGE / (64 << 10) {
@@ -259,7 +259,7 @@ async fn a_connection_of_http_2_that_ends_in_error_says_so_before_it_is_closed()
 }
 
 #[tokio::test]
-async fn a_door_that_ends_waits_for_nobody_who_is_idle() {
+async fn shutdown_does_not_wait_for_idle_connections() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (end, ended) = tokio::sync::oneshot::channel::<()>();

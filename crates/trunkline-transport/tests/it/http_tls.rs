@@ -1,4 +1,4 @@
-//! TLS for servers: who is answered, who is hung up on, and what changes while it runs.
+//! TLS for servers: who is served, who is disconnected, and certificates that change at run time.
 
 use std::future::{pending, poll_fn};
 use std::io;
@@ -25,6 +25,13 @@ use trunkline_transport::Limits;
 use trunkline_transport::http::{Answers, HttpBody, Listener, RequestBody, Tls, bind, serve};
 
 include!("pem.rs");
+
+/// A server within `limits`, and who vouches for it.
+async fn started(limits: Limits) -> (Authority, Server) {
+    let authority = Authority::new();
+    let server = Server::start(&authority.tls(None), limits).await;
+    (authority, server)
+}
 
 #[tokio::test]
 async fn both_versions_of_http_are_answered_over_tls() {
@@ -53,17 +60,16 @@ async fn both_versions_of_http_are_answered_over_tls() {
 }
 
 #[tokio::test]
-async fn whoever_speaks_no_tls_is_hung_up_on_and_nobody_waits_for_the_slow() {
-    let authority = Authority::new();
-    let limits = Limits::default().header_read(Duration::from_millis(300));
-    let server = Server::start(&authority.tls(None), limits).await;
+async fn a_peer_without_tls_is_disconnected_and_slow_handshakes_delay_no_other() {
+    let (authority, server) =
+        started(Limits::default().header_read(Duration::from_millis(300))).await;
     let mut silent = TcpStream::connect(server.address).await.unwrap();
     let mut plain = TcpStream::connect(server.address).await.unwrap();
     plain.write_all(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
     let mut heard = Vec::new();
     let _ = plain.read_to_end(&mut heard).await;
     assert!(!heard.starts_with(b"HTTP"), "nothing is said in the clear");
-    // The silent one is still there, and others are served.
+    // The silent connection is still open, and others are served.
     let mut stream = authority.client(None).connect(server.address).await.unwrap();
     assert!(ask(&mut stream, "/").await.unwrap().ends_with('/'));
     assert_eq!(silent.read(&mut [0; 8]).await.unwrap(), 0, "its time was up");
@@ -72,11 +78,10 @@ async fn whoever_speaks_no_tls_is_hung_up_on_and_nobody_waits_for_the_slow() {
 
 #[tokio::test]
 async fn a_server_that_ends_waits_for_no_handshake() {
-    let authority = Authority::new();
-    let limits = Limits::default().header_read(Duration::from_secs(3600));
-    let server = Server::start(&authority.tls(None), limits).await;
+    let (authority, server) =
+        started(Limits::default().header_read(Duration::from_secs(3600))).await;
     let mut silent = TcpStream::connect(server.address).await.unwrap();
-    // Accepted in order: once this one is answered, the silent one is at its handshake.
+    // Accepted in order: once this one is answered, the silent one is in its handshake.
     let mut stream = authority.client(None).connect(server.address).await.unwrap();
     assert!(ask(&mut stream, "/").await.is_ok());
     server.stop().await;
@@ -84,7 +89,7 @@ async fn a_server_that_ends_waits_for_no_handshake() {
 }
 
 #[tokio::test]
-async fn certificates_are_replaced_for_those_who_come_next() {
+async fn replaced_certificates_apply_to_the_next_connection() {
     let (old, new) = (Authority::new(), Authority::new());
     let tls = old.tls(None);
     let server = Server::start(&tls, Limits::default()).await;
@@ -115,7 +120,7 @@ async fn with_an_authority_for_clients_only_its_clients_are_answered() {
         let mut welcome = authority.client(Some(&authority)).connect(server.address).await.unwrap();
         assert!(ask(&mut welcome, "/").await.unwrap().ends_with('/'), "{round}");
         for stranger in [None, Some(&other)] {
-            // In TLS 1.3 the client has shaken hands before it is refused.
+            // In TLS 1.3 the client has finished its handshake before it is refused.
             let answer = match authority.client(stranger).connect(server.address).await {
                 Ok(mut stream) => ask(&mut stream, "/").await,
                 Err(error) => Err(error),
@@ -128,10 +133,9 @@ async fn with_an_authority_for_clients_only_its_clients_are_answered() {
 }
 
 #[tokio::test]
-async fn whoever_does_not_read_is_hung_up_on_through_tls_too() {
-    let authority = Authority::new();
-    let limits = Limits::default().keep_alive(Duration::from_millis(300));
-    let server = Server::start(&authority.tls(None), limits).await;
+async fn a_tls_client_that_does_not_read_is_disconnected() {
+    let (authority, server) =
+        started(Limits::default().keep_alive(Duration::from_millis(300))).await;
     let mut stream = authority.client(None).connect(server.address).await.unwrap();
     stream.write_all(b"GET /much HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
     let gone = server.gone.lock().unwrap().take().unwrap();
@@ -141,7 +145,7 @@ async fn whoever_does_not_read_is_hung_up_on_through_tls_too() {
 }
 
 #[test]
-fn what_cannot_be_used_is_refused_in_words() {
+fn unusable_certificates_are_refused_with_a_sentence() {
     let authority = Authority::new();
     let (chain, key) = authority.issue("localhost");
     let (chain, key) = (chain.as_bytes(), key.as_bytes());
@@ -174,10 +178,10 @@ async fn a_unix_socket_is_served_like_any_other() {
     std::fs::remove_file(&path).unwrap();
 }
 
-/// Says what was asked for, and more than fits where there is much.
+/// Echoes the request, with more than fits where much is asked for.
 struct Echo {
     much: Mutex<Option<oneshot::Sender<()>>>,
-    /// Kept for as long as a body that never ends is wanted.
+    /// Held for as long as the client wants an endless body.
     held: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -211,7 +215,7 @@ struct Server {
     address: SocketAddr,
     end: oneshot::Sender<()>,
     served: JoinHandle<io::Result<()>>,
-    /// Fails when a body that never ends is wanted no longer.
+    /// Fails when the client drops an endless body.
     gone: Mutex<Option<oneshot::Receiver<()>>>,
 }
 
@@ -236,7 +240,7 @@ impl Server {
         Self { address, end, served, gone: Mutex::new(Some(gone)) }
     }
 
-    /// Ends it; well before its patience does.
+    /// Shuts it down, well before its time-out.
     async fn stop(self) {
         self.end.send(()).unwrap();
         let served = tokio::time::timeout(Duration::from_secs(10), self.served);
@@ -261,7 +265,7 @@ where
     Ok(text)
 }
 
-/// Somebody who issues certificates.
+/// A certificate authority.
 struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 impl Authority {
@@ -285,7 +289,7 @@ impl Authority {
         Tls::new(chain.as_bytes(), key.as_bytes(), clients.as_ref().map(String::as_bytes)).unwrap()
     }
 
-    /// A client that believes it, and shows a certificate of somebody.
+    /// A client that trusts it, with a client certificate if given.
     fn client(&self, shows: Option<&Self>) -> Client {
         let mut roots = RootCertStore::empty();
         roots.add(self.0.der().clone()).unwrap();

@@ -1,4 +1,4 @@
-//! Real processes and pipes.
+//! Integration tests with real processes, pipes and sockets.
 
 mod child;
 mod drive;

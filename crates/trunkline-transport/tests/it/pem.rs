@@ -1,4 +1,4 @@
-/// A certificate or a key as the files that people have.
+/// A certificate or a key as PEM.
 fn pem(label: &str, der: &[u8]) -> String {
     use base64::Engine as _;
     let body = base64::engine::general_purpose::STANDARD.encode(der);
@@ -7,7 +7,7 @@ fn pem(label: &str, der: &[u8]) -> String {
     format!("-----BEGIN {label}-----\n{}\n-----END {label}-----\n", lines.join("\n"))
 }
 
-/// A certificate for `localhost` that nobody signed, and its key.
+/// A self-signed certificate for `localhost`, and its key.
 #[allow(dead_code, unreachable_pub)]
 pub fn self_signed() -> (String, String) {
     let pair = rcgen::KeyPair::generate().unwrap();

@@ -10,10 +10,10 @@ use std::process::{Command, Stdio};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use trunkline_transport::stdio;
 
-/// Set in the process whose stdio is judged: what it should find there.
+/// Set in the child process: the kind of stdio it should find.
 const EXPECTED: &str = "TRUNKLINE_TEST_STDIO";
 
-/// The inner half: copies stdin to stdout, and checks what they turned out to be.
+/// The inner half: copies stdin to stdout, and checks their kinds.
 async fn copy(expected: &str) {
     let (mut stdin, mut stdout) = (stdio::stdin().unwrap(), stdio::stdout().unwrap());
     let (source, sink) = expected.split_once(' ').expect("two words");
@@ -30,7 +30,7 @@ async fn copy(expected: &str) {
     stdout.flush().await.expect("stdout can be written");
 }
 
-/// Runs `test` again in a process of its own.
+/// Runs `test` again in its own process.
 fn myself(
     test: &str,
     expected: &str,
@@ -42,7 +42,7 @@ fn myself(
     command.stdin(stdin).stdout(stdout).spawn().expect("the test starts")
 }
 
-/// More than any pipe or socket holds at once.
+/// More than any pipe or socket buffers.
 fn payload() -> Vec<u8> {
     (0..1_000_000_u32).map(|n| b'a' + (n % 7) as u8).collect()
 }
@@ -77,8 +77,8 @@ async fn pipes_are_carried() {
 async fn sockets_are_carried() {
     if let Ok(expected) = std::env::var(EXPECTED) {
         copy(&expected).await;
-        // A socket that was made not to block stays so, and the harness that wants to print its
-        // verdict there would fail if it is full.
+        // A non-blocking socket stays so, and the harness, which prints its result there, would fail if
+        // it is full.
         std::process::exit(0);
     }
     let (mut input, stdin) = UnixStream::pair().expect("sockets come in pairs");

@@ -161,7 +161,7 @@ mod tests {
     const TEXT: &str = r#"{"content":[{"type":"text","text":"x"}],"structuredContent":[1],"_meta":{"a":1},"odd":12345678901234567890}"#;
 
     #[test]
-    fn what_needs_no_change_is_carried_as_it_is() {
+    fn results_that_need_no_change_are_carried_byte_for_byte() {
         for (from, to) in [
             (Revision::V2024_11_05, Revision::V2025_11_25),
             (Revision::V2026_07_28, Revision::V2026_07_28),

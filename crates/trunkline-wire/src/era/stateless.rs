@@ -54,7 +54,7 @@ pub enum Decoded {
 ///
 /// ```
 /// # use trunkline_wire::{era::stateless::*, json::Json, jsonrpc::{Id, Object}, model::*};
-/// // Nobody said how long a list stays fresh, so it does not.
+/// // Without a cache hint, a list is stale at once.
 /// let json = encode_result(ListPromptsResult::new(Vec::new()), &Extras::default());
 /// assert_eq!(decode_cache(&json), CacheHint::NONE);
 /// assert!(json.get().contains(r#""ttlMs":0"#));

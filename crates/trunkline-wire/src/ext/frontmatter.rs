@@ -320,7 +320,7 @@ i: {}"#,
     }
 
     #[test]
-    fn what_is_not_known_is_refused() {
+    fn unsupported_yaml_is_refused() {
         for frontmatter in [
             "a: &x 1",
             "a: *x",

@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_over_the_limit_keeps_its_id_and_the_stream_goes_on() {
+    fn a_line_over_the_limit_keeps_its_id_and_the_stream_continues() {
         let long = "x".repeat(60);
         let cases = [
             (format!(r#"{{"id":5,"method":"m","params":["{long}"]}}"#), Some(Id::Number(5)), false),

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_teaches_nothing() {
+    fn an_unreadable_list_changes_nothing() {
         let mut registry = ParamRegistry::new();
         registry.learn(&page(&[("one", "A")]));
         for text in ["7", "[]", r#"{"tools":7}"#, r#"{"tools":[{"inputSchema":{}}]}"#, "{}"] {

@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_survives_in_a_header_goes_as_it_is() {
+    fn safe_text_is_not_encoded() {
         for text in
             ["us-west1", "", "two words", "42", "SGVsbG8=", "=?base64?x", "x?=", "=?BASE64?x?="]
         {
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_values_are_told_apart() {
+    fn malformed_values_have_distinct_errors() {
         for value in [
             "=?base64?SGVsbG8?=",
             "=?base64?SGVs!!!bG8=?=",

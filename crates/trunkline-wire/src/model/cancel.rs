@@ -1,20 +1,16 @@
 //! The parameters of `notifications/cancelled`.
 
-use serde::{Deserialize, Serialize};
-
 use crate::jsonrpc::Id;
 
-/// The request to cancel.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct CancelledParams {
-    /// The request; 2025-11-25 allows leaving it out, and then nothing is cancelled.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub request_id: Option<Id>,
-    /// Why, for a log.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
+model! {
+    /// The request to cancel.
+    #[derive(Default)]
+    pub struct CancelledParams {
+        /// The request; 2025-11-25 allows leaving it out, and then nothing is cancelled.
+        pub request_id?: Id,
+        /// Why, for a log.
+        pub reason?: String,
+    }
 }
 
 impl CancelledParams {

@@ -6,7 +6,7 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::SkillsSettings;
-use super::spelling::{is_false, null_is_default, presence};
+use super::spelling::{is_false, presence};
 use crate::json::Json;
 use crate::method::Gate;
 
@@ -16,49 +16,40 @@ pub const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
 /// The extension for skills (SEP-2640).
 pub const SKILLS_EXTENSION: &str = "io.modelcontextprotocol/skills";
 
-/// A client or server, by name.
-#[doc = example!(r##"let me: Implementation = Json::parse(r#"{"name":"a","version":"1"}"#).unwrap().to().unwrap();"##,
-    r#"assert_eq!(me, Implementation::new("a", "1"));"#)]
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct Implementation {
-    /// Its name, for programs.
-    pub name: String,
-    /// Its version.
-    pub version: String,
-    /// Its display name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub title: Option<String>,
-    /// What it does.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub description: Option<String>,
-    /// Where to read more.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub website_url: Option<String>,
-    /// Its icons.
-    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
-    pub icons: Vec<Icon>,
-}
+model! {
+    /// A client or server, by name.
+    #[doc = example!(r##"let me: Implementation = Json::parse(r#"{"name":"a","version":"1"}"#).unwrap().to().unwrap();"##,
+        r#"assert_eq!(me, Implementation::new("a", "1"));"#)]
+    #[derive(Default)]
+    pub struct Implementation {
+        /// Its name, for programs.
+        pub name: String,
+        /// Its version.
+        pub version: String,
+        /// Its display name.
+        pub title?: String,
+        /// What it does.
+        pub description?: String,
+        /// Where to read more.
+        pub website_url?: String,
+        /// Its icons.
+        pub icons[]: Icon,
+    }
 
-/// An icon.
-#[doc = example!(r#"let icon = Icon::new("https://example.com/a.png").theme(IconTheme::Dark);"#,
-    r##"assert_eq!(Json::of(&icon).get(), r#"{"src":"https://example.com/a.png","theme":"dark"}"#);"##)]
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct Icon {
-    /// An `https:` or `data:` URI.
-    pub src: String,
-    /// Its media type, if the source does not tell.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mime_type: Option<String>,
-    /// `48x48`, `any` …
-    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
-    pub sizes: Vec<String>,
-    /// The background it is drawn for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub theme: Option<IconTheme>,
+    /// An icon.
+    #[doc = example!(r#"let icon = Icon::new("https://example.com/a.png").theme(IconTheme::Dark);"#,
+        r##"assert_eq!(Json::of(&icon).get(), r#"{"src":"https://example.com/a.png","theme":"dark"}"#);"##)]
+    #[derive(Default)]
+    pub struct Icon {
+        /// An `https:` or `data:` URI.
+        pub src: String,
+        /// Its media type, if the source does not tell.
+        pub mime_type?: String,
+        /// `48x48`, `any` …
+        pub sizes[]: String,
+        /// The background it is drawn for.
+        pub theme?: IconTheme,
+    }
 }
 
 /// The background an icon is drawn for.
@@ -71,60 +62,55 @@ pub enum IconTheme {
     Dark,
 }
 
-/// A client's capabilities.
-#[doc = example!(r##"let raw = Json::parse(r#"{"sampling":{"tools":{}},"elicitation":{}}"#).unwrap();"##,
-    "let client: ClientCapabilities = raw.to().unwrap();",
-    "assert!(client.sampling.is_some_and(|sampling| sampling.tools));",
-    "// Read and written again it is the same, down to the empty object.",
-    "assert_eq!(Json::of(&client), raw);")]
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-#[non_exhaustive]
-pub struct ClientCapabilities {
-    /// Capabilities outside the specification.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub experimental: BTreeMap<String, Json>,
-    /// It answers `roots/list`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub roots: Option<RootsCapability>,
-    /// It answers `sampling/createMessage`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub sampling: Option<SamplingCapability>,
-    /// It answers `elicitation/create`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub elicitation: Option<ElicitationCapability>,
-    /// It runs tasks of its own (2025-11-25).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tasks: Option<ClientTasks>,
-    /// Extensions and their settings, by id.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub extensions: BTreeMap<String, Json>,
-}
+model! {
+    /// A client's capabilities.
+    #[doc = example!(r##"let raw = Json::parse(r#"{"sampling":{"tools":{}},"elicitation":{}}"#).unwrap();"##,
+        "let client: ClientCapabilities = raw.to().unwrap();",
+        "assert!(client.sampling.is_some_and(|sampling| sampling.tools));",
+        "// Read and written again it is the same, down to the empty object.",
+        "assert_eq!(Json::of(&client), raw);")]
+    #[derive(Default)]
+    #[serde(default)]
+    pub struct ClientCapabilities {
+        /// Capabilities outside the specification.
+        #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+        pub experimental: BTreeMap<String, Json>,
+        /// It answers `roots/list`.
+        pub roots?: RootsCapability,
+        /// It answers `sampling/createMessage`.
+        pub sampling?: SamplingCapability,
+        /// It answers `elicitation/create`.
+        pub elicitation?: ElicitationCapability,
+        /// It runs tasks of its own (2025-11-25).
+        pub tasks?: ClientTasks,
+        /// Extensions and their settings, by id.
+        #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+        pub extensions: BTreeMap<String, Json>,
+    }
 
-/// A client's roots capability.
-#[doc = example!(r#"assert_eq!(Json::of(&RootsCapability::default()).get(), "{}");"#)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-#[non_exhaustive]
-pub struct RootsCapability {
-    /// It notifies the server of changes.
-    #[serde(skip_serializing_if = "is_false")]
-    pub list_changed: bool,
-}
+    /// A client's roots capability.
+    #[doc = example!(r#"assert_eq!(Json::of(&RootsCapability::default()).get(), "{}");"#)]
+    #[derive(Copy, Default, Eq)]
+    #[serde(default)]
+    pub struct RootsCapability {
+        /// It notifies the server of changes.
+        #[serde(skip_serializing_if = "is_false")]
+        pub list_changed: bool,
+    }
 
-/// What a client's model supports.
-#[doc = example!(r##"let sampling: SamplingCapability = Json::parse(r#"{"tools":{}}"#).unwrap().to().unwrap();"##,
-    "assert!(sampling.tools && !sampling.context);")]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-#[non_exhaustive]
-pub struct SamplingCapability {
-    /// Including context of this or all servers.
-    #[serde(with = "presence", skip_serializing_if = "is_false")]
-    pub context: bool,
-    /// Tools.
-    #[serde(with = "presence", skip_serializing_if = "is_false")]
-    pub tools: bool,
+    /// What a client's model supports.
+    #[doc = example!(r##"let sampling: SamplingCapability = Json::parse(r#"{"tools":{}}"#).unwrap().to().unwrap();"##,
+        "assert!(sampling.tools && !sampling.context);")]
+    #[derive(Copy, Default, Eq)]
+    #[serde(default)]
+    pub struct SamplingCapability {
+        /// Including context of this or all servers.
+        #[serde(with = "presence", skip_serializing_if = "is_false")]
+        pub context: bool,
+        /// Tools.
+        #[serde(with = "presence", skip_serializing_if = "is_false")]
+        pub tools: bool,
+    }
 }
 
 /// How a client's user may be asked. `{}` on the wire means forms.
@@ -160,64 +146,59 @@ pub struct ClientTasks {
     pub elicitation: bool,
 }
 
-/// A server's capabilities.
-#[doc = example!("let server = ServerCapabilities::new().tools(ListChanged::new(true)).logging(true);",
-    r##"assert_eq!(Json::of(&server).get(), r#"{"logging":{},"tools":{"listChanged":true}}"#);"##)]
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-#[non_exhaustive]
-pub struct ServerCapabilities {
-    /// Capabilities outside the specification.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub experimental: BTreeMap<String, Json>,
-    /// It sends log messages.
-    #[serde(with = "presence", skip_serializing_if = "is_false")]
-    pub logging: bool,
-    /// It completes arguments.
-    #[serde(with = "presence", skip_serializing_if = "is_false")]
-    pub completions: bool,
-    /// It has prompts.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub prompts: Option<ListChanged>,
-    /// It has resources.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub resources: Option<ResourcesCapability>,
-    /// It has tools.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tools: Option<ListChanged>,
-    /// It runs tasks (2025-11-25).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tasks: Option<ServerTasks>,
-    /// Extensions and their settings, by id.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub extensions: BTreeMap<String, Json>,
-}
+model! {
+    /// A server's capabilities.
+    #[doc = example!("let server = ServerCapabilities::new().tools(ListChanged::new(true)).logging(true);",
+        r##"assert_eq!(Json::of(&server).get(), r#"{"logging":{},"tools":{"listChanged":true}}"#);"##)]
+    #[derive(Default)]
+    #[serde(default)]
+    pub struct ServerCapabilities {
+        /// Capabilities outside the specification.
+        #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+        pub experimental: BTreeMap<String, Json>,
+        /// It sends log messages.
+        #[serde(with = "presence", skip_serializing_if = "is_false")]
+        pub logging: bool,
+        /// It completes arguments.
+        #[serde(with = "presence", skip_serializing_if = "is_false")]
+        pub completions: bool,
+        /// It has prompts.
+        pub prompts?: ListChanged,
+        /// It has resources.
+        pub resources?: ResourcesCapability,
+        /// It has tools.
+        pub tools?: ListChanged,
+        /// It runs tasks (2025-11-25).
+        pub tasks?: ServerTasks,
+        /// Extensions and their settings, by id.
+        #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+        pub extensions: BTreeMap<String, Json>,
+    }
 
-/// A list that may change.
-#[doc = example!("let quiet: ListChanged = Json::empty_object().to().unwrap();",
-    "assert!(!quiet.list_changed);")]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-#[non_exhaustive]
-pub struct ListChanged {
-    /// The server notifies clients of changes.
-    #[serde(skip_serializing_if = "is_false")]
-    pub list_changed: bool,
-}
+    /// A list that may change.
+    #[doc = example!("let quiet: ListChanged = Json::empty_object().to().unwrap();",
+        "assert!(!quiet.list_changed);")]
+    #[derive(Copy, Default, Eq)]
+    #[serde(default)]
+    pub struct ListChanged {
+        /// The server notifies clients of changes.
+        #[serde(skip_serializing_if = "is_false")]
+        pub list_changed: bool,
+    }
 
-/// A server's resources capability.
-#[doc = example!("let told = ResourcesCapability::new().subscribe(true).list_changed(true);",
-    r##"assert_eq!(Json::of(&told).get(), r#"{"subscribe":true,"listChanged":true}"#);"##)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-#[non_exhaustive]
-pub struct ResourcesCapability {
-    /// It notifies subscribers of changes.
-    #[serde(skip_serializing_if = "is_false")]
-    pub subscribe: bool,
-    /// It notifies clients of changes of the list.
-    #[serde(skip_serializing_if = "is_false")]
-    pub list_changed: bool,
+    /// A server's resources capability.
+    #[doc = example!("let told = ResourcesCapability::new().subscribe(true).list_changed(true);",
+        r##"assert_eq!(Json::of(&told).get(), r#"{"subscribe":true,"listChanged":true}"#);"##)]
+    #[derive(Copy, Default, Eq)]
+    #[serde(default)]
+    pub struct ResourcesCapability {
+        /// It notifies subscribers of changes.
+        #[serde(skip_serializing_if = "is_false")]
+        pub subscribe: bool,
+        /// It notifies clients of changes of the list.
+        #[serde(skip_serializing_if = "is_false")]
+        pub list_changed: bool,
+    }
 }
 
 /// Which requests a server turns into tasks.

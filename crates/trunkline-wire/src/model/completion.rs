@@ -8,18 +8,18 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::spelling::null_is_default;
 use crate::json::Json;
 
-/// The parameters of `completion/complete`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct CompleteParams {
-    /// What the argument belongs to.
-    #[serde(rename = "ref")]
-    pub reference: Reference,
-    /// The argument and its partial value.
-    pub argument: CompletionArgument,
-    /// Arguments that already have values.
-    #[serde(default, with = "context", skip_serializing_if = "BTreeMap::is_empty")]
-    pub context: BTreeMap<String, String>,
+model! {
+    /// The parameters of `completion/complete`.
+    pub struct CompleteParams {
+        /// What the argument belongs to.
+        #[serde(rename = "ref")]
+        pub reference: Reference,
+        /// The argument and its partial value.
+        pub argument: CompletionArgument,
+        /// Arguments that already have values.
+        #[serde(default, with = "context", skip_serializing_if = "BTreeMap::is_empty")]
+        pub context: BTreeMap<String, String>,
+    }
 }
 
 /// What the argument belongs to.
@@ -32,40 +32,35 @@ pub enum Reference {
     Resource { uri: String },
 }
 
-/// An argument and its partial value.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct CompletionArgument {
-    /// Its name.
-    pub name: String,
-    /// The partial value.
-    pub value: String,
-}
+model! {
+    /// An argument and its partial value.
+    #[derive(Eq)]
+    pub struct CompletionArgument {
+        /// Its name.
+        pub name: String,
+        /// The partial value.
+        pub value: String,
+    }
 
-/// The answer to `completion/complete`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct CompleteResult {
-    /// The suggestions.
-    pub completion: Completion,
-    /// The `_meta` member.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Json>,
-}
+    /// The answer to `completion/complete`.
+    #[derive(Default)]
+    pub struct CompleteResult {
+        /// The suggestions.
+        pub completion: Completion,
+        /// The `_meta` member.
+        pub meta?: Json,
+    }
 
-/// Suggestions, best first.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct Completion {
-    /// At most a hundred.
-    pub values: Vec<String>,
-    /// How many there are in all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub total: Option<u64>,
-    /// Whether there are more.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub has_more: Option<bool>,
+    /// Suggestions, best first.
+    #[derive(Default, Eq)]
+    pub struct Completion {
+        /// At most a hundred.
+        pub values: Vec<String>,
+        /// How many there are in all.
+        pub total?: u64,
+        /// Whether there are more.
+        pub has_more?: bool,
+    }
 }
 
 impl CompleteParams {

@@ -5,7 +5,7 @@ mod read;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::spelling::{null_is_default, number, some_json};
+use super::spelling::{number, some_json};
 use super::{Icon, Resource};
 use crate::json::Json;
 
@@ -33,180 +33,142 @@ pub enum Content {
     Other(Json),
 }
 
-/// Text.
-#[doc = example!(r#"let json = Json::of(&TextContent::new("Sunny"));"#,
-    r##"assert_eq!(json.get(), r#"{"type":"text","text":"Sunny"}"#);"##)]
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct TextContent {
-    #[serde(rename = "type", skip_deserializing)]
-    tag: tag::Text,
-    /// The text.
-    pub text: String,
-    /// Display hints.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub annotations: Option<Annotations>,
-    /// The `_meta` member.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Json>,
-}
+model! {
+    /// Text.
+    #[doc = example!(r#"let json = Json::of(&TextContent::new("Sunny"));"#,
+        r##"assert_eq!(json.get(), r#"{"type":"text","text":"Sunny"}"#);"##)]
+    pub struct TextContent {
+        #[serde(rename = "type", skip_deserializing)]
+        tag: tag::Text,
+        /// The text.
+        pub text: String,
+        /// Display hints.
+        pub annotations?: Annotations,
+        /// The `_meta` member.
+        pub meta?: Json,
+    }
 
-/// A picture.
-#[doc = example!(r#"let json = Json::of(&ImageContent::new("iVBORw0=", "image/png"));"#,
-    r##"assert_eq!(json.get(), r#"{"type":"image","data":"iVBORw0=","mimeType":"image/png"}"#);"##)]
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct ImageContent {
-    #[serde(rename = "type", skip_deserializing)]
-    tag: tag::Image,
-    /// The bytes, in base64.
-    pub data: String,
-    /// `image/png` …
-    pub mime_type: String,
-    /// Display hints.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub annotations: Option<Annotations>,
-    /// The `_meta` member.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Json>,
-}
+    /// A picture.
+    #[doc = example!(r#"let json = Json::of(&ImageContent::new("iVBORw0=", "image/png"));"#,
+        r##"assert_eq!(json.get(), r#"{"type":"image","data":"iVBORw0=","mimeType":"image/png"}"#);"##)]
+    pub struct ImageContent {
+        #[serde(rename = "type", skip_deserializing)]
+        tag: tag::Image,
+        /// The bytes, in base64.
+        pub data: String,
+        /// `image/png` …
+        pub mime_type: String,
+        /// Display hints.
+        pub annotations?: Annotations,
+        /// The `_meta` member.
+        pub meta?: Json,
+    }
 
-/// Sound.
-#[doc = example!(r#"let json = Json::of(&AudioContent::new("UklGRg==", "audio/wav"));"#,
-    r##"assert_eq!(json.get(), r#"{"type":"audio","data":"UklGRg==","mimeType":"audio/wav"}"#);"##)]
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct AudioContent {
-    #[serde(rename = "type", skip_deserializing)]
-    tag: tag::Audio,
-    /// The bytes, in base64.
-    pub data: String,
-    /// `audio/wav` …
-    pub mime_type: String,
-    /// Playback hints.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub annotations: Option<Annotations>,
-    /// The `_meta` member.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Json>,
-}
+    /// Sound.
+    #[doc = example!(r#"let json = Json::of(&AudioContent::new("UklGRg==", "audio/wav"));"#,
+        r##"assert_eq!(json.get(), r#"{"type":"audio","data":"UklGRg==","mimeType":"audio/wav"}"#);"##)]
+    pub struct AudioContent {
+        #[serde(rename = "type", skip_deserializing)]
+        tag: tag::Audio,
+        /// The bytes, in base64.
+        pub data: String,
+        /// `audio/wav` …
+        pub mime_type: String,
+        /// Playback hints.
+        pub annotations?: Annotations,
+        /// The `_meta` member.
+        pub meta?: Json,
+    }
 
-/// A resource, by its URI. It need not be in the server's list.
-#[doc = example!(r#"let link = ResourceLink::from(Resource::new("file:///a.md", "a").size(3_u64));"#,
-    "assert_eq!(link.size, Some(3));")]
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct ResourceLink {
-    #[serde(rename = "type", skip_deserializing)]
-    tag: tag::ResourceLink,
-    /// Where it is.
-    pub uri: String,
-    /// Its name, for programs.
-    pub name: String,
-    /// Its display name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub title: Option<String>,
-    /// What it is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub description: Option<String>,
-    /// Its media type.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mime_type: Option<String>,
-    /// Its size in bytes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub size: Option<u64>,
-    /// Its icons.
-    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
-    pub icons: Vec<Icon>,
-    /// Display hints.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub annotations: Option<Annotations>,
-    /// The `_meta` member.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Json>,
-}
+    /// A resource, by its URI. It need not be in the server's list.
+    #[doc = example!(r#"let link = ResourceLink::from(Resource::new("file:///a.md", "a").size(3_u64));"#,
+        "assert_eq!(link.size, Some(3));")]
+    pub struct ResourceLink {
+        #[serde(rename = "type", skip_deserializing)]
+        tag: tag::ResourceLink,
+        /// Where it is.
+        pub uri: String,
+        /// Its name, for programs.
+        pub name: String,
+        /// Its display name.
+        pub title?: String,
+        /// What it is.
+        pub description?: String,
+        /// Its media type.
+        pub mime_type?: String,
+        /// Its size in bytes.
+        pub size?: u64,
+        /// Its icons.
+        pub icons[]: Icon,
+        /// Display hints.
+        pub annotations?: Annotations,
+        /// The `_meta` member.
+        pub meta?: Json,
+    }
 
-/// A resource, contents and all.
-#[doc = example!(r#"let block = Content::from(EmbeddedResource::new(ResourceContents::text("file:///a", "A")));"#,
-    r##"let json = r#"{"type":"resource","resource":{"uri":"file:///a","text":"A"}}"#;"##,
-    "assert_eq!(Json::of(&block).get(), json);")]
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct EmbeddedResource {
-    #[serde(rename = "type", skip_deserializing)]
-    tag: tag::Resource,
-    /// What is in it.
-    pub resource: ResourceContents,
-    /// Display hints.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub annotations: Option<Annotations>,
-    /// The `_meta` member.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Json>,
-}
+    /// A resource, contents and all.
+    #[doc = example!(r#"let block = Content::from(EmbeddedResource::new(ResourceContents::text("file:///a", "A")));"#,
+        r##"let json = r#"{"type":"resource","resource":{"uri":"file:///a","text":"A"}}"#;"##,
+        "assert_eq!(Json::of(&block).get(), json);")]
+    pub struct EmbeddedResource {
+        #[serde(rename = "type", skip_deserializing)]
+        tag: tag::Resource,
+        /// What is in it.
+        pub resource: ResourceContents,
+        /// Display hints.
+        pub annotations?: Annotations,
+        /// The `_meta` member.
+        pub meta?: Json,
+    }
 
-/// A model wants to use a tool.
-#[doc = example!(r#"let json = Json::of(&ToolUseContent::new("call-1", "add", Json::empty_object()));"#,
-    r##"assert_eq!(json.get(), r#"{"type":"tool_use","id":"call-1","name":"add","input":{}}"#);"##)]
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct ToolUseContent {
-    #[serde(rename = "type", skip_deserializing)]
-    tag: tag::ToolUse,
-    /// The id that the result refers to.
-    pub id: String,
-    /// The tool.
-    pub name: String,
-    /// Its arguments.
-    pub input: Json,
-    /// The `_meta` member.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Json>,
-}
+    /// A model wants to use a tool.
+    #[doc = example!(r#"let json = Json::of(&ToolUseContent::new("call-1", "add", Json::empty_object()));"#,
+        r##"assert_eq!(json.get(), r#"{"type":"tool_use","id":"call-1","name":"add","input":{}}"#);"##)]
+    pub struct ToolUseContent {
+        #[serde(rename = "type", skip_deserializing)]
+        tag: tag::ToolUse,
+        /// The id that the result refers to.
+        pub id: String,
+        /// The tool.
+        pub name: String,
+        /// Its arguments.
+        pub input: Json,
+        /// The `_meta` member.
+        pub meta?: Json,
+    }
 
-/// The result of a tool, for a model.
-#[doc = example!(r#"let json = Json::of(&ToolResultContent::new("call-1", vec![]).is_error(true));"#,
-    r##"assert!(json.get().starts_with(r#"{"type":"tool_result","toolUseId":"call-1""#));"##)]
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct ToolResultContent {
-    #[serde(rename = "type", skip_deserializing)]
-    tag: tag::ToolResult,
-    /// The tool use that it answers.
-    pub tool_use_id: String,
-    /// The result in blocks.
-    pub content: Vec<Content>,
-    /// The structured result; `null` is a value.
-    #[serde(default, deserialize_with = "some_json", skip_serializing_if = "Option::is_none")]
-    pub structured_content: Option<Json>,
-    /// Whether the tool failed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub is_error: Option<bool>,
-    /// The `_meta` member.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Json>,
-}
+    /// The result of a tool, for a model.
+    #[doc = example!(r#"let json = Json::of(&ToolResultContent::new("call-1", vec![]).is_error(true));"#,
+        r##"assert!(json.get().starts_with(r#"{"type":"tool_result","toolUseId":"call-1""#));"##)]
+    pub struct ToolResultContent {
+        #[serde(rename = "type", skip_deserializing)]
+        tag: tag::ToolResult,
+        /// The tool use that it answers.
+        pub tool_use_id: String,
+        /// The result in blocks.
+        pub content: Vec<Content>,
+        /// The structured result; `null` is a value.
+        #[serde(deserialize_with = "some_json")]
+        pub structured_content?: Json,
+        /// Whether the tool failed.
+        pub is_error?: bool,
+        /// The `_meta` member.
+        pub meta?: Json,
+    }
 
-/// Hints about showing something.
-#[doc = example!("let hints = Annotations::new().audience([Role::User]).priority(1.0);",
-    r##"assert_eq!(Json::of(&hints).get(), r#"{"audience":["user"],"priority":1}"#);"##)]
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-#[non_exhaustive]
-pub struct Annotations {
-    /// The audience; empty for everybody.
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
-    pub audience: Vec<Role>,
-    /// The importance, from 0 (optional) to 1 (required).
-    #[serde(with = "number::option", skip_serializing_if = "Option::is_none")]
-    pub priority: Option<f64>,
-    /// When it last changed, in ISO 8601.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub last_modified: Option<String>,
+    /// Hints about showing something.
+    #[doc = example!("let hints = Annotations::new().audience([Role::User]).priority(1.0);",
+        r##"assert_eq!(Json::of(&hints).get(), r#"{"audience":["user"],"priority":1}"#);"##)]
+    #[derive(Default)]
+    pub struct Annotations {
+        /// The audience; empty for everybody.
+        pub audience[]: Role,
+        /// The importance, from 0 (optional) to 1 (required).
+        #[serde(with = "number::option")]
+        pub priority?: f64,
+        /// When it last changed, in ISO 8601.
+        pub last_modified?: String,
+    }
 }
 
 /// The role of a speaker.

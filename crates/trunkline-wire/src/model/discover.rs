@@ -1,57 +1,44 @@
 //! The handshake of either era.
 
-use serde::{Deserialize, Serialize};
-
 use super::{ClientCapabilities, Implementation, ServerCapabilities};
 use crate::json::Json;
 
-/// The parameters of `initialize`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct InitializeParams {
-    /// The revision the client prefers, as text because it may be unknown.
-    pub protocol_version: String,
-    /// The client's capabilities.
-    pub capabilities: ClientCapabilities,
-    /// The client's name and version.
-    pub client_info: Implementation,
-}
+model! {
+    /// The parameters of `initialize`.
+    pub struct InitializeParams {
+        /// The revision the client prefers, as text because it may be unknown.
+        pub protocol_version: String,
+        /// The client's capabilities.
+        pub capabilities: ClientCapabilities,
+        /// The client's name and version.
+        pub client_info: Implementation,
+    }
 
-/// The answer to `initialize`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct InitializeResult {
-    /// The negotiated revision.
-    pub protocol_version: String,
-    /// The server's capabilities.
-    pub capabilities: ServerCapabilities,
-    /// The server's name and version.
-    pub server_info: Implementation,
-    /// Instructions for the model.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub instructions: Option<String>,
-    /// The `_meta` member.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Json>,
-}
+    /// The answer to `initialize`.
+    pub struct InitializeResult {
+        /// The negotiated revision.
+        pub protocol_version: String,
+        /// The server's capabilities.
+        pub capabilities: ServerCapabilities,
+        /// The server's name and version.
+        pub server_info: Implementation,
+        /// Instructions for the model.
+        pub instructions?: String,
+        /// The `_meta` member.
+        pub meta?: Json,
+    }
 
-/// The answer to `server/discover`. The server's name and version are in `_meta`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct DiscoverResult {
-    /// The revisions that requests may use.
-    pub supported_versions: Vec<String>,
-    /// The server's capabilities.
-    pub capabilities: ServerCapabilities,
-    /// Instructions for the model.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub instructions: Option<String>,
-    /// The `_meta` member.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Json>,
+    /// The answer to `server/discover`. The server's name and version are in `_meta`.
+    pub struct DiscoverResult {
+        /// The revisions that requests may use.
+        pub supported_versions: Vec<String>,
+        /// The server's capabilities.
+        pub capabilities: ServerCapabilities,
+        /// Instructions for the model.
+        pub instructions?: String,
+        /// The `_meta` member.
+        pub meta?: Json,
+    }
 }
 
 impl InitializeParams {

@@ -44,15 +44,14 @@ pub struct ElicitUrl {
     pub task: Option<TaskRequest>,
 }
 
-/// The answer to `elicitation/create`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct ElicitResult {
-    /// The user's action.
-    pub action: ElicitAction,
-    /// The values filled in, if any.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub content: Option<Json>,
+model! {
+    /// The answer to `elicitation/create`.
+    pub struct ElicitResult {
+        /// The user's action.
+        pub action: ElicitAction,
+        /// The values filled in, if any.
+        pub content?: Json,
+    }
 }
 
 /// The user's reaction to a question.
@@ -67,13 +66,13 @@ pub enum ElicitAction {
     Cancel,
 }
 
-/// The parameters of `notifications/elicitation/complete` (2025-11-25).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct ElicitationCompleteParams {
-    /// The elicitation that is complete.
-    pub elicitation_id: String,
+model! {
+    /// The parameters of `notifications/elicitation/complete` (2025-11-25).
+    #[derive(Eq)]
+    pub struct ElicitationCompleteParams {
+        /// The elicitation that is complete.
+        pub elicitation_id: String,
+    }
 }
 
 impl ElicitParams {

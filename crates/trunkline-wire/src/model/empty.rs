@@ -1,16 +1,14 @@
 //! The empty result.
 
-use serde::{Deserialize, Serialize};
-
 use crate::json::Json;
 
-/// A result without members.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct EmptyResult {
-    /// The `_meta` member.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Json>,
+model! {
+    /// A result without members.
+    #[derive(Default)]
+    pub struct EmptyResult {
+        /// The `_meta` member.
+        pub meta?: Json,
+    }
 }
 
 impl EmptyResult {

@@ -32,38 +32,28 @@ pub enum InputResponse {
     Roots(ListRootsResult),
 }
 
-/// An `input_required` result. It has questions, state, or both.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct InputRequired {
-    /// The questions, by key.
-    #[serde(
-        rename = "inputRequests",
-        default,
-        with = "ordered",
-        skip_serializing_if = "Vec::is_empty"
-    )]
-    pub requests: Vec<(String, InputRequest)>,
-    /// State that the client returns unread.
-    #[serde(rename = "requestState", default, skip_serializing_if = "Option::is_none")]
-    pub state: Option<String>,
-}
+model! {
+    /// An `input_required` result. It has questions, state, or both.
+    #[derive(Default)]
+    pub struct InputRequired {
+        /// The questions, by key.
+        #[serde(rename = "inputRequests", default, with = "ordered", skip_serializing_if = "Vec::is_empty")]
+        pub requests: Vec<(String, InputRequest)>,
+        /// State that the client returns unread.
+        #[serde(rename = "requestState")]
+        pub state?: String,
+    }
 
-/// What a retry carries: answers by key, and the state.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct InputResponses {
-    /// The answers, by the question's key.
-    #[serde(
-        rename = "inputResponses",
-        default,
-        with = "ordered",
-        skip_serializing_if = "Vec::is_empty"
-    )]
-    pub responses: Vec<(String, InputResponse)>,
-    /// The state, byte for byte.
-    #[serde(rename = "requestState", default, skip_serializing_if = "Option::is_none")]
-    pub state: Option<String>,
+    /// What a retry carries: answers by key, and the state.
+    #[derive(Default)]
+    pub struct InputResponses {
+        /// The answers, by the question's key.
+        #[serde(rename = "inputResponses", default, with = "ordered", skip_serializing_if = "Vec::is_empty")]
+        pub responses: Vec<(String, InputResponse)>,
+        /// The state, byte for byte.
+        #[serde(rename = "requestState")]
+        pub state?: String,
+    }
 }
 
 impl InputRequest {

@@ -25,25 +25,22 @@ pub enum LogLevel {
     Emergency,
 }
 
-/// One log message.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct LogMessage {
-    /// Its severity.
-    pub level: LogLevel,
-    /// The name of the logger.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub logger: Option<String>,
-    /// The message: a string or any JSON.
-    pub data: Json,
-}
+model! {
+    /// One log message.
+    pub struct LogMessage {
+        /// Its severity.
+        pub level: LogLevel,
+        /// The name of the logger.
+        pub logger?: String,
+        /// The message: a string or any JSON.
+        pub data: Json,
+    }
 
-/// The parameters of `logging/setLevel`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct SetLevelParams {
-    /// The least severe level to send.
-    pub level: LogLevel,
+    /// The parameters of `logging/setLevel`.
+    pub struct SetLevelParams {
+        /// The least severe level to send.
+        pub level: LogLevel,
+    }
 }
 
 impl LogLevel {

@@ -5,13 +5,13 @@ use serde::{Deserialize, Serialize};
 use super::{Prompt, Resource, ResourceTemplate, Skill, Task, Tool};
 use crate::json::Json;
 
-/// The parameters of every list request.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct ListParams {
-    /// The cursor; an empty string is a cursor too.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cursor: Option<String>,
+model! {
+    /// The parameters of every list request.
+    #[derive(Default, Eq)]
+    pub struct ListParams {
+        /// The cursor; an empty string is a cursor too.
+        pub cursor?: String,
+    }
 }
 
 impl ListParams {

@@ -5,19 +5,18 @@ use serde::{Deserialize, Serialize};
 use super::spelling::number;
 use crate::jsonrpc::Id;
 
-/// One step of progress.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Progress {
-    /// The value, which must increase strictly.
-    #[serde(with = "number")]
-    pub progress: f64,
-    /// The total, if known.
-    #[serde(default, with = "number::option", skip_serializing_if = "Option::is_none")]
-    pub total: Option<f64>,
-    /// A message.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub message: Option<String>,
+model! {
+    /// One step of progress.
+    pub struct Progress {
+        /// The value, which must increase strictly.
+        #[serde(with = "number")]
+        pub progress: f64,
+        /// The total, if known.
+        #[serde(with = "number::option")]
+        pub total?: f64,
+        /// A message.
+        pub message?: String,
+    }
 }
 
 /// The parameters of `notifications/progress`.

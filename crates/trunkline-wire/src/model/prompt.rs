@@ -2,89 +2,70 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
-
 use super::spelling::{is_false, null_is_default};
 use super::{Content, Icon, Role};
 use crate::json::Json;
 
-/// A prompt in a server's list.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Prompt {
-    /// Its name, for programs.
-    pub name: String,
-    /// Its display name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub title: Option<String>,
-    /// Its purpose.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub description: Option<String>,
-    /// Its arguments.
-    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
-    pub arguments: Vec<PromptArgument>,
-    /// Its icons.
-    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
-    pub icons: Vec<Icon>,
-    /// The `_meta` member.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Json>,
-}
+model! {
+    /// A prompt in a server's list.
+    #[derive(Default)]
+    pub struct Prompt {
+        /// Its name, for programs.
+        pub name: String,
+        /// Its display name.
+        pub title?: String,
+        /// Its purpose.
+        pub description?: String,
+        /// Its arguments.
+        pub arguments[]: PromptArgument,
+        /// Its icons.
+        pub icons[]: Icon,
+        /// The `_meta` member.
+        pub meta?: Json,
+    }
 
-/// An argument of a prompt, always a string.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct PromptArgument {
-    /// Its name, for programs.
-    pub name: String,
-    /// Its display name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub title: Option<String>,
-    /// Its meaning.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub description: Option<String>,
-    /// Whether it is required.
-    #[serde(default, skip_serializing_if = "is_false", deserialize_with = "null_is_default")]
-    pub required: bool,
-}
+    /// An argument of a prompt, always a string.
+    #[derive(Default)]
+    pub struct PromptArgument {
+        /// Its name, for programs.
+        pub name: String,
+        /// Its display name.
+        pub title?: String,
+        /// Its meaning.
+        pub description?: String,
+        /// Whether it is required.
+        #[serde(default, skip_serializing_if = "is_false", deserialize_with = "null_is_default")]
+        pub required: bool,
+    }
 
-/// The parameters of `prompts/get`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct GetPromptParams {
-    /// The prompt.
-    pub name: String,
-    /// Its arguments.
-    #[serde(
-        default,
-        skip_serializing_if = "BTreeMap::is_empty",
-        deserialize_with = "null_is_default"
-    )]
-    pub arguments: BTreeMap<String, String>,
-}
+    /// The parameters of `prompts/get`.
+    #[derive(Default, Eq)]
+    pub struct GetPromptParams {
+        /// The prompt.
+        pub name: String,
+        /// Its arguments.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "null_is_default")]
+        pub arguments: BTreeMap<String, String>,
+    }
 
-/// The answer to `prompts/get`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct GetPromptResult {
-    /// The purpose of the prompt.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub description: Option<String>,
-    /// The messages for the model.
-    pub messages: Vec<PromptMessage>,
-    /// The `_meta` member.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Json>,
-}
+    /// The answer to `prompts/get`.
+    #[derive(Default)]
+    pub struct GetPromptResult {
+        /// The purpose of the prompt.
+        pub description?: String,
+        /// The messages for the model.
+        pub messages: Vec<PromptMessage>,
+        /// The `_meta` member.
+        pub meta?: Json,
+    }
 
-/// One message of a prompt.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct PromptMessage {
-    /// The role of the speaker.
-    pub role: Role,
-    /// The content.
-    pub content: Content,
+    /// One message of a prompt.
+    pub struct PromptMessage {
+        /// The role of the speaker.
+        pub role: Role,
+        /// The content.
+        pub content: Content,
+    }
 }
 
 impl Prompt {

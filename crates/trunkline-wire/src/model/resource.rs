@@ -1,105 +1,80 @@
 //! Resources: data that can be read by URI.
 
-use serde::{Deserialize, Serialize};
-
-use super::spelling::null_is_default;
 use super::{Annotations, Icon, ResourceContents};
 use crate::json::Json;
 
-/// A resource in a server's list.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct Resource {
-    /// Where it is.
-    pub uri: String,
-    /// Its name, for programs.
-    pub name: String,
-    /// Its display name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub title: Option<String>,
-    /// What it is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub description: Option<String>,
-    /// Its media type.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mime_type: Option<String>,
-    /// Its size in bytes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub size: Option<u64>,
-    /// Its icons.
-    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
-    pub icons: Vec<Icon>,
-    /// Display hints.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub annotations: Option<Annotations>,
-    /// The `_meta` member.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Json>,
-}
+model! {
+    /// A resource in a server's list.
+    pub struct Resource {
+        /// Where it is.
+        pub uri: String,
+        /// Its name, for programs.
+        pub name: String,
+        /// Its display name.
+        pub title?: String,
+        /// What it is.
+        pub description?: String,
+        /// Its media type.
+        pub mime_type?: String,
+        /// Its size in bytes.
+        pub size?: u64,
+        /// Its icons.
+        pub icons[]: Icon,
+        /// Display hints.
+        pub annotations?: Annotations,
+        /// The `_meta` member.
+        pub meta?: Json,
+    }
 
-/// A family of resources, described by a template.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct ResourceTemplate {
-    /// The template of their URIs (RFC 6570).
-    pub uri_template: String,
-    /// The family's name, for programs.
-    pub name: String,
-    /// Its display name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub title: Option<String>,
-    /// What they are.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub description: Option<String>,
-    /// Their media type, if all have the same.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mime_type: Option<String>,
-    /// Their icons.
-    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
-    pub icons: Vec<Icon>,
-    /// Display hints.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub annotations: Option<Annotations>,
-    /// The `_meta` member.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Json>,
-}
+    /// A family of resources, described by a template.
+    pub struct ResourceTemplate {
+        /// The template of their URIs (RFC 6570).
+        pub uri_template: String,
+        /// The family's name, for programs.
+        pub name: String,
+        /// Its display name.
+        pub title?: String,
+        /// What they are.
+        pub description?: String,
+        /// Their media type, if all have the same.
+        pub mime_type?: String,
+        /// Their icons.
+        pub icons[]: Icon,
+        /// Display hints.
+        pub annotations?: Annotations,
+        /// The `_meta` member.
+        pub meta?: Json,
+    }
 
-/// The parameters of `resources/read`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct ReadResourceParams {
-    /// The URI to read.
-    pub uri: String,
-}
+    /// The parameters of `resources/read`.
+    #[derive(Eq)]
+    pub struct ReadResourceParams {
+        /// The URI to read.
+        pub uri: String,
+    }
 
-/// The answer to `resources/read`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct ReadResourceResult {
-    /// One or several parts.
-    pub contents: Vec<ResourceContents>,
-    /// The `_meta` member.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Json>,
-}
+    /// The answer to `resources/read`.
+    #[derive(Default)]
+    pub struct ReadResourceResult {
+        /// One or several parts.
+        pub contents: Vec<ResourceContents>,
+        /// The `_meta` member.
+        pub meta?: Json,
+    }
 
-/// The parameters of `resources/subscribe` and `resources/unsubscribe`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct SubscribeParams {
-    /// The URI to subscribe to.
-    pub uri: String,
-}
+    /// The parameters of `resources/subscribe` and `resources/unsubscribe`.
+    #[derive(Eq)]
+    pub struct SubscribeParams {
+        /// The URI to subscribe to.
+        pub uri: String,
+    }
 
-/// The parameters of `notifications/resources/updated`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct ResourceUpdatedParams {
-    /// The URI that changed: the subscribed resource or a part of it.
-    pub uri: String,
+    /// The parameters of `notifications/resources/updated`.
+    #[derive(Eq)]
+    pub struct ResourceUpdatedParams {
+        /// The URI that changed: the subscribed resource or a part of it.
+        pub uri: String,
+    }
 }
 
 impl Resource {

@@ -1,29 +1,24 @@
 //! Roots: the folders that a client tells a server about.
 
-use serde::{Deserialize, Serialize};
-
 use crate::json::Json;
 
-/// A folder or file, always a `file://` URI. It is information, not access control.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Root {
-    /// Where it is.
-    pub uri: String,
-    /// Its display name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-    /// The `_meta` member.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Json>,
-}
+model! {
+    /// A folder or file, always a `file://` URI. It is information, not access control.
+    pub struct Root {
+        /// Where it is.
+        pub uri: String,
+        /// Its display name.
+        pub name?: String,
+        /// The `_meta` member.
+        pub meta?: Json,
+    }
 
-/// The answer to `roots/list`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct ListRootsResult {
-    /// All of them.
-    pub roots: Vec<Root>,
+    /// The answer to `roots/list`.
+    #[derive(Default)]
+    pub struct ListRootsResult {
+        /// All of them.
+        pub roots: Vec<Root>,
+    }
 }
 
 impl Root {

@@ -6,59 +6,48 @@ use std::fmt;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::spelling::{null_is_default, number};
+use super::spelling::number;
 use super::{Content, Role, TaskRequest, Tool};
 use crate::json::Json;
 
-/// The parameters of `sampling/createMessage`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct CreateMessageParams {
-    /// The conversation so far.
-    pub messages: Vec<SamplingMessage>,
-    /// The model preferences.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub model_preferences: Option<ModelPreferences>,
-    /// The system prompt.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub system_prompt: Option<String>,
-    /// Whose context to add.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub include_context: Option<IncludeContext>,
-    /// The sampling temperature.
-    #[serde(default, with = "number::option", skip_serializing_if = "Option::is_none")]
-    pub temperature: Option<f64>,
-    /// The most tokens in the answer.
-    pub max_tokens: u64,
-    /// The stop sequences.
-    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
-    pub stop_sequences: Vec<String>,
-    /// Metadata for the model's provider.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub metadata: Option<Json>,
-    /// The tools that the model may use.
-    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
-    pub tools: Vec<Tool>,
-    /// Whether it must use them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tool_choice: Option<ToolChoice>,
-    /// Asks for a task (2025-11-25).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub task: Option<TaskRequest>,
-}
+model! {
+    /// The parameters of `sampling/createMessage`.
+    #[derive(Default)]
+    pub struct CreateMessageParams {
+        /// The conversation so far.
+        pub messages: Vec<SamplingMessage>,
+        /// The model preferences.
+        pub model_preferences?: ModelPreferences,
+        /// The system prompt.
+        pub system_prompt?: String,
+        /// Whose context to add.
+        pub include_context?: IncludeContext,
+        /// The sampling temperature.
+        #[serde(with = "number::option")]
+        pub temperature?: f64,
+        /// The most tokens in the answer.
+        pub max_tokens: u64,
+        /// The stop sequences.
+        pub stop_sequences[]: String,
+        /// Metadata for the model's provider.
+        pub metadata?: Json,
+        /// The tools that the model may use.
+        pub tools[]: Tool,
+        /// Whether it must use them.
+        pub tool_choice?: ToolChoice,
+        /// Asks for a task (2025-11-25).
+        pub task?: TaskRequest,
+    }
 
-/// One message of a conversation.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct SamplingMessage {
-    /// The role of the speaker.
-    pub role: Role,
-    /// The content.
-    pub content: OneOrMany<Content>,
-    /// The `_meta` member.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Json>,
+    /// One message of a conversation.
+    pub struct SamplingMessage {
+        /// The role of the speaker.
+        pub role: Role,
+        /// The content.
+        pub content: OneOrMany<Content>,
+        /// The `_meta` member.
+        pub meta?: Json,
+    }
 }
 
 /// One value or a list of them; remembers which it was.
@@ -70,32 +59,29 @@ pub enum OneOrMany<T> {
     Many(Vec<T>),
 }
 
-/// The model preferences. Weights go from 0 to 1.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-#[non_exhaustive]
-pub struct ModelPreferences {
-    /// Model names to try, best first.
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
-    pub hints: Vec<ModelHint>,
-    /// How much cost matters.
-    #[serde(with = "number::option", skip_serializing_if = "Option::is_none")]
-    pub cost_priority: Option<f64>,
-    /// How much speed matters.
-    #[serde(with = "number::option", skip_serializing_if = "Option::is_none")]
-    pub speed_priority: Option<f64>,
-    /// How much intelligence matters.
-    #[serde(with = "number::option", skip_serializing_if = "Option::is_none")]
-    pub intelligence_priority: Option<f64>,
-}
+model! {
+    /// The model preferences. Weights go from 0 to 1.
+    #[derive(Default)]
+    pub struct ModelPreferences {
+        /// Model names to try, best first.
+        pub hints[]: ModelHint,
+        /// How much cost matters.
+        #[serde(with = "number::option")]
+        pub cost_priority?: f64,
+        /// How much speed matters.
+        #[serde(with = "number::option")]
+        pub speed_priority?: f64,
+        /// How much intelligence matters.
+        #[serde(with = "number::option")]
+        pub intelligence_priority?: f64,
+    }
 
-/// A model's name, or part of it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct ModelHint {
-    /// The name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
+    /// A model's name, or part of it.
+    #[derive(Default, Eq)]
+    pub struct ModelHint {
+        /// The name.
+        pub name?: String,
+    }
 }
 
 /// Whose context to add to the conversation.
@@ -122,23 +108,20 @@ pub enum ToolChoice {
     None,
 }
 
-/// The answer to `sampling/createMessage`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct CreateMessageResult {
-    /// The role of the speaker: the assistant.
-    pub role: Role,
-    /// The content.
-    pub content: OneOrMany<Content>,
-    /// The model's name.
-    pub model: String,
-    /// `endTurn`, `stopSequence`, `maxTokens`, `toolUse` or something else.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stop_reason: Option<String>,
-    /// The `_meta` member.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Json>,
+model! {
+    /// The answer to `sampling/createMessage`.
+    pub struct CreateMessageResult {
+        /// The role of the speaker: the assistant.
+        pub role: Role,
+        /// The content.
+        pub content: OneOrMany<Content>,
+        /// The model's name.
+        pub model: String,
+        /// `endTurn`, `stopSequence`, `maxTokens`, `toolUse` or something else.
+        pub stop_reason?: String,
+        /// The `_meta` member.
+        pub meta?: Json,
+    }
 }
 
 /// Why a conversation with tools is invalid.

@@ -6,19 +6,18 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::spelling::is_false;
 use crate::json::Json;
 
-/// A skill in a server's list.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Skill {
-    /// Where its `SKILL.md` is.
-    pub uri: String,
-    /// The frontmatter of the `SKILL.md`, as an object.
-    pub frontmatter: Json,
-    /// Its files.
-    pub resources: SkillFiles,
-    /// The `_meta` member.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Json>,
+model! {
+    /// A skill in a server's list.
+    pub struct Skill {
+        /// Where its `SKILL.md` is.
+        pub uri: String,
+        /// The frontmatter of the `SKILL.md`, as an object.
+        pub frontmatter: Json,
+        /// Its files.
+        pub resources: SkillFiles,
+        /// The `_meta` member.
+        pub meta?: Json,
+    }
 }
 
 /// The files of a skill.
@@ -30,56 +29,50 @@ pub enum SkillFiles {
     Dynamic,
 }
 
-/// One file of a skill.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct SkillFile {
-    /// Where it is.
-    pub uri: String,
-    /// `sha256:` and the hash of its bytes in lowercase hexadecimal digits.
-    pub digest: String,
-    /// Its length in bytes.
-    pub size: u64,
-}
+model! {
+    /// One file of a skill.
+    #[derive(Eq)]
+    pub struct SkillFile {
+        /// Where it is.
+        pub uri: String,
+        /// `sha256:` and the hash of its bytes in lowercase hexadecimal digits.
+        pub digest: String,
+        /// Its length in bytes.
+        pub size: u64,
+    }
 
-/// The parameters of `skills/get`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct GetSkillParams {
-    /// The `SKILL.md` of the skill.
-    pub uri: String,
-}
+    /// The parameters of `skills/get`.
+    #[derive(Eq)]
+    pub struct GetSkillParams {
+        /// The `SKILL.md` of the skill.
+        pub uri: String,
+    }
 
-/// The answer to `skills/get`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct GetSkillResult {
-    /// The skill.
-    pub skill: Skill,
-    /// The `_meta` member.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Json>,
-}
+    /// The answer to `skills/get`.
+    pub struct GetSkillResult {
+        /// The skill.
+        pub skill: Skill,
+        /// The `_meta` member.
+        pub meta?: Json,
+    }
 
-/// The parameters of `resources/directory/read`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct ReadDirectoryParams {
-    /// The directory.
-    pub uri: String,
-    /// The cursor.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cursor: Option<String>,
-}
+    /// The parameters of `resources/directory/read`.
+    #[derive(Eq)]
+    pub struct ReadDirectoryParams {
+        /// The directory.
+        pub uri: String,
+        /// The cursor.
+        pub cursor?: String,
+    }
 
-/// A server's settings of the extension.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-#[non_exhaustive]
-pub struct SkillsSettings {
-    /// It answers `resources/directory/read`.
-    #[serde(skip_serializing_if = "is_false")]
-    pub directory_read: bool,
+    /// A server's settings of the extension.
+    #[derive(Copy, Default, Eq)]
+    #[serde(default)]
+    pub struct SkillsSettings {
+        /// It answers `resources/directory/read`.
+        #[serde(skip_serializing_if = "is_false")]
+        pub directory_read: bool,
+    }
 }
 
 impl Skill {

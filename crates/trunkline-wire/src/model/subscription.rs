@@ -1,45 +1,42 @@
 //! The changes that a client subscribes to.
 
-use serde::{Deserialize, Serialize};
-
 use super::spelling::is_false;
 
-/// The changes that a client wants, or those that a server agrees to report.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-#[non_exhaustive]
-pub struct SubscriptionFilter {
-    /// The list of tools.
-    #[serde(skip_serializing_if = "is_false")]
-    pub tools_list_changed: bool,
-    /// The list of prompts.
-    #[serde(skip_serializing_if = "is_false")]
-    pub prompts_list_changed: bool,
-    /// The list of resources.
-    #[serde(skip_serializing_if = "is_false")]
-    pub resources_list_changed: bool,
-    /// These resources, by URI.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub resource_subscriptions: Vec<String>,
-    /// These tasks (the tasks extension).
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub task_ids: Vec<String>,
-}
+model! {
+    /// The changes that a client wants, or those that a server agrees to report.
+    #[derive(Default, Eq)]
+    #[serde(default)]
+    pub struct SubscriptionFilter {
+        /// The list of tools.
+        #[serde(skip_serializing_if = "is_false")]
+        pub tools_list_changed: bool,
+        /// The list of prompts.
+        #[serde(skip_serializing_if = "is_false")]
+        pub prompts_list_changed: bool,
+        /// The list of resources.
+        #[serde(skip_serializing_if = "is_false")]
+        pub resources_list_changed: bool,
+        /// These resources, by URI.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        pub resource_subscriptions: Vec<String>,
+        /// These tasks (the tasks extension).
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        pub task_ids: Vec<String>,
+    }
 
-/// The parameters of `subscriptions/listen`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct ListenParams {
-    /// The changes to report.
-    pub notifications: SubscriptionFilter,
-}
+    /// The parameters of `subscriptions/listen`.
+    #[derive(Default, Eq)]
+    pub struct ListenParams {
+        /// The changes to report.
+        pub notifications: SubscriptionFilter,
+    }
 
-/// The parameters of `notifications/subscriptions/acknowledged`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct AcknowledgedParams {
-    /// The changes that will be reported: a subset of those requested.
-    pub notifications: SubscriptionFilter,
+    /// The parameters of `notifications/subscriptions/acknowledged`.
+    #[derive(Default, Eq)]
+    pub struct AcknowledgedParams {
+        /// The changes that will be reported: a subset of those requested.
+        pub notifications: SubscriptionFilter,
+    }
 }
 
 impl SubscriptionFilter {

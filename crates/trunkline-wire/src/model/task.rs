@@ -10,29 +10,28 @@ use super::{InputRequest, InputResponse, Progress};
 use crate::json::Json;
 use crate::jsonrpc::{ErrorObject, Object};
 
-/// A task. Written in the spelling of the 2026-07-28 extension, read in both; [`crate::era::stateful`]
-/// writes that of 2025-11-25.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct Task {
-    /// Its id, which is unguessable.
-    pub task_id: String,
-    /// Its status.
-    pub status: TaskStatus,
-    /// A message about the status.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub status_message: Option<String>,
-    /// When it began, in RFC 3339.
-    pub created_at: String,
-    /// When its status last changed, in RFC 3339.
-    pub last_updated_at: String,
-    /// Its TTL after it began; unlimited if `None`.
-    #[serde(default, alias = "ttl")]
-    pub ttl_ms: Option<u64>,
-    /// The polling interval.
-    #[serde(default, alias = "pollInterval", skip_serializing_if = "Option::is_none")]
-    pub poll_interval_ms: Option<u64>,
+model! {
+    /// A task. Written in the spelling of the 2026-07-28 extension, read in both; [`crate::era::stateful`]
+    /// writes that of 2025-11-25.
+    #[derive(Eq)]
+    pub struct Task {
+        /// Its id, which is unguessable.
+        pub task_id: String,
+        /// Its status.
+        pub status: TaskStatus,
+        /// A message about the status.
+        pub status_message?: String,
+        /// When it began, in RFC 3339.
+        pub created_at: String,
+        /// When its status last changed, in RFC 3339.
+        pub last_updated_at: String,
+        /// Its TTL after it began; unlimited if `None`.
+        #[serde(default, alias = "ttl")]
+        pub ttl_ms: Option<u64>,
+        /// The polling interval.
+        #[serde(alias = "pollInterval")]
+        pub poll_interval_ms?: u64,
+    }
 }
 
 /// The status of a task.
@@ -67,34 +66,30 @@ pub struct DetailedTask {
     pub progress: Option<Progress>,
 }
 
-/// The request to run as a task (2025-11-25).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct TaskRequest {
-    /// Its TTL in milliseconds.
-    #[serde(rename = "ttl", default, skip_serializing_if = "Option::is_none")]
-    pub ttl_ms: Option<u64>,
-}
+model! {
+    /// The request to run as a task (2025-11-25).
+    #[derive(Copy, Default, Eq)]
+    pub struct TaskRequest {
+        /// Its TTL in milliseconds.
+        #[serde(rename = "ttl")]
+        pub ttl_ms?: u64,
+    }
 
-/// The parameters of `tasks/get`, `tasks/result` and `tasks/cancel`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct TaskParams {
-    /// Which task.
-    pub task_id: String,
-}
+    /// The parameters of `tasks/get`, `tasks/result` and `tasks/cancel`.
+    #[derive(Eq)]
+    pub struct TaskParams {
+        /// Which task.
+        pub task_id: String,
+    }
 
-/// The parameters of `tasks/update`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct UpdateTaskParams {
-    /// Which task.
-    pub task_id: String,
-    /// Answers, by the question's key.
-    #[serde(default, with = "ordered")]
-    pub input_responses: Vec<(String, InputResponse)>,
+    /// The parameters of `tasks/update`.
+    pub struct UpdateTaskParams {
+        /// Which task.
+        pub task_id: String,
+        /// Answers, by the question's key.
+        #[serde(default, with = "ordered")]
+        pub input_responses: Vec<(String, InputResponse)>,
+    }
 }
 
 /// The JSON is not a task in either spelling.

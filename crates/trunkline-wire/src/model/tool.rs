@@ -2,68 +2,49 @@
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::spelling::{null_is_default, some_json};
+use super::spelling::some_json;
 use super::{Content, Icon, TaskRequest};
 use crate::json::Json;
 use crate::jsonrpc::Object;
 
-/// A tool in a server's list.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct Tool {
-    /// Its name, for programs.
-    pub name: String,
-    /// Its display name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub title: Option<String>,
-    /// What it does, for the model.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub description: Option<String>,
-    /// The JSON Schema of its arguments, whose root is an object.
-    pub input_schema: Json,
-    /// The JSON Schema of its structured result.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub output_schema: Option<Json>,
-    /// Its behaviour hints. Untrusted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub annotations: Option<ToolAnnotations>,
-    /// Its icons.
-    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
-    pub icons: Vec<Icon>,
-    /// Whether it can be called as a task (2025-11-25).
-    #[serde(
-        rename = "execution",
-        default,
-        with = "execution",
-        skip_serializing_if = "TaskSupport::is_forbidden"
-    )]
-    pub task_support: TaskSupport,
-    /// The `_meta` member.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Json>,
-}
+model! {
+    /// A tool in a server's list.
+    pub struct Tool {
+        /// Its name, for programs.
+        pub name: String,
+        /// Its display name.
+        pub title?: String,
+        /// What it does, for the model.
+        pub description?: String,
+        /// The JSON Schema of its arguments, whose root is an object.
+        pub input_schema: Json,
+        /// The JSON Schema of its structured result.
+        pub output_schema?: Json,
+        /// Its behaviour hints. Untrusted.
+        pub annotations?: ToolAnnotations,
+        /// Its icons.
+        pub icons[]: Icon,
+        /// Whether it can be called as a task (2025-11-25).
+        #[serde(rename = "execution", default, with = "execution", skip_serializing_if = "TaskSupport::is_forbidden")]
+        pub task_support: TaskSupport,
+        /// The `_meta` member.
+        pub meta?: Json,
+    }
 
-/// A tool's own claims about its behaviour.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-#[non_exhaustive]
-pub struct ToolAnnotations {
-    /// Its display name.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub title: Option<String>,
-    /// It changes nothing (default: false).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub read_only_hint: Option<bool>,
-    /// It may destroy data (default: true).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub destructive_hint: Option<bool>,
-    /// It is idempotent (default: false).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub idempotent_hint: Option<bool>,
-    /// It reaches beyond a closed world (default: true).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub open_world_hint: Option<bool>,
+    /// A tool's own claims about its behaviour.
+    #[derive(Default, Eq)]
+    pub struct ToolAnnotations {
+        /// Its display name.
+        pub title?: String,
+        /// It changes nothing (default: false).
+        pub read_only_hint?: bool,
+        /// It may destroy data (default: true).
+        pub destructive_hint?: bool,
+        /// It is idempotent (default: false).
+        pub idempotent_hint?: bool,
+        /// It reaches beyond a closed world (default: true).
+        pub open_world_hint?: bool,
+    }
 }
 
 /// Whether a tool can be called as a task.
@@ -79,37 +60,31 @@ pub enum TaskSupport {
     Required,
 }
 
-/// The parameters of `tools/call`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct CallToolParams {
-    /// The tool.
-    pub name: String,
-    /// Its arguments, an object.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub arguments: Option<Json>,
-    /// Asks for a task (2025-11-25).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub task: Option<TaskRequest>,
-}
+model! {
+    /// The parameters of `tools/call`.
+    pub struct CallToolParams {
+        /// The tool.
+        pub name: String,
+        /// Its arguments, an object.
+        pub arguments?: Json,
+        /// Asks for a task (2025-11-25).
+        pub task?: TaskRequest,
+    }
 
-/// The answer to `tools/call`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct CallToolResult {
-    /// The result for the model.
-    #[serde(default)]
-    pub content: Vec<Content>,
-    /// The structured result; `null` is a value and differs from absence.
-    #[serde(default, deserialize_with = "some_json", skip_serializing_if = "Option::is_none")]
-    pub structured_content: Option<Json>,
-    /// Whether the tool failed; see [`CallToolResult::is_error`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub is_error: Option<bool>,
-    /// The `_meta` member.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Json>,
+    /// The answer to `tools/call`.
+    #[derive(Default)]
+    pub struct CallToolResult {
+        /// The result for the model.
+        #[serde(default)]
+        pub content: Vec<Content>,
+        /// The structured result; `null` is a value and differs from absence.
+        #[serde(deserialize_with = "some_json")]
+        pub structured_content?: Json,
+        /// Whether the tool failed; see [`CallToolResult::is_error`].
+        pub is_error?: bool,
+        /// The `_meta` member.
+        pub meta?: Json,
+    }
 }
 
 impl Tool {

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_base64_is_read_and_nothing_else() {
+    fn only_valid_base64_is_decoded() {
         for (text, bytes) in [
             ("", Some(&b""[..])),
             ("Zg==", Some(b"f")),

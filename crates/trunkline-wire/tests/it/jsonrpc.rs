@@ -65,7 +65,7 @@ fn a_null_id_is_kept_apart() {
 }
 
 #[test]
-fn a_name_that_stands_twice_is_refused_at_each_level_we_read() {
+fn a_duplicate_name_is_refused_at_each_level_we_read() {
     let table = [
         r#"{"jsonrpc":"2.0","jsonrpc":"2.0","id":3,"method":"ping"}"#,
         r#"{"jsonrpc":"2.0","id":3,"method":"ping","method":"tools/list"}"#,
@@ -129,7 +129,7 @@ fn messages_are_written_as_they_were_read() {
 }
 
 #[test]
-fn what_is_no_message_is_told_why() {
+fn malformed_messages_get_an_error_that_says_why() {
     let table = [
         ("", MalformedKind::NotJson),
         ("{", MalformedKind::NotJson),

@@ -33,7 +33,7 @@ fn unknown_members_are_ignored_and_missing_ones_default() {
 }
 
 #[test]
-fn a_member_that_stands_twice_is_refused() {
+fn a_duplicate_member_is_refused() {
     refuse::<Tool>(r#"{"name":"a","name":"b","inputSchema":{}}"#);
     refuse::<Content>(r#"{"type":"text","text":"a","text":"b"}"#);
     refuse::<Content>(r#"{"type":"text","type":"image","text":"b"}"#);
@@ -54,7 +54,7 @@ fn null_is_a_structured_result_and_nothing_is_not() {
 }
 
 #[test]
-fn what_is_carried_keeps_its_spelling() {
+fn carried_json_keeps_its_spelling() {
     let text = r#"{"name":"t","arguments":{"z":1.50,"a":12345678901234567890123,"m":"\u0041"}}"#;
     let params: CallToolParams = json(text).to().unwrap();
     assert_eq!(Json::of(&params).get(), text);
@@ -200,7 +200,7 @@ fn old_enum_names_are_titles() {
 }
 
 #[test]
-fn answers_are_told_apart_by_what_they_hold() {
+fn answers_are_distinguished_by_their_members() {
     let answers: InputResponses = json(
         r#"{"inputResponses":{"a":{"action":"decline"},"b":{"roots":[]},
             "c":{"role":"assistant","content":[],"model":"m"}},"requestState":"s"}"#,

@@ -124,7 +124,7 @@ fn raw_results_are_stamped_once() {
 }
 
 #[test]
-fn results_are_told_apart() {
+fn result_types_are_distinguished() {
     let decode = |text: &str| decode_result(json(text));
     for text in [r#"{"content":[]}"#, r#"{"resultType":"complete","content":[]}"#] {
         assert_eq!(decode(text).unwrap(), Decoded::Complete(json(text)));

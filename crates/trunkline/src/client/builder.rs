@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
+use trunkline_auth::setters;
 use trunkline_proto::client::{Config, OpenError};
 use trunkline_proto::{Bounds, Timing};
 use trunkline_transport::Limits;
@@ -110,63 +111,47 @@ impl<H: Responder> ClientBuilder<H> {
         self.swap(responder).0
     }
 
-    /// Describes this client by more than its name and version.
-    pub fn info(mut self, info: Implementation) -> Self {
-        self.info = info;
-        self
-    }
+    setters! {
+        /// Describes this client by more than its name and version.
+        info(info: Implementation) { info = info }
 
-    /// Asks for log messages of this level and above.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Server, model::LogLevel};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let server = Server::builder("empty", "1.0.0").build();
-    /// let client = Client::builder("example", "1.0.0")
-    ///     .log_level(LogLevel::Warning)
-    ///     .on_log(|message| eprintln!("{}", message.data));
-    /// assert!(client.connect_memory(&server).await.is_ok());
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
-    pub fn log_level(mut self, level: LogLevel) -> Self {
-        self.log_level = Some(level);
-        self
-    }
+        /// Asks for log messages of this level and above.
+        ///
+        /// ```
+        /// # use trunkline::{Client, Server, model::LogLevel};
+        /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+        /// # let server = Server::builder("empty", "1.0.0").build();
+        /// let client = Client::builder("example", "1.0.0")
+        ///     .log_level(LogLevel::Warning)
+        ///     .on_log(|message| eprintln!("{}", message.data));
+        /// assert!(client.connect_memory(&server).await.is_ok());
+        /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+        /// ```
+        log_level(level: LogLevel) { log_level = Some(level) }
 
-    /// Limits the resources that a server can use.
-    pub fn limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
-        self
-    }
+        /// Limits the resources that a server can use.
+        limits(limits: Limits) { limits = limits }
 
-    /// The default time-outs of a call.
-    pub fn timing(mut self, timing: Timing) -> Self {
-        self.timing = Some(timing);
-        self
-    }
+        /// The default time-outs of a call.
+        timing(timing: Timing) { timing = Some(timing) }
 
-    /// How messages are framed in the byte stream; one per line by default.
-    pub fn framing(mut self, framing: Framing) -> Self {
-        self.framing = framing;
-        self
-    }
+        /// How messages are framed in the byte stream; one per line by default.
+        framing(framing: Framing) { framing = framing }
 
-    /// Whether results are cached for as long as the server says that they stay fresh (2026-07-28),
-    /// within [`Limits::cache_entries`] and [`Limits::cache_bytes`]; on by default.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Server, model::CacheHint};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let server = Server::builder("empty", "1").cache(CacheHint::public(60_000)).tools_later().build();
-    /// let client = Client::builder("example", "1").cache(false).connect_memory(&server).await?;
-    /// assert!(client.list_tools().await?.is_empty());
-    /// server.put_tool(trunkline::tool("new", async || "I am new."))?;
-    /// assert_eq!(client.list_tools().await?.len(), 1, "the server was asked again");
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
-    pub fn cache(mut self, is_on: bool) -> Self {
-        self.keeps_answers = is_on;
-        self
+        /// Whether results are cached for as long as the server says that they stay fresh (2026-07-28),
+        /// within [`Limits::cache_entries`] and [`Limits::cache_bytes`]; on by default.
+        ///
+        /// ```
+        /// # use trunkline::{Client, Server, model::CacheHint};
+        /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+        /// # let server = Server::builder("empty", "1").cache(CacheHint::public(60_000)).tools_later().build();
+        /// let client = Client::builder("example", "1").cache(false).connect_memory(&server).await?;
+        /// assert!(client.list_tools().await?.is_empty());
+        /// server.put_tool(trunkline::tool("new", async || "I am new."))?;
+        /// assert_eq!(client.list_tools().await?.len(), 1, "the server was asked again");
+        /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+        /// ```
+        cache(is_on: bool) { keeps_answers = is_on }
     }
 
     /// Asks for the progress of every call of a handler, and gets it before the call itself does.
@@ -350,7 +335,7 @@ struct Ready(Arc<Shared>);
 impl Ready {
     fn join(self, connection: Connection) -> Client {
         let caller = Caller {
-            voice: connection.handle().clone(),
+            handle: connection.handle().clone(),
             opened: Arc::clone(connection.opened()),
             shared: self.0,
         };

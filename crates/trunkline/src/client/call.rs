@@ -149,7 +149,7 @@ impl<T> fmt::Debug for Call<T> {
 /// What the calls of one connection share. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Caller {
-    pub(super) voice: ConversationHandle,
+    pub(super) handle: ConversationHandle,
     pub(super) opened: Arc<Opened>,
     pub(super) shared: Arc<Shared>,
 }

@@ -43,6 +43,17 @@ pub struct Hooks {
     change: Option<HeardChange>,
 }
 
+macro_rules! answers {
+    ($($(#[$doc:meta])* $name:ident($self:ident, $answer:ident: $Asked:ty) -> $Answer:ty $body:block)*) => { $(
+        $(#[$doc])*
+        #[must_use]
+        pub fn $name<F>($self, $answer: impl Fn($Asked) -> F + Send + Sync + 'static) -> Self
+        where
+            F: Future<Output = Result<$Answer, ErrorObject>> + Send + 'static,
+        $body
+    )* };
+}
+
 impl Hooks {
     /// Answers nothing.
     ///
@@ -55,153 +66,114 @@ impl Hooks {
         Self::default()
     }
 
-    /// Lets the server ask the user, by form and by URL.
-    ///
-    /// ```
-    /// use trunkline::client::{Hooks, Responder};
-    /// use trunkline::model::ElicitationCapability;
-    ///
-    /// let hooks = Hooks::new().on_ask(|question| async move { question.accept(true) });
-    /// assert_eq!(hooks.capabilities().elicitation, Some(ElicitationCapability::BOTH));
-    /// ```
-    #[must_use]
-    pub fn on_ask<F>(self, answer: impl Fn(Question) -> F + Send + Sync + 'static) -> Self
-    where
-        F: Future<Output = Result<ElicitResult, ErrorObject>> + Send + 'static,
-    {
-        let answer = fun(answer);
-        Self { form: Some(Arc::clone(&answer)), url: Some(answer), ..self }
-    }
+    answers! {
+        /// Lets the server ask the user, by form and by URL.
+        ///
+        /// ```
+        /// use trunkline::client::{Hooks, Responder};
+        /// use trunkline::model::ElicitationCapability;
+        ///
+        /// let hooks = Hooks::new().on_ask(|question| async move { question.accept(true) });
+        /// assert_eq!(hooks.capabilities().elicitation, Some(ElicitationCapability::BOTH));
+        /// ```
+        on_ask(self, answer: Question) -> ElicitResult {
+            let answer = fun(answer);
+            Self { form: Some(Arc::clone(&answer)), url: Some(answer), ..self }
+        }
 
-    /// Lets the server ask the user to fill in forms; by form only, unless [`Self::on_ask_url`] is
-    /// set too.
-    ///
-    /// ```
-    /// use trunkline::client::{Hooks, Responder};
-    /// use trunkline::model::ElicitationCapability;
-    ///
-    /// let hooks = Hooks::new().on_ask_form(|question| async move { question.accept(true) });
-    /// assert_eq!(hooks.capabilities().elicitation, Some(ElicitationCapability::FORM));
-    /// ```
-    #[must_use]
-    pub fn on_ask_form<F>(self, answer: impl Fn(Question) -> F + Send + Sync + 'static) -> Self
-    where
-        F: Future<Output = Result<ElicitResult, ErrorObject>> + Send + 'static,
-    {
-        Self { form: Some(fun(answer)), ..self }
-    }
+        /// Lets the server ask the user to fill in forms; by form only, unless [`Self::on_ask_url`] is
+        /// set too.
+        ///
+        /// ```
+        /// use trunkline::client::{Hooks, Responder};
+        /// use trunkline::model::ElicitationCapability;
+        ///
+        /// let hooks = Hooks::new().on_ask_form(|question| async move { question.accept(true) });
+        /// assert_eq!(hooks.capabilities().elicitation, Some(ElicitationCapability::FORM));
+        /// ```
+        on_ask_form(self, answer: Question) -> ElicitResult {
+            Self { form: Some(fun(answer)), ..self }
+        }
 
-    /// Lets the server ask the user to visit URLs; by URL only, unless [`Self::on_ask_form`] is set
-    /// too.
-    ///
-    /// ```
-    /// use trunkline::client::{Hooks, Responder};
-    /// use trunkline::model::ElicitationCapability;
-    ///
-    /// let hooks = Hooks::new().on_ask_url(|question| async move { question.accept(()) });
-    /// assert_eq!(hooks.capabilities().elicitation, Some(ElicitationCapability::URL));
-    /// ```
-    #[must_use]
-    pub fn on_ask_url<F>(self, answer: impl Fn(Question) -> F + Send + Sync + 'static) -> Self
-    where
-        F: Future<Output = Result<ElicitResult, ErrorObject>> + Send + 'static,
-    {
-        Self { url: Some(fun(answer)), ..self }
-    }
+        /// Lets the server ask the user to visit URLs; by URL only, unless [`Self::on_ask_form`] is set
+        /// too.
+        ///
+        /// ```
+        /// use trunkline::client::{Hooks, Responder};
+        /// use trunkline::model::ElicitationCapability;
+        ///
+        /// let hooks = Hooks::new().on_ask_url(|question| async move { question.accept(()) });
+        /// assert_eq!(hooks.capabilities().elicitation, Some(ElicitationCapability::URL));
+        /// ```
+        on_ask_url(self, answer: Question) -> ElicitResult {
+            Self { url: Some(fun(answer)), ..self }
+        }
 
-    /// [`Self::on_ask`] with the protocol's own params.
-    ///
-    /// ```
-    /// use trunkline::client::{Hooks, Responder};
-    /// use trunkline::model::{ElicitAction, ElicitResult};
-    ///
-    /// let hooks = Hooks::new().elicit(|_| async { Ok(ElicitResult::new(ElicitAction::Decline)) });
-    /// assert!(hooks.capabilities().elicitation.is_some());
-    /// ```
-    #[must_use]
-    pub fn elicit<F>(self, answer: impl Fn(ElicitParams) -> F + Send + Sync + 'static) -> Self
-    where
-        F: Future<Output = Result<ElicitResult, ErrorObject>> + Send + 'static,
-    {
-        self.on_ask(move |question| answer(question.into_params()))
-    }
+        /// [`Self::on_ask`] with the protocol's own params.
+        ///
+        /// ```
+        /// use trunkline::client::{Hooks, Responder};
+        /// use trunkline::model::{ElicitAction, ElicitResult};
+        ///
+        /// let hooks = Hooks::new().elicit(|_| async { Ok(ElicitResult::new(ElicitAction::Decline)) });
+        /// assert!(hooks.capabilities().elicitation.is_some());
+        /// ```
+        elicit(self, answer: ElicitParams) -> ElicitResult {
+            self.on_ask(move |question| answer(question.into_params()))
+        }
 
-    /// Lets the server ask the model, without tools.
-    ///
-    /// ```
-    /// use trunkline::client::{Hooks, Responder};
-    ///
-    /// let hooks = Hooks::new().on_sample(|request| async move { request.reply("me", "Four.") });
-    /// assert!(!hooks.capabilities().sampling.unwrap().tools);
-    /// ```
-    #[must_use]
-    pub fn on_sample<F>(self, answer: impl Fn(Sampling) -> F + Send + Sync + 'static) -> Self
-    where
-        F: Future<Output = Result<CreateMessageResult, ErrorObject>> + Send + 'static,
-    {
-        Self { sample: Some(fun(answer)), ..self }
-    }
+        /// Lets the server ask the model, without tools.
+        ///
+        /// ```
+        /// use trunkline::client::{Hooks, Responder};
+        ///
+        /// let hooks = Hooks::new().on_sample(|request| async move { request.reply("me", "Four.") });
+        /// assert!(!hooks.capabilities().sampling.unwrap().tools);
+        /// ```
+        on_sample(self, answer: Sampling) -> CreateMessageResult {
+            Self { sample: Some(fun(answer)), ..self }
+        }
 
-    /// Lets the server ask the model, with tools.
-    ///
-    /// ```
-    /// use trunkline::client::{Hooks, Responder};
-    ///
-    /// let hooks =
-    ///     Hooks::new().on_sample_with_tools(|asked| async move { asked.reply("me", "Four.") });
-    /// assert!(hooks.capabilities().sampling.unwrap().tools);
-    /// ```
-    #[must_use]
-    pub fn on_sample_with_tools<F>(
-        self,
-        answer: impl Fn(Sampling) -> F + Send + Sync + 'static,
-    ) -> Self
-    where
-        F: Future<Output = Result<CreateMessageResult, ErrorObject>> + Send + 'static,
-    {
-        Self { takes_tools: true, ..self.on_sample(answer) }
-    }
+        /// Lets the server ask the model, with tools.
+        ///
+        /// ```
+        /// use trunkline::client::{Hooks, Responder};
+        ///
+        /// let hooks =
+        ///     Hooks::new().on_sample_with_tools(|asked| async move { asked.reply("me", "Four.") });
+        /// assert!(hooks.capabilities().sampling.unwrap().tools);
+        /// ```
+        on_sample_with_tools(self, answer: Sampling) -> CreateMessageResult {
+            Self { takes_tools: true, ..self.on_sample(answer) }
+        }
 
-    /// [`Self::on_sample`] with the protocol's own params.
-    ///
-    /// ```
-    /// use trunkline::client::{Hooks, Responder};
-    /// use trunkline::model::{Content, CreateMessageResult};
-    ///
-    /// let reply = || CreateMessageResult::new(Content::text("Four."), "model");
-    /// let hooks = Hooks::new().sample(move |_| async move { Ok(reply()) });
-    /// assert!(hooks.capabilities().sampling.is_some());
-    /// ```
-    #[must_use]
-    pub fn sample<F>(
-        self,
-        answer: impl Fn(CreateMessageParams) -> F + Send + Sync + 'static,
-    ) -> Self
-    where
-        F: Future<Output = Result<CreateMessageResult, ErrorObject>> + Send + 'static,
-    {
-        self.on_sample(move |request| answer(request.into_params()))
-    }
+        /// [`Self::on_sample`] with the protocol's own params.
+        ///
+        /// ```
+        /// use trunkline::client::{Hooks, Responder};
+        /// use trunkline::model::{Content, CreateMessageResult};
+        ///
+        /// let reply = || CreateMessageResult::new(Content::text("Four."), "model");
+        /// let hooks = Hooks::new().sample(move |_| async move { Ok(reply()) });
+        /// assert!(hooks.capabilities().sampling.is_some());
+        /// ```
+        sample(self, answer: CreateMessageParams) -> CreateMessageResult {
+            self.on_sample(move |request| answer(request.into_params()))
+        }
 
-    /// [`Self::on_sample_with_tools`] with the protocol's own params.
-    ///
-    /// ```
-    /// use trunkline::client::{Hooks, Responder};
-    /// use trunkline::model::{Content, CreateMessageResult};
-    ///
-    /// let reply = || CreateMessageResult::new(Content::text("Four."), "model");
-    /// let hooks = Hooks::new().sample_with_tools(move |_| async move { Ok(reply()) });
-    /// assert!(hooks.capabilities().sampling.unwrap().tools);
-    /// ```
-    #[must_use]
-    pub fn sample_with_tools<F>(
-        self,
-        answer: impl Fn(CreateMessageParams) -> F + Send + Sync + 'static,
-    ) -> Self
-    where
-        F: Future<Output = Result<CreateMessageResult, ErrorObject>> + Send + 'static,
-    {
-        self.on_sample_with_tools(move |request| answer(request.into_params()))
+        /// [`Self::on_sample_with_tools`] with the protocol's own params.
+        ///
+        /// ```
+        /// use trunkline::client::{Hooks, Responder};
+        /// use trunkline::model::{Content, CreateMessageResult};
+        ///
+        /// let reply = || CreateMessageResult::new(Content::text("Four."), "model");
+        /// let hooks = Hooks::new().sample_with_tools(move |_| async move { Ok(reply()) });
+        /// assert!(hooks.capabilities().sampling.unwrap().tools);
+        /// ```
+        sample_with_tools(self, answer: CreateMessageParams) -> CreateMessageResult {
+            self.on_sample_with_tools(move |request| answer(request.into_params()))
+        }
     }
 
     /// Offers these roots: a fixed list, or [`Roots`] that may change.

@@ -236,7 +236,7 @@ impl ClientRequest {
         let mut request = Request::new(self.method, params);
         request.timing = Some(self.timing);
         request.heard = self.heard;
-        let mut answer = pin!(self.caller.voice.ask(request));
+        let mut answer = pin!(self.caller.handle.ask(request));
         Ok(poll_fn(|cx| Watch::poll(&mut watch, answer.as_mut(), cx)).await?)
     }
 }

@@ -197,7 +197,7 @@ async fn pump(
         }
     };
     let outcome = {
-        let mut answer = pin!(caller.voice.ask(request));
+        let mut answer = pin!(caller.handle.ask(request));
         poll_fn(|cx| {
             while let Poll::Ready(Some(heard)) = hears.poll_recv(cx) {
                 take(heard);

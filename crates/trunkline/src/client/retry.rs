@@ -139,7 +139,7 @@ where
 async fn may_repeat(request: &ClientRequest, error: &CallError) -> bool {
     match error {
         // A connection that has ended stays so.
-        CallError::Unreachable(_) => !request.caller.voice.is_closed(),
+        CallError::Unreachable(_) => !request.caller.handle.is_closed(),
         CallError::Lost(_) => match request.method {
             Method::ToolsCall => is_harmless(request).await,
             method => READS.contains(&method),

@@ -172,16 +172,16 @@ impl<const N: usize> From<[Root; N]> for Roots {
 pub struct RootsWatch(Option<JoinHandle<()>>);
 
 impl RootsWatch {
-    pub(super) fn start(voice: ConversationHandle, roots: &Roots, every: Duration) -> Self {
+    pub(super) fn start(handle: ConversationHandle, roots: &Roots, every: Duration) -> Self {
         // From now on: the server asks for earlier values anyway.
         let mut changes = roots.shared.changes.subscribe();
         let roots = roots.clone();
         Self(Some(tokio::spawn(async move {
             // The first check is immediate.
             let mut next = Instant::now();
-            while !voice.is_closed() {
+            while !handle.is_closed() {
                 match timeout_at(next, changes.changed()).await {
-                    Ok(Ok(())) => voice.notify(LIST_CHANGED, Object::default()).await,
+                    Ok(Ok(())) => handle.notify(LIST_CHANGED, Object::default()).await,
                     Ok(Err(_)) => return,
                     Err(_) => {
                         let roots = roots.clone();
@@ -228,8 +228,8 @@ impl Client {
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
     /// ```
     pub async fn roots_changed(&self) {
-        let voice = &self.caller.voice;
-        voice.notify(LIST_CHANGED, Object::default()).await;
+        let handle = &self.caller.handle;
+        handle.notify(LIST_CHANGED, Object::default()).await;
     }
 
     /// Watches the roots until the returned value is dropped. The server is notified when they are
@@ -250,7 +250,7 @@ impl Client {
     /// ```
     #[must_use = "dropping it ends the watch"]
     pub fn watch_roots(&self, roots: &Roots, every: Duration) -> RootsWatch {
-        RootsWatch::start(self.caller.voice.clone(), roots, every)
+        RootsWatch::start(self.caller.handle.clone(), roots, every)
     }
 }
 

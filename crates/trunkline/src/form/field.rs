@@ -86,18 +86,25 @@ pub(super) fn is_chosen<F: FormField>() -> bool {
 
 pub(super) const MISSING: &str = "is missing";
 
+/// A required field that is its own default.
+macro_rules! required {
+    ($Schema:ident, $Initial:ty) => {
+        const REQUIRED: bool = true;
+        type Schema = $Schema;
+        type Initial = $Initial;
+
+        fn field() -> $Schema {
+            $Schema::new()
+        }
+
+        fn initial(schema: $Schema, value: $Initial) -> $Schema {
+            schema.initial(value)
+        }
+    };
+}
+
 impl FormField for bool {
-    const REQUIRED: bool = true;
-    type Schema = BooleanSchema;
-    type Initial = bool;
-
-    fn field() -> BooleanSchema {
-        BooleanSchema::new()
-    }
-
-    fn initial(schema: BooleanSchema, value: bool) -> BooleanSchema {
-        schema.initial(value)
-    }
+    required! { BooleanSchema, bool }
 
     fn read_field(value: Option<&Value>) -> Result<Self, String> {
         value.ok_or(MISSING)?.as_bool().ok_or_else(|| "must be `true` or `false`".to_owned())
@@ -105,17 +112,7 @@ impl FormField for bool {
 }
 
 impl FormField for String {
-    const REQUIRED: bool = true;
-    type Schema = StringSchema;
-    type Initial = String;
-
-    fn field() -> StringSchema {
-        StringSchema::new()
-    }
-
-    fn initial(schema: StringSchema, value: String) -> StringSchema {
-        schema.initial(value)
-    }
+    required! { StringSchema, String }
 
     fn read_field(value: Option<&Value>) -> Result<Self, String> {
         let text = value.ok_or(MISSING)?.as_str();

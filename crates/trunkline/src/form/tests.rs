@@ -26,23 +26,30 @@ impl FormChoice for Class {
     }
 }
 
-impl FormField for Class {
-    const REQUIRED: bool = true;
-    type Schema = EnumSchema;
-    type Initial = Self;
+/// What `#[derive(Form)]` writes for an enum.
+macro_rules! choice_field {
+    ($Choice:ident) => {
+        impl FormField for $Choice {
+            const REQUIRED: bool = true;
+            type Schema = EnumSchema;
+            type Initial = Self;
 
-    fn field() -> EnumSchema {
-        choice_field::<Self>()
-    }
+            fn field() -> EnumSchema {
+                choice_field::<Self>()
+            }
 
-    fn initial(schema: EnumSchema, value: Self) -> EnumSchema {
-        choice_initial(schema, &value)
-    }
+            fn initial(schema: EnumSchema, value: Self) -> EnumSchema {
+                choice_initial(schema, &value)
+            }
 
-    fn read_field(value: Option<&Value>) -> Result<Self, String> {
-        choice_read(value)
-    }
+            fn read_field(value: Option<&Value>) -> Result<Self, String> {
+                choice_read(value)
+            }
+        }
+    };
 }
+
+choice_field! { Class }
 
 #[derive(Debug, PartialEq)]
 struct Trip {
@@ -226,23 +233,7 @@ fn a_choice_that_is_made_beforehand_need_not_be_made() {
         }
     }
 
-    impl FormField for Seat {
-        const REQUIRED: bool = true;
-        type Schema = EnumSchema;
-        type Initial = Self;
-
-        fn field() -> EnumSchema {
-            choice_field::<Self>()
-        }
-
-        fn initial(schema: EnumSchema, value: Self) -> EnumSchema {
-            choice_initial(schema, &value)
-        }
-
-        fn read_field(value: Option<&Value>) -> Result<Self, String> {
-            choice_read(value)
-        }
-    }
+    choice_field! { Seat }
 
     assert!(one_field::<Seat>().required.is_empty());
     let read = |content: Value| read_one::<Seat>(&Json::of(&content));

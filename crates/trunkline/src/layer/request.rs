@@ -31,7 +31,7 @@ use crate::caller::{Added, Caller, extension, principal};
 #[derive(Clone)]
 pub struct ServerRequest {
     pub(super) call: Call,
-    pub(super) voice: ConversationHandle,
+    pub(super) handle: ConversationHandle,
     pub(super) added: Added,
     /// The remaining layers, innermost first.
     pub(super) route: Vec<Arc<dyn Around>>,

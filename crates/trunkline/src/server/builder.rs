@@ -8,6 +8,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use trunkline_auth::seal::Sealer;
+use trunkline_auth::setters;
 use trunkline_proto::server as core;
 use trunkline_proto::task::TaskBounds;
 use trunkline_store::Store;
@@ -202,76 +203,59 @@ impl ServerBuilder {
         self
     }
 
-    /// Declares tools on a server that starts without any and adds them while it runs.
-    /// ```
-    /// let server = trunkline::Server::builder("clock", "1.0.0").tools_later().build();
-    /// assert!(server.put_tool(trunkline::tool("now", async || "noon")).is_ok());
-    /// ```
-    pub fn tools_later(mut self) -> Self {
-        self.later.tools = true;
-        self
-    }
+    setters! {
+        /// Declares tools on a server that starts without any and adds them while it runs.
+        /// ```
+        /// let server = trunkline::Server::builder("clock", "1.0.0").tools_later().build();
+        /// assert!(server.put_tool(trunkline::tool("now", async || "noon")).is_ok());
+        /// ```
+        tools_later() { later.tools = true }
 
-    /// Declares prompts on a server that starts without any and adds them while it runs.
-    /// ```
-    /// let server = trunkline::Server::builder("days", "1.0.0").prompts_later().build();
-    /// assert!(server.put_prompt(trunkline::prompt("plan", async || String::new())).is_ok());
-    /// ```
-    pub fn prompts_later(mut self) -> Self {
-        self.later.prompts = true;
-        self
-    }
+        /// Declares prompts on a server that starts without any and adds them while it runs.
+        /// ```
+        /// let server = trunkline::Server::builder("days", "1.0.0").prompts_later().build();
+        /// assert!(server.put_prompt(trunkline::prompt("plan", async || String::new())).is_ok());
+        /// ```
+        prompts_later() { later.prompts = true }
 
-    /// Declares resources on a server that starts without any and adds them while it runs.
-    /// ```
-    /// let server = trunkline::Server::builder("inn", "1.0.0").resources_later().build();
-    /// assert!(server.put_resource(trunkline::resource("menu://", "menu", async || "")).is_ok());
-    /// ```
-    pub fn resources_later(mut self) -> Self {
-        self.later.resources = true;
-        self
-    }
+        /// Declares resources on a server that starts without any and adds them while it runs.
+        /// ```
+        /// let server = trunkline::Server::builder("inn", "1.0.0").resources_later().build();
+        /// assert!(server.put_resource(trunkline::resource("menu://", "menu", async || "")).is_ok());
+        /// ```
+        resources_later() { later.resources = true }
 
-    /// How schemas are written; by default in the plain form that all hosts accept.
-    /// ```
-    /// let builder = trunkline::Server::builder("full", "1.0.0");
-    /// assert!(builder.schemas(trunkline::SchemaProfile::Full).try_build().is_ok());
-    /// ```
-    pub fn schemas(mut self, profile: SchemaProfile) -> Self {
-        self.profile = profile;
-        self
-    }
+        /// How schemas are written; by default in the plain form that all hosts accept.
+        /// ```
+        /// let builder = trunkline::Server::builder("full", "1.0.0");
+        /// assert!(builder.schemas(trunkline::SchemaProfile::Full).try_build().is_ok());
+        /// ```
+        schemas(profile: SchemaProfile) { profile = profile }
 
-    /// Sets the server's name for people.
-    /// ```
-    /// let builder = trunkline::Server::builder("clock", "1.0.0").title("The clock");
-    /// assert!(builder.try_build().is_ok());
-    /// ```
-    pub fn title(mut self, title: impl Into<String>) -> Self {
-        self.core.info.title = Some(title.into());
-        self
-    }
+        /// Sets the server's name for people.
+        /// ```
+        /// let builder = trunkline::Server::builder("clock", "1.0.0").title("The clock");
+        /// assert!(builder.try_build().is_ok());
+        /// ```
+        title(title: impl Into<String>) { core.info.title = Some(title.into()) }
 
-    /// Adds an icon.
-    /// ```
-    /// let icon = trunkline::model::Icon::new("https://example.com/clock.svg");
-    /// assert!(trunkline::Server::builder("clock", "1.0.0").icon(icon).try_build().is_ok());
-    /// ```
-    pub fn icon(mut self, icon: Icon) -> Self {
-        self.core.info.icons.push(icon);
-        self
-    }
+        /// Adds an icon.
+        /// ```
+        /// let icon = trunkline::model::Icon::new("https://example.com/clock.svg");
+        /// assert!(trunkline::Server::builder("clock", "1.0.0").icon(icon).try_build().is_ok());
+        /// ```
+        icon(icon: Icon) { core.info.icons.push(icon) }
 
-    /// Tells the model how to use the server.
-    /// ```
-    /// # use trunkline::{Client, Server}; tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// let server = Server::builder("clock", "1.0.0").instructions("Never twice a day.").build();
-    /// assert_eq!(Client::in_memory(&server).await?.instructions(), Some("Never twice a day."));
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
-    pub fn instructions(mut self, instructions: impl Into<String>) -> Self {
-        self.core.instructions = Some(instructions.into());
-        self
+        /// Tells the model how to use the server.
+        /// ```
+        /// # use trunkline::{Client, Server}; tokio::runtime::Runtime::new().unwrap().block_on(async {
+        /// let server = Server::builder("clock", "1.0.0").instructions("Never twice a day.").build();
+        /// assert_eq!(Client::in_memory(&server).await?.instructions(), Some("Never twice a day."));
+        /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+        /// ```
+        instructions(instructions: impl Into<String>) {
+            core.instructions = Some(instructions.into())
+        }
     }
 
     /// Speaks only this revision.
@@ -279,33 +263,26 @@ impl ServerBuilder {
         self.protocols(Revisions::only(revision))
     }
 
-    /// Speaks only these revisions; by default all five.
-    /// ```
-    /// let old = trunkline::Revisions::ALL.of_era(trunkline::Era::Stateful);
-    /// assert!(trunkline::Server::builder("old", "1.0.0").protocols(old).try_build().is_ok());
-    /// ```
-    pub fn protocols(mut self, revisions: Revisions) -> Self {
-        self.core.revisions = revisions;
-        self
-    }
+    setters! {
+        /// Speaks only these revisions; by default all five.
+        /// ```
+        /// let old = trunkline::Revisions::ALL.of_era(trunkline::Era::Stateful);
+        /// assert!(trunkline::Server::builder("old", "1.0.0").protocols(old).try_build().is_ok());
+        /// ```
+        protocols(revisions: Revisions) { core.revisions = revisions }
 
-    /// Whether to answer the `mcp/…` dialect too; on by default.
-    /// ```
-    /// assert!(trunkline::Server::builder("strict", "1.0.0").dialect(false).try_build().is_ok());
-    /// ```
-    pub fn dialect(mut self, answer: bool) -> Self {
-        self.core.dialect = answer;
-        self
-    }
+        /// Whether to answer the `mcp/…` dialect too; on by default.
+        /// ```
+        /// assert!(trunkline::Server::builder("strict", "1.0.0").dialect(false).try_build().is_ok());
+        /// ```
+        dialect(answer: bool) { core.dialect = answer }
 
-    /// The log level until a client of an older revision chooses one; by default `info`.
-    /// ```
-    /// let builder = trunkline::Server::builder("quiet", "1.0.0");
-    /// assert!(builder.log_level(trunkline::model::LogLevel::Error).try_build().is_ok());
-    /// ```
-    pub fn log_level(mut self, level: LogLevel) -> Self {
-        self.core.log_level = level;
-        self
+        /// The log level until a client of an older revision chooses one; by default `info`.
+        /// ```
+        /// let builder = trunkline::Server::builder("quiet", "1.0.0");
+        /// assert!(builder.log_level(trunkline::model::LogLevel::Error).try_build().is_ok());
+        /// ```
+        log_level(level: LogLevel) { core.log_level = level }
     }
 
     /// How long clients may cache lists and resources; by default not at all.
@@ -319,68 +296,52 @@ impl ServerBuilder {
         self
     }
 
-    /// How many items a page of a list has; by default 50.
-    /// ```
-    /// assert!(trunkline::Server::builder("pages", "1.0.0").page_size(10).try_build().is_ok());
-    /// ```
-    pub fn page_size(mut self, items: usize) -> Self {
-        self.page = items.max(1);
-        self
-    }
+    setters! {
+        /// How many items a page of a list has; by default 50.
+        /// ```
+        /// assert!(trunkline::Server::builder("pages", "1.0.0").page_size(10).try_build().is_ok());
+        /// ```
+        page_size(items: usize) { page = items.max(1) }
 
-    /// Replaces the default limits.
-    /// ```
-    /// let limits = trunkline::Limits::default().in_flight(8);
-    /// assert!(trunkline::Server::builder("small", "1.0.0").limits(limits).try_build().is_ok());
-    /// ```
-    pub fn limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
-        self
-    }
+        /// Replaces the default limits.
+        /// ```
+        /// let limits = trunkline::Limits::default().in_flight(8);
+        /// assert!(trunkline::Server::builder("small", "1.0.0").limits(limits).try_build().is_ok());
+        /// ```
+        limits(limits: Limits) { limits = limits }
 
-    /// How many tasks are kept, and how long.
-    /// ```
-    /// let bounds = trunkline::server::TaskBounds { tasks: 16, ..Default::default() };
-    /// assert!(trunkline::Server::builder("films", "1.0.0").tasks(bounds).try_build().is_ok());
-    /// ```
-    pub fn tasks(mut self, bounds: TaskBounds) -> Self {
-        self.tasks = bounds;
-        self
-    }
+        /// How many tasks are kept, and how long.
+        /// ```
+        /// let bounds = trunkline::server::TaskBounds { tasks: 16, ..Default::default() };
+        /// assert!(trunkline::Server::builder("films", "1.0.0").tasks(bounds).try_build().is_ok());
+        /// ```
+        tasks(bounds: TaskBounds) { tasks = bounds }
 
-    /// Keeps tasks in a store, so that they outlive the process: their results, their questions,
-    /// and what their handlers did [once](super::Context::once). All processes that share the store
-    /// see them, and take over those of a process that died; see [`ToolEntry::resume`].
-    ///
-    /// ```
-    /// let store = std::sync::Arc::new(trunkline::store::Memory::default());
-    /// assert!(trunkline::Server::builder("films", "1.0.0").task_store(store).try_build().is_ok());
-    /// ```
-    pub fn task_store(mut self, store: Arc<dyn Store>) -> Self {
-        self.task_store = Some(store);
-        self
-    }
+        /// Keeps tasks in a store, so that they outlive the process: their results, their questions,
+        /// and what their handlers did [once](super::Context::once). All processes that share the store
+        /// see them, and take over those of a process that died; see [`ToolEntry::resume`].
+        ///
+        /// ```
+        /// let store = std::sync::Arc::new(trunkline::store::Memory::default());
+        /// assert!(trunkline::Server::builder("films", "1.0.0").task_store(store).try_build().is_ok());
+        /// ```
+        task_store(store: Arc<dyn Store>) { task_store = Some(store) }
 
-    /// How long after its last heartbeat the tasks of a process are taken over; by default 15
-    /// seconds.
-    /// ```
-    /// let silence = std::time::Duration::from_secs(60);
-    /// assert!(trunkline::Server::builder("a", "1").take_over_after(silence).try_build().is_ok());
-    /// ```
-    pub fn take_over_after(mut self, silence: Duration) -> Self {
-        self.takeover = silence.max(Duration::from_millis(30));
-        self
-    }
+        /// How long after its last heartbeat the tasks of a process are taken over; by default 15
+        /// seconds.
+        /// ```
+        /// let silence = std::time::Duration::from_secs(60);
+        /// assert!(trunkline::Server::builder("a", "1").take_over_after(silence).try_build().is_ok());
+        /// ```
+        take_over_after(silence: Duration) { takeover = silence.max(Duration::from_millis(30)) }
 
-    /// Keys that seal the state carried by clients, newest first. The default is a random key that
-    /// lives as long as this process; several replicas need the same keys.
-    /// ```
-    /// let (new, old) = ([2; 32], [1; 32]);
-    /// assert!(trunkline::Server::builder("a", "1").state_keys(&[new, old]).try_build().is_ok());
-    /// ```
-    pub fn state_keys(mut self, keys: &[[u8; 32]]) -> Self {
-        self.sealer = Some(Sealer::new(keys));
-        self
+        /// Keys that seal the state carried by clients, newest first. The default is a random key that
+        /// lives as long as this process; several replicas need the same keys.
+        /// ```
+        /// let (new, old) = ([2; 32], [1; 32]);
+        /// assert!(trunkline::Server::builder("a", "1").state_keys(&[new, old]).try_build().is_ok());
+        /// ```
+        state_keys(keys: &[[u8; 32]]) { sealer = Some(Sealer::new(keys)) }
     }
 
     /// Builds the server.

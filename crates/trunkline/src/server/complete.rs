@@ -8,6 +8,7 @@ use trunkline_wire::jsonrpc::ErrorObject;
 use trunkline_wire::model::{CompleteParams, Completion};
 
 use super::proxy::Completing;
+use super::{PromptEntry, TemplateEntry};
 use crate::ToolError;
 
 /// The text typed so far for an argument, and the values of the other arguments.
@@ -104,6 +105,70 @@ where
         Box::pin(async move { work.await.into_completion() })
     }
 }
+
+macro_rules! completed {
+    ($($Entry:ident)*) => {$(
+        impl $Entry {
+            /// Suggests values for an argument of a prompt, or a variable of a template.
+            ///
+            /// ```
+            /// # use trunkline::{Client, Server, model::{CompleteParams, Reference}, prompt, template};
+            /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+            /// let plan = prompt("plan", async || "Plan my day.".to_owned())
+            ///     .complete("city", |typed, _| vec![format!("{typed}lo")]);
+            /// let menu = template("menu://{day}", "day", async || "Soup.")
+            ///     .complete("day", |typed, _| vec![format!("{typed}day")]);
+            /// # let server = Server::builder("days", "1").prompt(plan).resource(menu).build();
+            /// # let client = Client::in_memory(&server).await?;
+            /// let params = CompleteParams::new(Reference::prompt("plan"), "city", "Os");
+            /// assert_eq!(client.complete(params).await?.values, ["Oslo"]);
+            /// let params = CompleteParams::new(Reference::resource("menu://{day}"), "day", "fri");
+            /// assert_eq!(client.complete(params).await?.values, ["friday"]);
+            /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+            /// ```
+            #[must_use]
+            pub fn complete(
+                mut self,
+                name: impl Into<String>,
+                complete: impl Fn(&str, &BTreeMap<String, String>) -> Vec<String> + Send + Sync + 'static,
+            ) -> Self {
+                self.completions.insert(name.into(), at_once(complete));
+                self
+            }
+
+            /// Suggests values with an async function, for example from a database or another
+            /// service. With macros it is `#[complete(cities)]` before the parameter.
+            ///
+            /// ```
+            /// # use trunkline::{Client, Server, model::{CompleteParams, Reference}, prompt, server::Typed, template};
+            /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+            /// async fn cities(typed: Typed) -> Vec<String> {
+            ///     typed.starts(["Bergen", "Oslo"])
+            /// }
+            /// let plan = prompt("plan", async || "Plan my day.".to_owned()).complete_with("city", cities);
+            /// let map = template("map://{city}", "map", async || "A map.").complete_with("city", cities);
+            /// # let server = Server::builder("days", "1").prompt(plan).resource(map).build();
+            /// # let client = Client::in_memory(&server).await?;
+            /// for reference in [Reference::prompt("plan"), Reference::resource("map://{city}")] {
+            ///     let params = CompleteParams::new(reference, "city", "o");
+            ///     assert_eq!(client.complete(params).await?.values, ["Oslo"]);
+            /// }
+            /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+            /// ```
+            #[must_use]
+            pub fn complete_with<M>(
+                mut self,
+                name: impl Into<String>,
+                complete: impl Completes<M>,
+            ) -> Self {
+                self.completions.insert(name.into(), in_time(complete));
+                self
+            }
+        }
+    )*};
+}
+
+completed! { PromptEntry TemplateEntry }
 
 /// What a completing function may return.
 ///

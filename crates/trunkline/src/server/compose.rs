@@ -6,6 +6,7 @@
 
 use std::sync::{Arc, Mutex, Weak};
 
+use trunkline_auth::setters;
 use trunkline_proto::{Call, Change};
 use trunkline_transport::conversation_handle::ConversationHandle;
 use trunkline_transport::handler::Answer;
@@ -25,54 +26,52 @@ use super::{Inner, PromptEntry, ResourceEntry, Server, TemplateEntry, ToolEntry}
 use crate::layer::{self, BoxError, Inside, Layers};
 
 impl ServerBuilder {
-    /// Offers everything that another server offers. Its tools and prompts are called
-    /// `prefix.name`. Its resources, templates and skills keep their URIs, because its other texts
-    /// refer to them. A duplicate name or URI is a fault of [`try_build`](Self::try_build).
-    ///
-    /// Its handlers keep its states and layers. Later changes to its lists appear here too, and
-    /// clients are notified. A new entry whose name is taken here stays hidden until the name is
-    /// free. Settings of the server itself are not taken over: instructions, limits, cache hints,
-    /// page sizes, keys, and where its tasks are kept.
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// use trunkline::{Client, Server, tool};
-    ///
-    /// let rates = Server::builder("rates", "1.0.0").tool(tool("list", async || "EUR, NOK")).build();
-    /// let server = Server::builder("bank", "1.0.0").mount("fx", rates.clone()).build();
-    ///
-    /// rates.put_tool(tool("latest", async || "11.6"))?;
-    /// let client = Client::in_memory(&server).await?;
-    /// let names: Vec<_> = client.list_tools().await?.into_iter().map(|it| it.name).collect();
-    /// assert_eq!(names, ["fx.list", "fx.latest"]);
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn mount(mut self, prefix: impl Into<String>, server: impl IntoServer) -> Self {
-        self.mounts.push((Some(prefix.into()), server.into_server()));
-        self
-    }
+    setters! {
+        /// Offers everything that another server offers. Its tools and prompts are called
+        /// `prefix.name`. Its resources, templates and skills keep their URIs, because its other texts
+        /// refer to them. A duplicate name or URI is a fault of [`try_build`](Self::try_build).
+        ///
+        /// Its handlers keep its states and layers. Later changes to its lists appear here too, and
+        /// clients are notified. A new entry whose name is taken here stays hidden until the name is
+        /// free. Settings of the server itself are not taken over: instructions, limits, cache hints,
+        /// page sizes, keys, and where its tasks are kept.
+        ///
+        /// ```
+        /// # #[tokio::main(flavor = "current_thread")]
+        /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+        /// use trunkline::{Client, Server, tool};
+        ///
+        /// let rates = Server::builder("rates", "1.0.0").tool(tool("list", async || "EUR, NOK")).build();
+        /// let server = Server::builder("bank", "1.0.0").mount("fx", rates.clone()).build();
+        ///
+        /// rates.put_tool(tool("latest", async || "11.6"))?;
+        /// let client = Client::in_memory(&server).await?;
+        /// let names: Vec<_> = client.list_tools().await?.into_iter().map(|it| it.name).collect();
+        /// assert_eq!(names, ["fx.list", "fx.latest"]);
+        /// # Ok(())
+        /// # }
+        /// ```
+        mount(prefix: impl Into<String>, server: impl IntoServer) {
+            mounts.push((Some(prefix.into()), server.into_server()))
+        }
 
-    /// Offers everything that another server offers, under the same names; otherwise like
-    /// [`Self::mount`].
-    ///
-    /// ```
-    /// use trunkline::{Server, tool};
-    ///
-    /// let ping = || tool("ping", async || "pong");
-    /// let health = Server::builder("health", "1.0.0").tool(ping());
-    /// let server = Server::builder("shop", "1.0.0").merge(health);
-    /// assert!(server.try_build().is_ok());
-    ///
-    /// let health = Server::builder("health", "1.0.0").tool(ping());
-    /// let twice = Server::builder("shop", "1.0.0").tool(ping()).merge(health).try_build();
-    /// let why = twice.unwrap_err().to_string();
-    /// assert!(why.contains("`ping`") && why.contains("`health`"), "{why}");
-    /// ```
-    pub fn merge(mut self, server: impl IntoServer) -> Self {
-        self.mounts.push((None, server.into_server()));
-        self
+        /// Offers everything that another server offers, under the same names; otherwise like
+        /// [`Self::mount`].
+        ///
+        /// ```
+        /// use trunkline::{Server, tool};
+        ///
+        /// let ping = || tool("ping", async || "pong");
+        /// let health = Server::builder("health", "1.0.0").tool(ping());
+        /// let server = Server::builder("shop", "1.0.0").merge(health);
+        /// assert!(server.try_build().is_ok());
+        ///
+        /// let health = Server::builder("health", "1.0.0").tool(ping());
+        /// let twice = Server::builder("shop", "1.0.0").tool(ping()).merge(health).try_build();
+        /// let why = twice.unwrap_err().to_string();
+        /// assert!(why.contains("`ping`") && why.contains("`health`"), "{why}");
+        /// ```
+        merge(server: impl IntoServer) { mounts.push((None, server.into_server())) }
     }
 }
 
@@ -437,12 +436,12 @@ impl Inner {
         self: &Arc<Self>,
         layers: &Layers,
         call: Call,
-        voice: &ConversationHandle,
+        handle: &ConversationHandle,
         inside: Inside,
     ) -> Answer {
         let server = Arc::clone(self);
         let (revision, is_tool) = (call.revision, call.method.method == Method::ToolsCall);
-        let answer = layers.answer(call, voice, inside);
+        let answer = layers.answer(call, handle, inside);
         Answer::later(async move {
             match answer.await {
                 Ok(response) => response.into_outcome(),

@@ -49,7 +49,7 @@ pub(super) struct Facts {
     pub(super) peer: Arc<Peer>,
     pub(super) meta: Option<Json>,
     pub(super) attached: Attached,
-    pub(super) voice: ConversationHandle,
+    pub(super) handle: ConversationHandle,
     pub(super) wants_progress: bool,
     pub(super) asker: Asker,
     pub(super) server: Arc<Inner>,
@@ -98,7 +98,7 @@ impl Context {
     pub(super) fn new(
         server: &Arc<Inner>,
         call: &Call,
-        voice: &ConversationHandle,
+        handle: &ConversationHandle,
         asker: Asker,
     ) -> Self {
         Self(Arc::new(Facts {
@@ -107,7 +107,7 @@ impl Context {
             peer: Arc::clone(&call.peer),
             meta: call.meta.clone(),
             attached: call.attached.clone(),
-            voice: voice.clone(),
+            handle: handle.clone(),
             wants_progress: call.wants_progress,
             asker,
             server: Arc::clone(server),
@@ -135,7 +135,7 @@ impl Context {
         }
         // Progress extends the deadline even if the client did not ask for it.
         if is_new {
-            self.0.voice.say(self.0.key, HandlerEvent::Progress(progress)).await;
+            self.0.handle.say(self.0.key, HandlerEvent::Progress(progress)).await;
             if self.0.wants_progress {
                 *lock(&self.0.reported) = Some(Instant::now());
             }
@@ -175,7 +175,7 @@ impl Context {
     /// ```
     pub async fn log_message(&self, message: LogMessage) {
         if self.is_first_time() {
-            self.0.voice.say(self.0.key, HandlerEvent::Log(message)).await;
+            self.0.handle.say(self.0.key, HandlerEvent::Log(message)).await;
         }
     }
 
@@ -260,7 +260,7 @@ impl Context {
     /// Lets the client disconnect and reconnect after `retry`, for work that takes long enough for
     /// connections to break. It has an effect in 2025-11-25 over HTTP only.
     pub async fn pause_stream(&self, retry: Duration) {
-        self.0.voice.say(self.0.key, HandlerEvent::Pause(retry)).await;
+        self.0.handle.say(self.0.key, HandlerEvent::Pause(retry)).await;
     }
 
     /// Runs an effect once per call, however often the handler runs, and keeps its result. Errors

@@ -1,6 +1,7 @@
 //! The options of a handler, checked before and while it runs: what it will ask of the client, its
 //! time limit, and the scopes that its callers need.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use trunkline_proto::Call;
@@ -12,10 +13,73 @@ use trunkline_wire::revision::Era;
 
 use super::job::{Job, Target};
 use super::{PromptEntry, ResourceEntry, TemplateEntry, ToolEntry};
+use crate::caller::Caller;
 
 macro_rules! handler_options {
-    ($($Entry:ident)*) => {$(
+    ($($Entry:ident.$model:ident)*) => {$(
         impl $Entry {
+            /// Sets the description.
+            ///
+            /// ```
+            /// # use trunkline::{Client, Server, prompt, tool};
+            /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+            /// let now = tool("now", async || "noon").about("Tells the time.");
+            /// let plan = prompt("plan", async || "Plan my day.".to_owned()).about("Plans a day.");
+            /// let server = Server::builder("days", "1").tool(now).prompt(plan).build();
+            /// let client = Client::in_memory(&server).await?;
+            /// assert_eq!(client.list_tools().await?[0].description.as_deref(), Some("Tells the time."));
+            /// assert_eq!(client.list_prompts().await?[0].description.as_deref(), Some("Plans a day."));
+            /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+            /// ```
+            #[must_use]
+            pub fn about(mut self, description: impl Into<String>) -> Self {
+                self.$model.description = Some(description.into());
+                self
+            }
+
+            /// Sets the name for people.
+            ///
+            /// ```
+            /// # use trunkline::{Client, Server, prompt, tool};
+            /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+            /// let now = tool("now", async || "noon").title("The time");
+            /// let plan = prompt("plan", async || "Plan my day.".to_owned()).title("Plan a day");
+            /// let server = Server::builder("days", "1").tool(now).prompt(plan).build();
+            /// let client = Client::in_memory(&server).await?;
+            /// assert_eq!(client.list_tools().await?[0].title.as_deref(), Some("The time"));
+            /// assert_eq!(client.list_prompts().await?[0].title.as_deref(), Some("Plan a day"));
+            /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+            /// ```
+            #[must_use]
+            pub fn title(mut self, title: impl Into<String>) -> Self {
+                self.$model.title = Some(title.into());
+                self
+            }
+
+            /// Shows it to some callers only. For the others it does not exist.
+            ///
+            /// ```
+            /// # use trunkline::{Client, Server, prompt, tool};
+            /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+            /// let reset = tool("reset", async || "Done.")
+            ///     .visible(|caller| caller.principal().is_some_and(|it| it.may("admin")));
+            /// let plan = prompt("plan", async || "Plan my day.".to_owned())
+            ///     .visible(|caller| caller.principal().is_some());
+            /// let server = Server::builder("days", "1").tool(reset).prompt(plan).build();
+            /// let client = Client::in_memory(&server).await?;
+            /// assert!(client.list_tools().await?.is_empty(), "nobody was let in by name");
+            /// assert!(client.list_prompts().await?.is_empty());
+            /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+            /// ```
+            #[must_use]
+            pub fn visible(
+                mut self,
+                decide: impl Fn(&Caller<'_>) -> bool + Send + Sync + 'static,
+            ) -> Self {
+                self.visible = Some(Arc::new(decide));
+                self
+            }
+
             /// Declares a kind of question that the function will ask. A client that lacks the
             /// capability gets an error before the function starts, so nothing is left half done.
             ///
@@ -90,7 +154,7 @@ macro_rules! handler_options {
     )*};
 }
 
-handler_options! { ToolEntry PromptEntry ResourceEntry TemplateEntry }
+handler_options! { ToolEntry.tool PromptEntry.prompt ResourceEntry.resource TemplateEntry.template }
 
 impl Job {
     /// The error for a caller that lacks scopes, and for a client that cannot be asked what the

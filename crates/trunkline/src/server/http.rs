@@ -12,6 +12,7 @@ use http::{Request, Response};
 use http_body::Body;
 use tokio::net::{TcpListener, ToSocketAddrs};
 use tower_service::Service;
+use trunkline_auth::setters;
 use trunkline_proto::server::EnvelopeCache;
 /// Listens at an address, with a backlog for bursts of connections.
 pub use trunkline_transport::http::bind;
@@ -52,141 +53,119 @@ impl Http {
         Self { server, settings }
     }
 
-    /// The path; by default `/mcp`.
-    ///
-    /// ```
-    /// let http = trunkline::Server::builder("empty", "1.0.0").build().http().path("/tools");
-    /// assert!(format!("{http:?}").contains("/tools"));
-    /// ```
-    pub fn path(mut self, path: impl Into<String>) -> Self {
-        self.settings.path = path.into();
-        self
-    }
+    setters! {
+        /// The path; by default `/mcp`.
+        ///
+        /// ```
+        /// let http = trunkline::Server::builder("empty", "1.0.0").build().http().path("/tools");
+        /// assert!(format!("{http:?}").contains("/tools"));
+        /// ```
+        path(path: impl Into<String>) { settings.path = path.into() }
 
-    /// The paths of the 2024-11-05 transport for events and messages; by default `/sse` and
-    /// `/messages`.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Revision, Server, server::bind};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let server = Server::builder("empty", "1.0.0").build();
-    /// let listener = bind("127.0.0.1:0").await?;
-    /// let url = format!("http://{}/events", listener.local_addr()?);
-    /// let http = server.http().sse_paths("/events", "/events/messages");
-    /// tokio::spawn(http.serve(listener, std::future::pending()));
-    /// let client = Client::builder("old", "1").protocol(Revision::V2024_11_05).connect_http(url);
-    /// assert_eq!(client.await?.revision(), Revision::V2024_11_05);
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
-    pub fn sse_paths(mut self, events: impl Into<String>, messages: impl Into<String>) -> Self {
-        self.settings.sse_paths = Some((events.into(), messages.into()));
-        self
-    }
+        /// The paths of the 2024-11-05 transport for events and messages; by default `/sse` and
+        /// `/messages`.
+        ///
+        /// ```
+        /// # use trunkline::{Client, Revision, Server, server::bind};
+        /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+        /// # let server = Server::builder("empty", "1.0.0").build();
+        /// let listener = bind("127.0.0.1:0").await?;
+        /// let url = format!("http://{}/events", listener.local_addr()?);
+        /// let http = server.http().sse_paths("/events", "/events/messages");
+        /// tokio::spawn(http.serve(listener, std::future::pending()));
+        /// let client = Client::builder("old", "1").protocol(Revision::V2024_11_05).connect_http(url);
+        /// assert_eq!(client.await?.revision(), Revision::V2024_11_05);
+        /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+        /// ```
+        sse_paths(events: impl Into<String>, messages: impl Into<String>) {
+            settings.sse_paths = Some((events.into(), messages.into()))
+        }
 
-    /// Does not serve the two paths of 2024-11-05.
-    ///
-    /// ```
-    /// # use trunkline::Server; tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// let service = Server::builder("empty", "1.0.0").build().http().without_sse().service();
-    /// let request = http::Request::get("http://localhost/sse").body(String::new())?;
-    /// assert_eq!(service.answer(request).await.status(), 404);
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
-    pub fn without_sse(mut self) -> Self {
-        self.settings.sse_paths = None;
-        self
-    }
+        /// Does not serve the two paths of 2024-11-05.
+        ///
+        /// ```
+        /// # use trunkline::Server; tokio::runtime::Runtime::new().unwrap().block_on(async {
+        /// let service = Server::builder("empty", "1.0.0").build().http().without_sse().service();
+        /// let request = http::Request::get("http://localhost/sse").body(String::new())?;
+        /// assert_eq!(service.answer(request).await.status(), 404);
+        /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+        /// ```
+        without_sse() { settings.sse_paths = None }
 
-    /// Accepts requests to this host: a name for every port, or a name with a port.
-    ///
-    /// ```
-    /// # use trunkline::Server; tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// let http = Server::builder("empty", "1.0.0").build().http();
-    /// let asked = || http::Request::get("http://mcp.example.com/health").body(String::new());
-    /// let http = http.page("/health", || "I am well.".to_owned());
-    /// assert_eq!(http.clone().service().answer(asked()?).await.status(), 403);
-    /// let http = http.allow_host("mcp.example.com");
-    /// assert_eq!(http.service().answer(asked()?).await.status(), 200);
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
-    pub fn allow_host(mut self, host: impl AsRef<str>) -> Self {
-        self.settings.door.allow_host(host.as_ref());
-        self
-    }
+        /// Accepts requests to this host: a name for every port, or a name with a port.
+        ///
+        /// ```
+        /// # use trunkline::Server; tokio::runtime::Runtime::new().unwrap().block_on(async {
+        /// let http = Server::builder("empty", "1.0.0").build().http();
+        /// let asked = || http::Request::get("http://mcp.example.com/health").body(String::new());
+        /// let http = http.page("/health", || "I am well.".to_owned());
+        /// assert_eq!(http.clone().service().answer(asked()?).await.status(), 403);
+        /// let http = http.allow_host("mcp.example.com");
+        /// assert_eq!(http.service().answer(asked()?).await.status(), 200);
+        /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+        /// ```
+        allow_host(host: impl AsRef<str>) { settings.door.allow_host(host.as_ref()) }
 
-    /// Accepts web pages of this origin, such as `https://app.example.com`. The server's own origin
-    /// is always accepted.
-    ///
-    /// ```
-    /// # use trunkline::Server; tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// let http = Server::builder("empty", "1.0.0").build().http();
-    /// let http = http.page("/health", || "I am well.".to_owned());
-    /// let service = http.allow_origin("https://app.example.com").service();
-    /// let request = http::Request::get("http://localhost/health");
-    /// let request = request.header("origin", "https://app.example.com").body(String::new())?;
-    /// assert_eq!(service.answer(request).await.status(), 200);
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
-    pub fn allow_origin(mut self, origin: impl AsRef<str>) -> Self {
-        self.settings.door.allow_origin(origin.as_ref());
-        self
-    }
+        /// Accepts web pages of this origin, such as `https://app.example.com`. The server's own origin
+        /// is always accepted.
+        ///
+        /// ```
+        /// # use trunkline::Server; tokio::runtime::Runtime::new().unwrap().block_on(async {
+        /// let http = Server::builder("empty", "1.0.0").build().http();
+        /// let http = http.page("/health", || "I am well.".to_owned());
+        /// let service = http.allow_origin("https://app.example.com").service();
+        /// let request = http::Request::get("http://localhost/health");
+        /// let request = request.header("origin", "https://app.example.com").body(String::new())?;
+        /// assert_eq!(service.answer(request).await.status(), 200);
+        /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+        /// ```
+        allow_origin(origin: impl AsRef<str>) { settings.door.allow_origin(origin.as_ref()) }
 
-    /// Gives clients before 2026-07-28 no session. Any replica can answer any request, but the
-    /// server cannot ask such a client anything or notify it outside a request.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Revision, Server, server::bind};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let server = Server::builder("empty", "1.0.0").build();
-    /// let listener = bind("127.0.0.1:0").await?;
-    /// let url = format!("http://{}/mcp", listener.local_addr()?);
-    /// tokio::spawn(server.http().stateless().serve(listener, std::future::pending()));
-    /// let client = Client::builder("old", "1").protocol(Revision::V2025_06_18).connect_http(url);
-    /// assert!(client.await?.ping().await.is_ok());
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
-    pub fn stateless(mut self) -> Self {
-        self.settings.sessions = false;
-        self
-    }
+        /// Gives clients before 2026-07-28 no session. Any replica can answer any request, but the
+        /// server cannot ask such a client anything or notify it outside a request.
+        ///
+        /// ```
+        /// # use trunkline::{Client, Revision, Server, server::bind};
+        /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+        /// # let server = Server::builder("empty", "1.0.0").build();
+        /// let listener = bind("127.0.0.1:0").await?;
+        /// let url = format!("http://{}/mcp", listener.local_addr()?);
+        /// tokio::spawn(server.http().stateless().serve(listener, std::future::pending()));
+        /// let client = Client::builder("old", "1").protocol(Revision::V2025_06_18).connect_http(url);
+        /// assert!(client.await?.ping().await.is_ok());
+        /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+        /// ```
+        stateless() { settings.sessions = false }
 
-    /// Answers with an event stream even where one JSON body would do.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Server, server::bind};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let server = Server::builder("empty", "1.0.0").build();
-    /// let listener = bind("127.0.0.1:0").await?;
-    /// let url = format!("http://{}/mcp", listener.local_addr()?);
-    /// tokio::spawn(server.http().always_stream().serve(listener, std::future::pending()));
-    /// let client = Client::builder("example", "1.0.0").connect_http(url).await?;
-    /// assert!(client.ping().await.is_ok());
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
-    pub fn always_stream(mut self) -> Self {
-        self.settings.always_stream = true;
-        self
-    }
+        /// Answers with an event stream even where one JSON body would do.
+        ///
+        /// ```
+        /// # use trunkline::{Client, Server, server::bind};
+        /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+        /// # let server = Server::builder("empty", "1.0.0").build();
+        /// let listener = bind("127.0.0.1:0").await?;
+        /// let url = format!("http://{}/mcp", listener.local_addr()?);
+        /// tokio::spawn(server.http().always_stream().serve(listener, std::future::pending()));
+        /// let client = Client::builder("example", "1.0.0").connect_http(url).await?;
+        /// assert!(client.ping().await.is_ok());
+        /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+        /// ```
+        always_stream() { settings.always_stream = true }
 
-    /// Serves a plain-text page beside the server, for example for health checks. `page` runs for
-    /// each request and must not block.
-    ///
-    /// ```
-    /// # use trunkline::Server; tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// let http = Server::builder("empty", "1.0.0").build().http();
-    /// let service = http.page("/health", || "I am well.".to_owned()).service();
-    /// let request = http::Request::get("http://localhost/health").body(String::new())?;
-    /// assert_eq!(service.answer(request).await.status(), 200);
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
-    pub fn page(
-        mut self,
-        path: impl Into<String>,
-        page: impl Fn() -> String + Send + Sync + 'static,
-    ) -> Self {
-        self.settings.pages.push((path.into(), Arc::new(page)));
-        self
+        /// Serves a plain-text page beside the server, for example for health checks. `page` runs for
+        /// each request and must not block.
+        ///
+        /// ```
+        /// # use trunkline::Server; tokio::runtime::Runtime::new().unwrap().block_on(async {
+        /// let http = Server::builder("empty", "1.0.0").build().http();
+        /// let service = http.page("/health", || "I am well.".to_owned()).service();
+        /// let request = http::Request::get("http://localhost/health").body(String::new())?;
+        /// assert_eq!(service.answer(request).await.status(), 200);
+        /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+        /// ```
+        page(path: impl Into<String>, page: impl Fn() -> String + Send + Sync + 'static) {
+            settings.pages.push((path.into(), Arc::new(page)))
+        }
     }
 
     /// Serves connections until `shutdown`, then drains what is in flight and returns.

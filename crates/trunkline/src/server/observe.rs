@@ -1,6 +1,7 @@
 //! How a server is observed, and the registered names that its calls are about.
 
 use tracing::Span;
+use trunkline_auth::setters;
 use trunkline_proto::Call;
 use trunkline_wire::method::Method;
 
@@ -10,39 +11,34 @@ use crate::observe::{About, Meter, OTHER, Transport, Watch};
 
 /// How the server is observed; see [`observe`](crate::observe).
 impl ServerBuilder {
-    /// Reports every finished call to `meter`. Without one, the server reads no clock.
-    ///
-    /// ```
-    /// use trunkline::{Server, observe::Metrics};
-    ///
-    /// let metrics = Metrics::new();
-    /// let server = Server::builder("example", "1.0.0").meter(metrics.clone()).build();
-    /// assert_eq!(metrics.render(), "");
-    /// ```
-    pub fn meter(mut self, meter: impl Meter) -> Self {
-        self.observe.set_meter(meter);
-        self
-    }
+    setters! {
+        /// Reports every finished call to `meter`. Without one, the server reads no clock.
+        ///
+        /// ```
+        /// use trunkline::{Server, observe::Metrics};
+        ///
+        /// let metrics = Metrics::new();
+        /// let server = Server::builder("example", "1.0.0").meter(metrics.clone()).build();
+        /// assert_eq!(metrics.render(), "");
+        /// ```
+        meter(meter: impl Meter) { observe.set_meter(meter) }
 
-    /// Joins the spans of calls to the traces of their callers. If the caller sent a trace, `join`
-    /// gets each new span before anything happens in it. With `tracing-opentelemetry`, call
-    /// `set_parent` there.
-    ///
-    /// ```
-    /// use trunkline::Server;
-    ///
-    /// let server = Server::builder("example", "1.0.0")
-    ///     .trace_with(|span, trace| {
-    ///         span.in_scope(|| tracing::debug!(trace = trace.trace_id(), "part of a trace"));
-    ///     })
-    ///     .build();
-    /// ```
-    pub fn trace_with(
-        mut self,
-        join: impl Fn(&Span, &TraceContext) + Send + Sync + 'static,
-    ) -> Self {
-        self.observe.set_join(join);
-        self
+        /// Joins the spans of calls to the traces of their callers. If the caller sent a trace, `join`
+        /// gets each new span before anything happens in it. With `tracing-opentelemetry`, call
+        /// `set_parent` there.
+        ///
+        /// ```
+        /// use trunkline::Server;
+        ///
+        /// let server = Server::builder("example", "1.0.0")
+        ///     .trace_with(|span, trace| {
+        ///         span.in_scope(|| tracing::debug!(trace = trace.trace_id(), "part of a trace"));
+        ///     })
+        ///     .build();
+        /// ```
+        trace_with(join: impl Fn(&Span, &TraceContext) + Send + Sync + 'static) {
+            observe.set_join(join)
+        }
     }
 }
 

@@ -1,20 +1,20 @@
 //! Prompts: message templates that a user picks and fills in with arguments.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use trunkline_wire::jsonrpc::ErrorObject;
 use trunkline_wire::model::{GetPromptResult, Icon, Prompt, PromptArgument, PromptMessage};
 
-use super::complete::{Completes, Completions, at_once, in_time};
+use super::complete::Completions;
 use super::compose::Origin;
 use super::function::{Function, Input, Rejection, Signature};
 use super::job::Work;
 use super::lists::Entry;
 use super::proxy::Completer;
-use crate::caller::{Caller, Visible};
+use super::texts::Texts;
+use crate::ToolError;
+use crate::caller::Visible;
 use crate::schema::{self, SchemaProfile};
-use crate::{ToolError, validate};
 
 /// A prompt, ready to be registered.
 ///
@@ -32,9 +32,7 @@ pub struct PromptEntry {
     pub(crate) origin: Option<Arc<Origin>>,
     /// Completes its arguments at a remote server.
     pub(crate) completer: Option<Completer>,
-    check: Option<Arc<validate::Schema>>,
-    /// The arguments that are not strings.
-    typed: Vec<String>,
+    texts: Texts,
     run: Run,
 }
 
@@ -82,8 +80,7 @@ where
         visible: None,
         origin: None,
         completer: None,
-        check: None,
-        typed: Vec::new(),
+        texts: Texts::default(),
         run: Arc::new(run),
     }
 }
@@ -126,36 +123,6 @@ impl IntoPromptEntry for PromptEntry {
 }
 
 impl PromptEntry {
-    /// Sets the description.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Server, prompt}; tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// let plan = prompt("plan", async || "Plan my day.".to_owned()).about("Plans a day.");
-    /// let client = Client::in_memory(&Server::builder("days", "1").prompt(plan).build()).await?;
-    /// assert_eq!(client.list_prompts().await?[0].description.as_deref(), Some("Plans a day."));
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
-    #[must_use]
-    pub fn about(mut self, description: impl Into<String>) -> Self {
-        self.prompt.description = Some(description.into());
-        self
-    }
-
-    /// Sets the name for people.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Server, prompt}; tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// let plan = prompt("plan", async || "Plan my day.".to_owned()).title("Plan a day");
-    /// let client = Client::in_memory(&Server::builder("days", "1").prompt(plan).build()).await?;
-    /// assert_eq!(client.list_prompts().await?[0].title.as_deref(), Some("Plan a day"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
-    #[must_use]
-    pub fn title(mut self, title: impl Into<String>) -> Self {
-        self.prompt.title = Some(title.into());
-        self
-    }
-
     /// Adds an icon.
     ///
     /// ```
@@ -173,74 +140,8 @@ impl PromptEntry {
         self
     }
 
-    /// Suggests values for an argument.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Server, model::{CompleteParams, Reference}, prompt};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// let plan = prompt("plan", async || "Plan my day.".to_owned())
-    ///     .complete("city", |typed, _| vec![format!("{typed}lo")]);
-    /// let client = Client::in_memory(&Server::builder("days", "1").prompt(plan).build()).await?;
-    /// let params = CompleteParams::new(Reference::prompt("plan"), "city", "Os");
-    /// assert_eq!(client.complete(params).await?.values, ["Oslo"]);
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
-    #[must_use]
-    pub fn complete(
-        mut self,
-        argument: impl Into<String>,
-        complete: impl Fn(&str, &BTreeMap<String, String>) -> Vec<String> + Send + Sync + 'static,
-    ) -> Self {
-        self.completions.insert(argument.into(), at_once(complete));
-        self
-    }
-
-    /// Suggests values for an argument with an async function, for example from a database or
-    /// another service. With macros it is `#[complete(cities)]` before the parameter.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Server, model::{CompleteParams, Reference}, prompt, server::Typed};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// async fn cities(typed: Typed) -> Vec<String> {
-    ///     typed.starts(["Bergen", "Oslo"])
-    /// }
-    /// let plan = prompt("plan", async || "Plan my day.".to_owned()).complete_with("city", cities);
-    /// let client = Client::in_memory(&Server::builder("days", "1").prompt(plan).build()).await?;
-    /// let params = CompleteParams::new(Reference::prompt("plan"), "city", "o");
-    /// assert_eq!(client.complete(params).await?.values, ["Oslo"]);
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
-    #[must_use]
-    pub fn complete_with<M>(
-        mut self,
-        argument: impl Into<String>,
-        complete: impl Completes<M>,
-    ) -> Self {
-        self.completions.insert(argument.into(), in_time(complete));
-        self
-    }
-
-    /// Shows it to some callers only. For the others it does not exist.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Server, prompt}; tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// let plan = prompt("plan", async || "Plan my day.".to_owned())
-    ///     .visible(|caller| caller.principal().is_some());
-    /// let client = Client::in_memory(&Server::builder("days", "1").prompt(plan).build()).await?;
-    /// assert!(client.list_prompts().await?.is_empty(), "nobody was let in by name");
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
-    #[must_use]
-    pub fn visible(mut self, decide: impl Fn(&Caller<'_>) -> bool + Send + Sync + 'static) -> Self {
-        self.visible = Some(Arc::new(decide));
-        self
-    }
-
     pub(crate) fn start(&self, input: Input<'_>) -> Result<Work<GetPromptResult>, Rejection> {
-        let typed = input.arguments.filter(|_| !self.typed.is_empty());
-        let typed = typed.and_then(|it| schema::out_of_texts(it, &self.typed));
-        let arguments = typed.as_ref().or(input.arguments);
-        (self.run)(&Input { schema: self.check.as_deref(), arguments, ..input })
+        self.texts.read(input, &*self.run)
     }
 
     /// Prepares it for calls, and adds its faults.
@@ -252,9 +153,7 @@ impl PromptEntry {
         if self.signature.arguments.len() > 1 {
             faults.push(format!("The prompt `{name}` reads its arguments twice; keep one `Args`."));
         }
-        let schema = self.signature.schema(SchemaProfile::Plain);
-        self.typed = schema.as_ref().map(schema::typed_members).unwrap_or_default();
-        self.check = schema.and_then(|it| validate::Schema::compile(&it).ok()).map(Arc::new);
+        self.texts = Texts::of(&self.signature);
     }
 }
 

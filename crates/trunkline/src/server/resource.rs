@@ -1,25 +1,25 @@
 //! Resources: content to read, at one URI or at every URI that matches a template.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use trunkline_auth::setters;
 use trunkline_wire::jsonrpc::ErrorObject;
 use trunkline_wire::model::{
     Annotations, Icon, ReadResourceResult, Resource, ResourceContents, ResourceTemplate,
 };
 use trunkline_wire::text::{BadTemplate, UriTemplate};
 
-use super::complete::{Completes, Completions, at_once, in_time};
+use super::complete::Completions;
 use super::compose::Origin;
 use super::function::{Function, Input, Rejection, Signature};
 use super::job::Work;
 use super::lists::Entry;
 use super::proxy::Completer;
-use crate::caller::{Caller, Visible};
-use crate::schema::{self, SchemaProfile};
-use crate::{ToolError, validate};
+use super::texts::Texts;
+use crate::ToolError;
+use crate::caller::Visible;
 
 /// A resource, ready to be registered.
 ///
@@ -54,9 +54,7 @@ pub struct TemplateEntry {
     pub(crate) origin: Option<Arc<Origin>>,
     /// Completes its variables at a remote server.
     pub(crate) completer: Option<Completer>,
-    check: Option<Arc<validate::Schema>>,
-    /// The arguments that are not strings.
-    typed: Vec<String>,
+    texts: Texts,
     run: Run,
 }
 
@@ -126,8 +124,7 @@ where
         visible: None,
         origin: None,
         completer: None,
-        check: None,
-        typed: Vec::new(),
+        texts: Texts::default(),
         run,
     }
 }
@@ -207,46 +204,15 @@ impl IntoResource for ResourceOrTemplate {
 }
 
 impl ResourceEntry {
-    /// Sets the description.
-    #[must_use]
-    pub fn about(mut self, description: impl Into<String>) -> Self {
-        self.resource.description = Some(description.into());
-        self
-    }
+    setters! {
+        /// Sets the MIME type of its content.
+        mime_type(mime_type: impl Into<String>) { resource.mime_type = Some(mime_type.into()) }
 
-    /// Sets the name for people.
-    #[must_use]
-    pub fn title(mut self, title: impl Into<String>) -> Self {
-        self.resource.title = Some(title.into());
-        self
-    }
+        /// Sets its audience and priority.
+        annotations(annotations: Annotations) { resource.annotations = Some(annotations) }
 
-    /// Sets the MIME type of its content.
-    #[must_use]
-    pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
-        self.resource.mime_type = Some(mime_type.into());
-        self
-    }
-
-    /// Sets its audience and priority.
-    #[must_use]
-    pub fn annotations(mut self, annotations: Annotations) -> Self {
-        self.resource.annotations = Some(annotations);
-        self
-    }
-
-    /// Adds an icon.
-    #[must_use]
-    pub fn icon(mut self, icon: Icon) -> Self {
-        self.resource.icons.push(icon);
-        self
-    }
-
-    /// Shows it to some callers only. For the others it does not exist.
-    #[must_use]
-    pub fn visible(mut self, decide: impl Fn(&Caller<'_>) -> bool + Send + Sync + 'static) -> Self {
-        self.visible = Some(Arc::new(decide));
-        self
+        /// Adds an icon.
+        icon(icon: Icon) { resource.icons.push(icon) }
     }
 
     pub(crate) fn start(&self, input: Input<'_>) -> Result<Work<ReadResourceResult>, Rejection> {
@@ -267,20 +233,6 @@ impl ResourceEntry {
 }
 
 impl TemplateEntry {
-    /// Sets the description.
-    #[must_use]
-    pub fn about(mut self, description: impl Into<String>) -> Self {
-        self.template.description = Some(description.into());
-        self
-    }
-
-    /// Sets the name for people.
-    #[must_use]
-    pub fn title(mut self, title: impl Into<String>) -> Self {
-        self.template.title = Some(title.into());
-        self
-    }
-
     /// Sets the MIME type of its content.
     #[must_use]
     pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
@@ -288,67 +240,9 @@ impl TemplateEntry {
         self
     }
 
-    /// Suggests values for a variable.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Server, model::{CompleteParams, Reference}, template};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// let day = template("menu://{day}", "day", async || "Soup.")
-    ///     .complete("day", |typed, _| vec![format!("{typed}day")]);
-    /// # let client = Client::in_memory(&Server::builder("inn", "1.0.0").resource(day).build()).await?;
-    /// let params = CompleteParams::new(Reference::resource("menu://{day}"), "day", "fri");
-    /// assert_eq!(client.complete(params).await?.values, ["friday"]);
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
-    #[must_use]
-    pub fn complete(
-        mut self,
-        variable: impl Into<String>,
-        complete: impl Fn(&str, &BTreeMap<String, String>) -> Vec<String> + Send + Sync + 'static,
-    ) -> Self {
-        self.completions.insert(variable.into(), at_once(complete));
-        self
-    }
-
-    /// Suggests values for a variable with an async function. With macros it is `#[complete(days)]`
-    /// before the parameter.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Server, model::{CompleteParams, Reference}, server::Typed, template};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// async fn days(typed: Typed) -> Vec<String> {
-    ///     typed.starts(["friday", "sunday"])
-    /// }
-    /// let day = template("menu://{day}", "day", async || "Soup.").complete_with("day", days);
-    /// # let client = Client::in_memory(&Server::builder("inn", "1.0.0").resource(day).build()).await?;
-    /// let params = CompleteParams::new(Reference::resource("menu://{day}"), "day", "fri");
-    /// assert_eq!(client.complete(params).await?.values, ["friday"]);
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
-    #[must_use]
-    pub fn complete_with<M>(
-        mut self,
-        variable: impl Into<String>,
-        complete: impl Completes<M>,
-    ) -> Self {
-        self.completions.insert(variable.into(), in_time(complete));
-        self
-    }
-
-    /// Shows it to some callers only. For the others it does not exist.
-    #[must_use]
-    pub fn visible(mut self, decide: impl Fn(&Caller<'_>) -> bool + Send + Sync + 'static) -> Self {
-        self.visible = Some(Arc::new(decide));
-        self
-    }
-
     pub(crate) fn start(&self, input: Input<'_>) -> Result<Work<ReadResourceResult>, Rejection> {
         let (uri, mime_type) = (input.uri.unwrap_or_default(), self.template.mime_type.as_deref());
-        let typed = input.arguments.filter(|_| !self.typed.is_empty());
-        let typed = typed.and_then(|it| schema::out_of_texts(it, &self.typed));
-        let arguments = typed.as_ref().or(input.arguments);
-        let input = Input { schema: self.check.as_deref(), arguments, ..input };
-        (self.run)(&input, &About { uri, mime_type })
+        self.texts.read(input, |input| (self.run)(input, &About { uri, mime_type }))
     }
 
     /// Prepares it for reads, and adds its faults.
@@ -361,9 +255,7 @@ impl TemplateEntry {
             faults
                 .push(format!("The template `{uri}` reads its variables twice; keep one `Args`."));
         }
-        let schema = self.signature.schema(SchemaProfile::Plain);
-        self.typed = schema.as_ref().map(schema::typed_members).unwrap_or_default();
-        self.check = schema.and_then(|it| validate::Schema::compile(&it).ok()).map(Arc::new);
+        self.texts = Texts::of(&self.signature);
     }
 }
 
@@ -430,49 +322,35 @@ pub trait IntoContents: Send + 'static {
     ) -> Result<ReadResourceResult, ErrorObject>;
 }
 
+type Contents = Result<ReadResourceResult, ErrorObject>;
+
 impl IntoContents for String {
-    fn into_contents(
-        self,
-        uri: &str,
-        mime: Option<&str>,
-    ) -> Result<ReadResourceResult, ErrorObject> {
+    fn into_contents(self, uri: &str, mime: Option<&str>) -> Contents {
         vec![with_mime(ResourceContents::text(uri, self), mime)].into_contents(uri, mime)
     }
 }
 
 impl IntoContents for &'static str {
-    fn into_contents(
-        self,
-        uri: &str,
-        mime: Option<&str>,
-    ) -> Result<ReadResourceResult, ErrorObject> {
+    fn into_contents(self, uri: &str, mime: Option<&str>) -> Contents {
         self.to_owned().into_contents(uri, mime)
     }
 }
 
 impl IntoContents for Bytes {
-    fn into_contents(
-        self,
-        uri: &str,
-        mime: Option<&str>,
-    ) -> Result<ReadResourceResult, ErrorObject> {
+    fn into_contents(self, uri: &str, mime: Option<&str>) -> Contents {
         let contents = ResourceContents::blob(uri, STANDARD.encode(self.0));
         vec![with_mime(contents, mime)].into_contents(uri, mime)
     }
 }
 
 impl IntoContents for Vec<ResourceContents> {
-    fn into_contents(self, _: &str, _: Option<&str>) -> Result<ReadResourceResult, ErrorObject> {
+    fn into_contents(self, _: &str, _: Option<&str>) -> Contents {
         Ok(ReadResourceResult::new(self))
     }
 }
 
 impl<T: IntoContents> IntoContents for Option<T> {
-    fn into_contents(
-        self,
-        uri: &str,
-        mime: Option<&str>,
-    ) -> Result<ReadResourceResult, ErrorObject> {
+    fn into_contents(self, uri: &str, mime: Option<&str>) -> Contents {
         match self {
             Some(contents) => contents.into_contents(uri, mime),
             None => Err(not_found(uri)),
@@ -481,11 +359,7 @@ impl<T: IntoContents> IntoContents for Option<T> {
 }
 
 impl<T: IntoContents, E: Into<ToolError> + Send + 'static> IntoContents for Result<T, E> {
-    fn into_contents(
-        self,
-        uri: &str,
-        mime: Option<&str>,
-    ) -> Result<ReadResourceResult, ErrorObject> {
+    fn into_contents(self, uri: &str, mime: Option<&str>) -> Contents {
         self.map_err(|error| error.into().into_rpc())?.into_contents(uri, mime)
     }
 }

@@ -183,7 +183,7 @@ type Questions = Vec<(String, InputRequest)>;
 pub(super) async fn answer(
     server: Arc<Inner>,
     mut call: Call,
-    voice: ConversationHandle,
+    handle: ConversationHandle,
     job: Job,
 ) -> Outcome {
     let state = call.params.take("requestState");
@@ -197,11 +197,11 @@ pub(super) async fn answer(
         }
         None => journal.offer(responses),
     }
-    let (questions, mut journal) = match run(&server, &call, &voice, &job, journal, false).await {
+    let (questions, mut journal) = match run(&server, &call, &handle, &job, journal, false).await {
         Run::Done(outcome) => return outcome,
         Run::Left(journal) => {
             let task = TaskRequest::new();
-            return match server.start_task(task, call, voice, job, Some(journal)) {
+            return match server.start_task(task, call, handle, job, Some(journal)) {
                 Answer::Now(outcome) => outcome,
                 Answer::Later(outcome) => outcome.await,
             };
@@ -209,7 +209,7 @@ pub(super) async fn answer(
         Run::Asked { questions, journal, .. } => (questions, journal),
     };
     if cfg!(debug_assertions) {
-        check_again(&server, &call, &voice, &job, &questions, journal.clone()).await?;
+        check_again(&server, &call, &handle, &job, &questions, journal.clone()).await?;
     }
     if journal.next_round() > server.limits.input_rounds {
         return Err(ErrorObject::internal("rounds", "The call asked too many questions."));
@@ -224,7 +224,7 @@ pub(super) async fn answer(
 async fn run(
     server: &Arc<Inner>,
     call: &Call,
-    voice: &ConversationHandle,
+    handle: &ConversationHandle,
     job: &Job,
     journal: Journal,
     silent: bool,
@@ -233,7 +233,7 @@ async fn run(
         && server.core.capabilities.supports(Gate::TasksExtension)
         && call.peer.client.supports(Gate::TasksExtension);
     let notebook = Notebook { silent, may_leave, ..Notebook::of(journal) };
-    let context = Context::new(server, call, voice, Asker::Rounds(notebook.into()));
+    let context = Context::new(server, call, handle, Asker::Rounds(notebook.into()));
     let mut handler = job.start(&context);
     let asked = poll_fn(|cx| {
         let Asker::Rounds(notebook) = &context.0.asker else {
@@ -277,12 +277,12 @@ async fn run(
 async fn check_again(
     server: &Arc<Inner>,
     call: &Call,
-    voice: &ConversationHandle,
+    handle: &ConversationHandle,
     job: &Job,
     questions: &[(String, InputRequest)],
     journal: Journal,
 ) -> Result<(), ErrorObject> {
-    let again = run(server, call, voice, job, journal, true).await;
+    let again = run(server, call, handle, job, journal, true).await;
     let waited = matches!(again, Run::Asked { waited: true, .. });
     let (same, again) = match again {
         // A failed effect is not kept. Without it this run sees only the questions before it.

@@ -32,17 +32,17 @@ use trunkline_transport::listeners::Listener;
 pub(super) struct Router(pub(super) Arc<Inner>, pub(super) Option<Transport>);
 
 impl Handler for Router {
-    fn call(&self, call: Call, voice: &ConversationHandle) -> Answer {
+    fn call(&self, call: Call, handle: &ConversationHandle) -> Answer {
         #[cfg(feature = "testing")]
         let call = self.0.with_test_principal(call);
         match self.0.watch(&call, self.1) {
-            None => self.0.answer(call, voice),
-            Some(watch) => watch.answer(|| self.0.answer(call, voice)),
+            None => self.0.answer(call, handle),
+            Some(watch) => watch.answer(|| self.0.answer(call, handle)),
         }
     }
 
-    fn listen(&self, voice: &ConversationHandle, attached: &Attached) -> Listening {
-        let listener = self.0.listeners.add(voice.clone(), call_by(attached, None));
+    fn listen(&self, handle: &ConversationHandle, attached: &Attached) -> Listening {
+        let listener = self.0.listeners.add(handle.clone(), call_by(attached, None));
         Some(Box::new(ListenerGuard { server: Arc::clone(&self.0), listener }))
     }
 
@@ -103,20 +103,20 @@ impl Inner {
         }
     }
 
-    fn answer(self: &Arc<Self>, call: Call, voice: &ConversationHandle) -> Answer {
+    fn answer(self: &Arc<Self>, call: Call, handle: &ConversationHandle) -> Answer {
         if self.layers.is_empty() {
-            return self.dispatch(call, voice);
+            return self.dispatch(call, handle);
         }
         let inside = Arc::clone(self);
-        let inside = move |call, voice: &ConversationHandle| inside.dispatch(call, voice);
-        self.through(&self.layers, call, voice, Arc::new(inside))
+        let inside = move |call, handle: &ConversationHandle| inside.dispatch(call, handle);
+        self.through(&self.layers, call, handle, Arc::new(inside))
     }
 
-    fn dispatch(self: &Arc<Self>, call: Call, voice: &ConversationHandle) -> Answer {
+    fn dispatch(self: &Arc<Self>, call: Call, handle: &ConversationHandle) -> Answer {
         match call.method.method {
-            Method::ToolsCall => self.call_tool(call, voice),
-            Method::PromptsGet => self.get_prompt(call, voice),
-            Method::ResourcesRead => self.read_resource(call, voice),
+            Method::ToolsCall => self.call_tool(call, handle),
+            Method::PromptsGet => self.get_prompt(call, handle),
+            Method::ResourcesRead => self.read_resource(call, handle),
             Method::ToolsList => Answer::Now(self.list_tools(&call)),
             Method::PromptsList => Answer::Now(self.list_prompts(&call)),
             Method::ResourcesList => Answer::Now(self.list_resources(&call)),
@@ -136,7 +136,7 @@ impl Inner {
         }
     }
 
-    fn call_tool(self: &Arc<Self>, mut call: Call, voice: &ConversationHandle) -> Answer {
+    fn call_tool(self: &Arc<Self>, mut call: Call, handle: &ConversationHandle) -> Answer {
         let params = match take_tool_params(&mut call) {
             Ok(params) => params,
             Err(error) => return Answer::Now(Err(error)),
@@ -148,18 +148,19 @@ impl Inner {
             return unknown("tool", &params.name, names.map(|it| &*it.tool.name));
         };
         let Some(layers) = tool.all_layers() else {
-            return self.run_tool(tool, params, call, voice);
+            return self.run_tool(tool, params, call, handle);
         };
         // A layer sees the whole call and may have changed it.
         for (member, value) in params.into_object().iter() {
             call.params.set(member.to_owned(), value.clone());
         }
         let server = Arc::clone(self);
-        let inside = move |mut call, voice: &ConversationHandle| match take_tool_params(&mut call) {
-            Ok(params) => server.run_tool(Arc::clone(&tool), params, call, voice),
+        let inside = move |mut call, handle: &ConversationHandle| match take_tool_params(&mut call)
+        {
+            Ok(params) => server.run_tool(Arc::clone(&tool), params, call, handle),
             Err(error) => Answer::Now(Err(error)),
         };
-        self.through(&layers, call, voice, Arc::new(inside))
+        self.through(&layers, call, handle, Arc::new(inside))
     }
 
     fn run_tool(
@@ -167,7 +168,7 @@ impl Inner {
         tool: Arc<ToolEntry>,
         params: CallToolParams,
         call: Call,
-        voice: &ConversationHandle,
+        handle: &ConversationHandle,
     ) -> Answer {
         let task = self.tasks.wanted(&tool, params.task.as_ref(), &call);
         let target = Target::Tool(tool);
@@ -177,12 +178,12 @@ impl Inner {
         }
         match task {
             Err(error) => Answer::Now(Err(error)),
-            Ok(Some(task)) => self.start_task(task, call, voice.clone(), job, None),
-            Ok(None) => self.ask_or_answer(call, voice, job),
+            Ok(Some(task)) => self.start_task(task, call, handle.clone(), job, None),
+            Ok(None) => self.ask_or_answer(call, handle, job),
         }
     }
 
-    fn get_prompt(self: &Arc<Self>, call: Call, voice: &ConversationHandle) -> Answer {
+    fn get_prompt(self: &Arc<Self>, call: Call, handle: &ConversationHandle) -> Answer {
         let name: Option<String> = call.params.get("name").and_then(|it| it.to().ok());
         let Some(name) = name else { return invalid("`name` must be a string.") };
         let prompt = self.prompts.find(&name).filter(|it| may_see(&it.visible, &call));
@@ -192,18 +193,19 @@ impl Inner {
             return unknown("prompt", &name, names.map(|it| &*it.prompt.name));
         };
         let target = Target::Prompt(prompt);
-        let Some(layers) = target.layers() else { return self.run_prompt(target, call, voice) };
+        let Some(layers) = target.layers() else { return self.run_prompt(target, call, handle) };
         let server = Arc::clone(self);
-        let inside =
-            move |call, voice: &ConversationHandle| server.run_prompt(target.clone(), call, voice);
-        self.through(&layers, call, voice, Arc::new(inside))
+        let inside = move |call, handle: &ConversationHandle| {
+            server.run_prompt(target.clone(), call, handle)
+        };
+        self.through(&layers, call, handle, Arc::new(inside))
     }
 
     fn run_prompt(
         self: &Arc<Self>,
         target: Target,
         mut call: Call,
-        voice: &ConversationHandle,
+        handle: &ConversationHandle,
     ) -> Answer {
         let arguments = call.params.take("arguments");
         let texts = arguments
@@ -213,10 +215,10 @@ impl Inner {
             return invalid("The arguments of a prompt are texts.");
         }
         let job = Job { server: Arc::clone(self), target, arguments };
-        self.ask_or_answer(call, voice, job)
+        self.ask_or_answer(call, handle, job)
     }
 
-    fn read_resource(self: &Arc<Self>, call: Call, voice: &ConversationHandle) -> Answer {
+    fn read_resource(self: &Arc<Self>, call: Call, handle: &ConversationHandle) -> Answer {
         let uri: Option<String> = call.params.get("uri").and_then(|it| it.to().ok());
         let Some(uri) = uri else { return invalid("`uri` must be a string.") };
         let resource = self.resources.find(&uri);
@@ -236,21 +238,29 @@ impl Inner {
             return Answer::Now(Err(ErrorObject::resource_not_found(&uri, call.revision)));
         };
         let job = Job { server: Arc::clone(self), target, arguments };
-        let Some(layers) = job.target.layers() else { return self.ask_or_answer(call, voice, job) };
+        let Some(layers) = job.target.layers() else {
+            return self.ask_or_answer(call, handle, job);
+        };
         let server = Arc::clone(self);
-        let inside =
-            move |call, voice: &ConversationHandle| server.ask_or_answer(call, voice, job.clone());
-        self.through(&layers, call, voice, Arc::new(inside))
+        let inside = move |call, handle: &ConversationHandle| {
+            server.ask_or_answer(call, handle, job.clone())
+        };
+        self.through(&layers, call, handle, Arc::new(inside))
     }
 
     /// Runs a function that may ask questions, in the way of the call's era.
-    fn ask_or_answer(self: &Arc<Self>, call: Call, voice: &ConversationHandle, job: Job) -> Answer {
+    fn ask_or_answer(
+        self: &Arc<Self>,
+        call: Call,
+        handle: &ConversationHandle,
+        job: Job,
+    ) -> Answer {
         if let Some(refusal) = job.refuse(&call) {
             return Answer::Now(refusal);
         }
         match call.revision.era() {
             Era::Stateful => {
-                let context = Context::new(self, &call, voice, Asker::Wire(Mutex::default()));
+                let context = Context::new(self, &call, handle, Asker::Wire(Mutex::default()));
                 let running = job.start(&context);
                 if !call.wants_progress {
                     return Answer::Later(Box::pin(running));
@@ -262,7 +272,7 @@ impl Inner {
                 })
             }
             Era::Stateless => {
-                Answer::later(rounds::answer(Arc::clone(self), call, voice.clone(), job))
+                Answer::later(rounds::answer(Arc::clone(self), call, handle.clone(), job))
             }
         }
     }
@@ -283,45 +293,6 @@ impl Inner {
             }
             Some((Arc::clone(it), variables.to_json()))
         })
-    }
-
-    fn list_tools(&self, call: &Call) -> Outcome {
-        let list = self.tools.now();
-        let (tools, next) = self.page(&list, call, |it| may_see(&it.visible, call))?;
-        let mut result = ListToolsResult::new(tools.iter().map(|it| it.tool.clone()).collect());
-        let has_more = next.is_some();
-        result.next_cursor = next;
-        Ok(self.encode_list(result, &list, has_more, call))
-    }
-
-    fn list_prompts(&self, call: &Call) -> Outcome {
-        let list = self.prompts.now();
-        let (prompts, next) = self.page(&list, call, |it| may_see(&it.visible, call))?;
-        let mut result =
-            ListPromptsResult::new(prompts.iter().map(|it| it.prompt.clone()).collect());
-        let has_more = next.is_some();
-        result.next_cursor = next;
-        Ok(self.encode_list(result, &list, has_more, call))
-    }
-
-    fn list_resources(&self, call: &Call) -> Outcome {
-        let list = self.resources.now();
-        let (found, next) = self.page(&list, call, |it| may_see(&it.visible, call))?;
-        let mut result =
-            ListResourcesResult::new(found.iter().map(|it| it.resource.clone()).collect());
-        let has_more = next.is_some();
-        result.next_cursor = next;
-        Ok(self.encode_list(result, &list, has_more, call))
-    }
-
-    fn list_templates(&self, call: &Call) -> Outcome {
-        let list = self.templates.now();
-        let (found, next) = self.page(&list, call, |it| may_see(&it.visible, call))?;
-        let mut result =
-            ListResourceTemplatesResult::new(found.iter().map(|it| it.template.clone()).collect());
-        let has_more = next.is_some();
-        result.next_cursor = next;
-        Ok(self.encode_list(result, &list, has_more, call))
     }
 
     fn complete(self: &Arc<Self>, call: &Call) -> Result<Answer, ErrorObject> {
@@ -459,6 +430,29 @@ fn unknown<'a>(kind: &str, name: &str, known: impl Iterator<Item = &'a str>) -> 
 
 fn invalid(message: impl Into<String>) -> Answer {
     Answer::Now(Err(ErrorObject::new(code::INVALID_PARAMS, message)))
+}
+
+/// A page of a list, as the caller sees it.
+macro_rules! lists {
+    ($($name:ident: $list:ident.$item:ident in $Result:ident;)*) => {
+        impl Inner { $(
+            fn $name(&self, call: &Call) -> Outcome {
+                let list = self.$list.now();
+                let (found, next) = self.page(&list, call, |it| may_see(&it.visible, call))?;
+                let mut result = $Result::new(found.iter().map(|it| it.$item.clone()).collect());
+                let has_more = next.is_some();
+                result.next_cursor = next;
+                Ok(self.encode_list(result, &list, has_more, call))
+            }
+        )* }
+    };
+}
+
+lists! {
+    list_tools: tools.tool in ListToolsResult;
+    list_prompts: prompts.prompt in ListPromptsResult;
+    list_resources: resources.resource in ListResourcesResult;
+    list_templates: templates.template in ListResourceTemplatesResult;
 }
 
 #[cfg(test)]

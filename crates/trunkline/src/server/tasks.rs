@@ -197,7 +197,7 @@ impl Inner {
         self: &Arc<Self>,
         request: TaskRequest,
         call: Call,
-        voice: ConversationHandle,
+        handle: ConversationHandle,
         job: Job,
         rounds: Option<Journal>,
     ) -> Answer {
@@ -213,10 +213,10 @@ impl Inner {
         let notebook = Arc::new(Mutex::new(Notebook::of(rounds.unwrap_or_default())));
         let asker = match call.revision.profile().tasks {
             era::Tasks::Extension => TaskAsker::new(self, &id, &notebook),
-            _ => TaskAsker::on_the_wire(self, &id, &notebook, &voice, call.revision),
+            _ => TaskAsker::on_the_wire(self, &id, &notebook, &handle, call.revision),
         };
         let saved = Saved::new(&call, &job);
-        let context = Context::new(self, &call, &voice, Asker::Task(asker));
+        let context = Context::new(self, &call, &handle, Asker::Task(asker));
         self.register_task(&id, notebook, saved);
         // A handler that chose to become a task gets one at once.
         if call.revision.profile().tasks == era::Tasks::Extension && !goes_on && self.waits() {

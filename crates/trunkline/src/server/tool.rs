@@ -6,6 +6,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use trunkline_auth::setters;
 use trunkline_proto::Attached;
 use trunkline_wire::header::ParamHeaders;
 use trunkline_wire::json::Json as RawJson;
@@ -17,7 +18,7 @@ use super::Inner;
 use super::compose::Origin;
 use super::function::{Function, Input, Rejection, Signature};
 use super::lists::Entry;
-use crate::caller::{Caller, Visible, call_by, may_see};
+use crate::caller::{Visible, call_by, may_see};
 use crate::layer::Layers;
 use crate::schema::{self, SchemaProfile};
 use crate::validate;
@@ -170,72 +171,36 @@ impl ToolEntry {
         &self.tool
     }
 
-    /// Sets the description.
-    /// ```
-    /// let now = trunkline::tool("now", async || "noon").about("Tells the time.");
-    /// assert!(trunkline::Server::builder("clock", "1.0.0").tool(now).try_build().is_ok());
-    /// ```
-    #[must_use]
-    pub fn about(mut self, description: impl Into<String>) -> Self {
-        self.tool.description = Some(description.into());
-        self
-    }
+    setters! {
+        /// Sets the hints about its behaviour.
+        /// ```
+        /// let reads = trunkline::model::ToolAnnotations::new().read_only_hint(true);
+        /// let _now = trunkline::tool("now", async || "noon").annotations(reads);
+        /// ```
+        annotations(annotations: ToolAnnotations) { tool.annotations = Some(annotations) }
 
-    /// Sets the name for people.
-    /// ```
-    /// let now = trunkline::tool("now", async || "noon").title("The time");
-    /// assert!(trunkline::Server::builder("clock", "1.0.0").tool(now).try_build().is_ok());
-    /// ```
-    #[must_use]
-    pub fn title(mut self, title: impl Into<String>) -> Self {
-        self.tool.title = Some(title.into());
-        self
-    }
+        /// Adds an icon.
+        /// ```
+        /// let icon = trunkline::model::Icon::new("https://example.com/clock.svg");
+        /// let _now = trunkline::tool("now", async || "noon").icon(icon);
+        /// ```
+        icon(icon: Icon) { tool.icons.push(icon) }
 
-    /// Sets the hints about its behaviour.
-    /// ```
-    /// let reads = trunkline::model::ToolAnnotations::new().read_only_hint(true);
-    /// let _now = trunkline::tool("now", async || "noon").annotations(reads);
-    /// ```
-    #[must_use]
-    pub fn annotations(mut self, annotations: ToolAnnotations) -> Self {
-        self.tool.annotations = Some(annotations);
-        self
-    }
+        /// Lets it run as a task that outlives its request.
+        /// ```
+        /// # use trunkline::{model::TaskSupport, tool};
+        /// let _render = tool("render", async || "A film.").task(TaskSupport::Optional);
+        /// ```
+        task(support: TaskSupport) { tool.task_support = support }
 
-    /// Adds an icon.
-    /// ```
-    /// let icon = trunkline::model::Icon::new("https://example.com/clock.svg");
-    /// let _now = trunkline::tool("now", async || "noon").icon(icon);
-    /// ```
-    #[must_use]
-    pub fn icon(mut self, icon: Icon) -> Self {
-        self.tool.icons.push(icon);
-        self
-    }
-
-    /// Lets it run as a task that outlives its request.
-    /// ```
-    /// # use trunkline::{model::TaskSupport, tool};
-    /// let _render = tool("render", async || "A film.").task(TaskSupport::Optional);
-    /// ```
-    #[must_use]
-    pub fn task(mut self, support: TaskSupport) -> Self {
-        self.tool.task_support = support;
-        self
-    }
-
-    /// Lets another process run a task of it again when its own process died, if the server has a
-    /// [store for tasks](super::ServerBuilder::task_store). Results of
-    /// [`Context::once`](crate::Context::once) and answers are kept; everything outside `once`
-    /// happens again. Without this such a task fails, because how far it got is unknown.
-    /// ```
-    /// let _render = trunkline::tool("render", async || "A film.").resume();
-    /// ```
-    #[must_use]
-    pub fn resume(mut self) -> Self {
-        self.resumes = true;
-        self
+        /// Lets another process run a task of it again when its own process died, if the server has a
+        /// [store for tasks](super::ServerBuilder::task_store). Results of
+        /// [`Context::once`](crate::Context::once) and answers are kept; everything outside `once`
+        /// happens again. Without this such a task fails, because how far it got is unknown.
+        /// ```
+        /// let _render = trunkline::tool("render", async || "A film.").resume();
+        /// ```
+        resume() { resumes = true }
     }
 
     /// Replaces the schema derived from the types.
@@ -259,19 +224,6 @@ impl ToolEntry {
     pub fn output_schema(mut self, schema: impl Into<RawJson>) -> Self {
         self.tool.output_schema = Some(schema.into());
         self.schemas.own_output = true;
-        self
-    }
-
-    /// Shows it to some callers only. For the others it does not exist.
-    ///
-    /// ```
-    /// let reset = trunkline::tool("reset", async || "Done.")
-    ///     .visible(|caller| caller.principal().is_some_and(|it| it.may("admin")));
-    /// assert!(trunkline::Server::builder("example", "1.0.0").tool(reset).try_build().is_ok());
-    /// ```
-    #[must_use]
-    pub fn visible(mut self, decide: impl Fn(&Caller<'_>) -> bool + Send + Sync + 'static) -> Self {
-        self.visible = Some(Arc::new(decide));
         self
     }
 

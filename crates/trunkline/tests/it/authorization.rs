@@ -1,10 +1,10 @@
-//! A server behind a gate: who is let in, what the others are told, and what belongs to whom. Over
-//! every revision and entrance.
+//! A server behind a gate: who is admitted, what the others are told, and what belongs to whom;
+//! over every revision and on every path.
 
 mod burdens;
-mod desk;
 mod entrances;
 mod expiry;
+mod issuer;
 mod owners;
 mod proofs;
 mod public;

@@ -1,4 +1,4 @@
-//! Tools, prompts and resources that come and go while clients of every revision look on.
+//! Tools, prompts and resources that change while clients of every revision listen.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use trunkline::{
 use trunkline_testkit::http::{Guest, Line};
 use trunkline_testkit::peer::Peer;
 
-use crate::faults::{Gate, Side, Way, wait, ways_of};
+use crate::faults::{Gate, Side, Transport, transports_of, wait};
 use crate::http::House;
 use crate::server::{ERAS, builder, open, soon, text};
 
@@ -22,26 +22,26 @@ const TOOLS: &str = "notifications/tools/list_changed";
 const PROMPTS: &str = "notifications/prompts/list_changed";
 const RESOURCES: &str = "notifications/resources/list_changed";
 
-/// Somebody who listens, each in its revision's way.
-enum Ear {
+/// A listener, in its revision's way.
+enum TestListener {
     Pipes(Box<Peer>),
     /// With the server that it listens to.
     Http(Box<Guest>, Line, #[allow(dead_code)] House),
 }
 
-impl Ear {
-    async fn open(server: &Server, way: Way, revision: Revision) -> Self {
+impl TestListener {
+    async fn open(server: &Server, transport: Transport, revision: Revision) -> Self {
         let filter = json!({ "notifications": {
             "toolsListChanged": true, "promptsListChanged": true, "resourcesListChanged": true,
         } });
-        match Side::of(server, way, revision).await {
+        match Side::of(server, transport, revision).await {
             Side::Pipes(mut peer) => {
                 if revision == NEWEST {
                     peer.request("subscriptions/listen", filter).await;
                     let first = peer.next().await;
                     assert_eq!(first["method"], "notifications/subscriptions/acknowledged");
                 } else {
-                    // The server has heard by then that the client is ready.
+                    // By then the server has received `notifications/initialized`.
                     peer.expect("ping", json!({})).await;
                 }
                 Self::Pipes(peer)
@@ -62,7 +62,7 @@ impl Ear {
         }
     }
 
-    /// What is told next.
+    /// The next notification.
     async fn news(&mut self) -> String {
         let message = match self {
             Self::Pipes(peer) => peer.next().await,
@@ -99,38 +99,38 @@ fn empty() -> ServerBuilder {
 
 #[tokio::test]
 async fn every_change_reaches_every_listener_and_its_list_has_it() {
-    for (way, revision) in ways_of(&Revision::ALL) {
+    for (transport, revision) in transports_of(&Revision::ALL) {
         let server = empty().build();
-        let mut ear = Ear::open(&server, way, revision).await;
+        let mut listener = TestListener::open(&server, transport, revision).await;
         for round in 0..2 {
             server.put_tool(tool("a", hi)).unwrap();
-            assert_eq!(ear.news().await, TOOLS, "{way:?} {revision}");
-            assert_eq!(ear.tools().await, ["a"]);
+            assert_eq!(listener.news().await, TOOLS, "{transport:?} {revision}");
+            assert_eq!(listener.tools().await, ["a"]);
             server.put_prompt(prompt("b", hi)).unwrap();
-            assert_eq!(ear.news().await, PROMPTS);
-            assert_eq!(ear.names("prompts/list", "prompts").await, ["b"]);
+            assert_eq!(listener.news().await, PROMPTS);
+            assert_eq!(listener.names("prompts/list", "prompts").await, ["b"]);
             server.put_resource(resource("test://c", "c", hi)).unwrap();
-            assert_eq!(ear.news().await, RESOURCES);
-            assert_eq!(ear.names("resources/list", "resources").await, ["c"]);
+            assert_eq!(listener.news().await, RESOURCES);
+            assert_eq!(listener.names("resources/list", "resources").await, ["c"]);
             server.put_resource(template("test://d/{n}", "d", hi)).unwrap();
-            assert_eq!(ear.news().await, RESOURCES);
+            assert_eq!(listener.news().await, RESOURCES);
             let templates = "resources/templates/list";
-            assert_eq!(ear.names(templates, "resourceTemplates").await, ["d"]);
-            // In the place of another of its name or URI.
+            assert_eq!(listener.names(templates, "resourceTemplates").await, ["d"]);
+            // Replaces the one of the same name or URI.
             server.put_resource(resource("test://c", "e", hi)).unwrap();
-            assert_eq!(ear.news().await, RESOURCES);
-            assert_eq!(ear.names("resources/list", "resources").await, ["e"], "round {round}");
+            assert_eq!(listener.news().await, RESOURCES);
+            assert_eq!(listener.names("resources/list", "resources").await, ["e"], "round {round}");
             assert!(server.remove_tool("a"));
-            assert_eq!(ear.news().await, TOOLS);
-            assert_eq!(ear.tools().await, [""; 0]);
+            assert_eq!(listener.news().await, TOOLS);
+            assert_eq!(listener.tools().await, [""; 0]);
             assert!(server.remove_prompt("b"));
-            assert_eq!(ear.news().await, PROMPTS);
+            assert_eq!(listener.news().await, PROMPTS);
             assert!(server.remove_resource("test://c"));
-            assert_eq!(ear.news().await, RESOURCES);
+            assert_eq!(listener.news().await, RESOURCES);
             assert!(server.remove_resource("test://d/{n}"));
-            assert_eq!(ear.news().await, RESOURCES);
-            assert_eq!(ear.names(templates, "resourceTemplates").await, [""; 0]);
-            // What was not there is no change.
+            assert_eq!(listener.news().await, RESOURCES);
+            assert_eq!(listener.names(templates, "resourceTemplates").await, [""; 0]);
+            // Removing what does not exist is not a change.
             assert!(!server.remove_tool("a") && !server.remove_resource("test://c"));
         }
     }
@@ -139,12 +139,12 @@ async fn every_change_reaches_every_listener_and_its_list_has_it() {
 #[tokio::test]
 async fn ten_clients_of_all_revisions_hear_the_same_in_the_same_order() {
     let server = empty().build();
-    let mut ears = Vec::new();
-    for (way, revision) in ways_of(&Revision::ALL) {
-        ears.push(Ear::open(&server, way, revision).await);
+    let mut listeners = Vec::new();
+    for (transport, revision) in transports_of(&Revision::ALL) {
+        listeners.push(TestListener::open(&server, transport, revision).await);
     }
-    ears.push(Ear::open(&server, Way::Http, NEWEST).await);
-    assert_eq!(ears.len(), 10);
+    listeners.push(TestListener::open(&server, Transport::Http, NEWEST).await);
+    assert_eq!(listeners.len(), 10);
     let mut silent = open(&server, NEWEST).await;
     let mut expected = Vec::new();
     for at in 0..5 {
@@ -153,11 +153,11 @@ async fn ten_clients_of_all_revisions_hear_the_same_in_the_same_order() {
         server.put_prompt(prompt(format!("prompt-{at}"), hi)).unwrap();
         server.put_tool(tool("same", hi)).unwrap();
         expected.extend([TOOLS, RESOURCES, PROMPTS, TOOLS]);
-        for ear in &mut ears {
+        for listener in &mut listeners {
             for change in &expected[expected.len() - 4..] {
-                assert_eq!(ear.news().await, *change);
+                assert_eq!(listener.news().await, *change);
             }
-            assert_eq!(ear.tools().await.len(), at + 2);
+            assert_eq!(listener.tools().await.len(), at + 2);
         }
     }
     let before = silent.heard.len();
@@ -182,7 +182,7 @@ async fn a_filter_lets_through_what_was_asked_for() {
         let before = peer.heard.len();
         peer.expect("tools/list", json!({})).await;
         assert_eq!(peer.heard.len(), before + 1, "one is enough");
-        // And once it is given back, nothing at all.
+        // After the subscription is cancelled, nothing arrives.
         peer.cancel(&id).await;
         peer.expect("tools/list", json!({})).await;
         server.put_tool(tool("a", hi)).unwrap();
@@ -195,9 +195,9 @@ async fn a_filter_lets_through_what_was_asked_for() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_burst_of_changes_never_loses_the_last_state() {
     let server = empty().build();
-    let mut ears = Vec::new();
-    for (way, revision) in ways_of(&Revision::ALL) {
-        ears.push(Ear::open(&server, way, revision).await);
+    let mut listeners = Vec::new();
+    for (transport, revision) in transports_of(&Revision::ALL) {
+        listeners.push(TestListener::open(&server, transport, revision).await);
     }
     let writers: Vec<_> = (0..4)
         .map(|writer| {
@@ -211,13 +211,13 @@ async fn a_burst_of_changes_never_loses_the_last_state() {
             })
         })
         .collect();
-    for ear in &mut ears {
+    for listener in &mut listeners {
         let mut seen = BTreeSet::new();
         let mut told = 0;
         while seen.len() < 4 {
-            assert_eq!(ear.news().await, TOOLS);
+            assert_eq!(listener.news().await, TOOLS);
             told += 1;
-            let names = ear.tools().await;
+            let names = listener.tools().await;
             seen = names.into_iter().filter(|it| it.starts_with("last-")).collect();
         }
         assert!(told <= 2004, "{told}");
@@ -225,14 +225,14 @@ async fn a_burst_of_changes_never_loses_the_last_state() {
     for writer in writers {
         writer.join().unwrap();
     }
-    for ear in &mut ears {
-        assert_eq!(ear.tools().await.len(), 4, "nothing else is left");
+    for listener in &mut listeners {
+        assert_eq!(listener.tools().await.len(), 4, "nothing else is left");
     }
 }
 
 #[tokio::test]
 async fn a_call_under_way_outlives_its_tool() {
-    for (way, revision) in ways_of(&ERAS) {
+    for (transport, revision) in transports_of(&ERAS) {
         let gate = Gate::new();
         let server = builder()
             .shared_state(Arc::clone(&gate))
@@ -240,7 +240,7 @@ async fn a_call_under_way_outlives_its_tool() {
             .prompt(prompt("wait", async |gate: State<Gate>| wait(gate).await.to_owned()))
             .resource(resource("test://wait", "wait", wait))
             .build();
-        let mut side = Side::of(&server, way, revision).await;
+        let mut side = Side::of(&server, transport, revision).await;
         let mut begun = Vec::new();
         for (method, params) in [
             ("tools/call", json!({ "name": "wait" })),
@@ -261,20 +261,20 @@ async fn a_call_under_way_outlives_its_tool() {
         gate.open.add_permits(begun.len());
         for begun in begun {
             let result = side.answer_to(begun).await.unwrap();
-            assert!(result.to_string().contains("waited"), "{way:?} {revision}: {result}");
+            assert!(result.to_string().contains("waited"), "{transport:?} {revision}: {result}");
         }
     }
 }
 
 #[tokio::test]
 async fn a_cursor_outlives_changes() {
-    for (way, revision) in ways_of(&Revision::ALL) {
+    for (transport, revision) in transports_of(&Revision::ALL) {
         let mut server = builder().page_size(2);
         for name in ["a", "b", "c", "d", "e"] {
             server = server.tool(tool(name, hi));
         }
         let server = server.build();
-        let mut side = Side::of(&server, way, revision).await;
+        let mut side = Side::of(&server, transport, revision).await;
         let first = side.call("tools/list", json!({})).await.unwrap();
         let names = |page: &Value| -> Vec<String> {
             let tools = page["tools"].as_array().unwrap();
@@ -285,7 +285,7 @@ async fn a_cursor_outlives_changes() {
         server.put_tool(tool("f", hi)).unwrap();
         let params = json!({ "cursor": first["nextCursor"] });
         let second = side.call("tools/list", params).await.unwrap();
-        assert_eq!(names(&second), ["d", "e"], "{way:?} {revision}");
+        assert_eq!(names(&second), ["d", "e"], "{transport:?} {revision}");
         let params = json!({ "cursor": second["nextCursor"] });
         let third = side.call("tools/list", params).await.unwrap();
         assert_eq!((names(&third), third.get("nextCursor")), (vec!["f".to_owned()], None));
@@ -298,26 +298,26 @@ async fn a_handler_changes_its_own_server_and_its_caller_hears_of_it() {
         server.get().unwrap().put_tool(tool("grown", hi))?;
         Ok("done".to_owned())
     }
-    for (way, revision) in ways_of(&Revision::ALL) {
+    for (transport, revision) in transports_of(&Revision::ALL) {
         let own = Arc::new(std::sync::OnceLock::new());
         let server = builder().shared_state(Arc::clone(&own)).tool(tool("grow", grow)).build();
         own.set(server.clone()).unwrap();
-        let mut ear = Ear::open(&server, way, revision).await;
-        let grown = match &mut ear {
-            Ear::Pipes(peer) => {
+        let mut listener = TestListener::open(&server, transport, revision).await;
+        let grown = match &mut listener {
+            TestListener::Pipes(peer) => {
                 let id = peer.request("tools/call", json!({ "name": "grow" })).await;
                 assert_eq!(peer.next().await["method"], TOOLS, "before the answer: {revision}");
                 text(&peer.answer_to(&id).await.unwrap()).to_owned()
             }
-            Ear::Http(guest, line, _) => {
+            TestListener::Http(guest, line, _) => {
                 let grown = guest.tool("grow", json!({})).await;
                 assert_eq!(soon(line.message()).await.unwrap().1["method"], TOOLS);
                 grown
             }
         };
         assert_eq!(grown, "done");
-        assert_eq!(ear.tools().await, ["grow", "grown"]);
-        // It is its own owner.
+        assert_eq!(listener.tools().await, ["grow", "grown"]);
+        // It belongs to the server itself.
         assert!(server.remove_tool("grown"));
     }
 }
@@ -376,7 +376,8 @@ async fn a_question_goes_on_with_the_tool_that_is_there_now() {
             other.put_tool(tool("ask", ask_anew)).unwrap();
             Ok(json!({ "roots": [] }))
         });
-        // Where a call is one request it ends as it began; where it is two, the second is new.
+        // A call of one request keeps its tool; the second request of a two-round call gets the new
+        // one.
         let expected = if revision == NEWEST { "new: 0" } else { "old: 0" };
         assert_eq!(text(&peer.tool("ask", json!({})).await), expected, "{revision}");
     }

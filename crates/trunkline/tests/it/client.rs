@@ -1,4 +1,4 @@
-//! The client against a scripted server: the handshake and plain calls, as they go over the wire.
+//! The client against a scripted server: the handshake and plain calls, as sent on the wire.
 
 use std::time::Duration;
 

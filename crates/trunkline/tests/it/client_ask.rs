@@ -1,4 +1,4 @@
-//! The client against a scripted server that asks and tells.
+//! The client against a scripted server that asks questions and sends notifications.
 
 use serde_json::json;
 use trunkline::Revision;

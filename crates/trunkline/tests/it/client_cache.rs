@@ -1,4 +1,4 @@
-//! The client against a scripted server whose answers stay fresh for a while.
+//! The client against a scripted server whose results stay fresh for a while.
 
 use std::time::Duration;
 
@@ -31,13 +31,13 @@ async fn serve(peer: &mut Peer, result: Value) -> Value {
     request
 }
 
-/// The names of the prompts, while nobody serves: they must be known already.
+/// The names of the prompts while the server answers nothing: they must be cached.
 async fn known(client: &Client) -> Vec<String> {
     let prompts = soon(client.list_prompts().into_future()).await;
     prompts.unwrap().into_iter().map(|it| it.name).collect()
 }
 
-/// The names of the prompts, for which the server is asked.
+/// The names of the prompts, which the server is asked for.
 async fn asked(client: &Client, peer: &mut Peer, result: Value) -> Vec<String> {
     let (names, _) = soon(async { tokio::join!(known(client), serve(peer, result)) }).await;
     names
@@ -143,7 +143,7 @@ async fn a_kept_page_that_leads_nowhere_starts_the_list_anew() {
     assert_eq!(known(&client).await, ["x", "y"]);
 }
 
-/// A listener for the list of prompts and one resource, and what tags its notifications.
+/// A listener for the list of prompts and one resource, and the id of its subscription.
 async fn listen(client: &Client, peer: &mut Peer) -> (Listener, Value) {
     let filter = SubscriptionFilter::new()
         .prompts_list_changed(true)

@@ -1,4 +1,4 @@
-//! The client and the processes it starts.
+//! The client and the processes that it starts.
 
 use std::time::{Duration, Instant};
 
@@ -68,7 +68,7 @@ async fn a_server_that_says_nothing_is_given_up_in_time() {
 
 #[tokio::test]
 async fn a_dropped_client_leaves_no_process() {
-    // Whoever is alive holds the named pipe open, so reading it ends when all are gone.
+    // Every live process holds the named pipe open, so reading it ends when all are gone.
     let directory = std::env::temp_dir().join(format!("trunkline-client-{}", std::process::id()));
     std::fs::create_dir_all(&directory).unwrap();
     let pipe = directory.join("alive");

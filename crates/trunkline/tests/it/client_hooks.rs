@@ -1,4 +1,4 @@
-//! What a builder declares by its closures, and how questions are answered in short.
+//! What a builder declares by its closures, and the shorthands for answers.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -145,16 +145,16 @@ async fn a_client_that_watches_its_roots_tells_when_they_change() {
         let answer = peer.next().await.unwrap();
         assert_eq!(answer["result"]["roots"], json!(expected));
     };
-    // One goes and comes on the disk.
+    // A folder disappears from disk and appears again.
     std::fs::remove_dir(&folder.0).unwrap();
     told(&mut peer, &[]).await;
     std::fs::create_dir(&folder.0).unwrap();
     told(&mut peer, &[root()]).await;
-    // One is added by the host, whether it is there or not is seen with the next look.
+    // The host adds a folder; whether it exists is checked later.
     let above = Root::new("file:///");
     roots.set([root(), above.clone()]);
     told(&mut peer, &[root(), above.clone()]).await;
-    // Nobody watches any more.
+    // The watch is over.
     drop(watch);
     roots.set([above]);
     client.roots_changed().await;
@@ -174,7 +174,7 @@ async fn the_newest_revision_has_no_word_for_changed_roots() {
     assert!(pinged.is_ok(), "nothing came before it");
 }
 
-/// A folder of a test, gone with it.
+/// A temporary folder of a test.
 struct Folder(PathBuf);
 
 impl Folder {

@@ -26,7 +26,7 @@ fn hints(read_only: bool, idempotent: bool) -> ToolAnnotations {
     ToolAnnotations::new().read_only_hint(read_only).idempotent_hint(idempotent)
 }
 
-/// A server that counts what it does, and one tool that never ends.
+/// A server that counts its calls, and has a tool that never ends.
 fn server(runs: &Arc<AtomicU32>) -> Server {
     let count = |text: &'static str| {
         let runs = Arc::clone(runs);
@@ -156,7 +156,7 @@ async fn a_layer_sees_the_request_and_may_add_to_it() {
 
 type Kind = fn(String) -> CallError;
 
-/// Loses the answers to the first calls of tools, as a bad network would.
+/// Loses the answers to the first tool calls, like a bad network.
 #[derive(Clone)]
 struct Losing {
     inner: Requests,
@@ -193,7 +193,7 @@ async fn only_what_does_no_harm_is_called_again() {
         ("read", 2, CallError::Lost, true),
         ("put", 2, CallError::Lost, true),
         ("post", 1, CallError::Lost, false),
-        // It never reached the server, so it may be made again.
+        // It never reached the server, so a retry is safe.
         ("post", 2, CallError::Unreachable, true),
         ("read", 3, CallError::Lost, false),
         ("post", 1, |_| CallError::TimedOut, false),
@@ -201,7 +201,7 @@ async fn only_what_does_no_harm_is_called_again() {
     for (name, losses, kind, is_repeated) in cases {
         let runs = Arc::default();
         let retry = Retry::new(2).pause(Duration::from_millis(1));
-        // The only place is taken by the call while the list is fetched for it.
+        // The call holds the only permit while the list is fetched for it.
         let client = Client::builder("test", "1")
             .layer(losing(losses, kind))
             .layer(retry)

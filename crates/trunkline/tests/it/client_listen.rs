@@ -1,4 +1,4 @@
-//! The client against a scripted server whose things change.
+//! The client against a scripted server whose lists and resources change.
 
 use std::time::Duration;
 
@@ -126,7 +126,7 @@ async fn a_subscription_is_made_once_and_ended_once() {
     peer.notify("notifications/resources/updated", json!({ "uri": "demo://a" })).await;
     client.unsubscribe("demo://a").await;
     let serve = async {
-        // Only the last one who listened unsubscribes.
+        // Only the last listener unsubscribes.
         let request = peer.expect("resources/unsubscribe").await;
         peer.reply(&request, json!({})).await;
     };

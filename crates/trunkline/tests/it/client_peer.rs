@@ -1,4 +1,4 @@
-//! A server that does what its test says, one message at a time.
+//! A scripted server, one message at a time.
 
 use std::sync::{Arc, Mutex};
 
@@ -14,7 +14,7 @@ pub(crate) struct Peer {
     out: WriteHalf<DuplexStream>,
 }
 
-/// What the scripted server offers: everything.
+/// All server capabilities.
 pub(crate) fn everything() -> Value {
     json!({
         "tools": { "listChanged": true },
@@ -51,7 +51,7 @@ pub(crate) async fn open<H: Responder>(
 }
 
 impl Peer {
-    /// The next message, whatever it is; `None` once the client has hung up.
+    /// The next message; `None` once the client has disconnected.
     pub(crate) async fn next(&mut self) -> Option<Value> {
         let line = self.lines.next_line().await.expect("the pair does not fail")?;
         Some(serde_json::from_str(&line).expect("clients write JSON"))
@@ -75,6 +75,13 @@ impl Peer {
     pub(crate) async fn fail(&mut self, request: &Value, code: i64) {
         let error = json!({ "code": code, "message": "No." });
         self.send(json!({ "jsonrpc": "2.0", "id": request["id"], "error": error })).await;
+    }
+
+    /// Fails the next message, which must be of this method.
+    pub(crate) async fn refuse(&mut self, method: &str, code: i64) -> Value {
+        let request = self.expect(method).await;
+        self.fail(&request, code).await;
+        request
     }
 
     pub(crate) async fn notify(&mut self, method: &str, params: Value) {
@@ -123,7 +130,7 @@ pub(crate) fn builder() -> ClientBuilder {
     Client::builder("test", "1")
 }
 
-/// What happened, in order.
+/// A log of events, in order.
 #[derive(Clone, Default)]
 pub(crate) struct Diary(Arc<Mutex<Vec<String>>>);
 

@@ -1,4 +1,4 @@
-//! The client against a server whose skills are not what they were said to be.
+//! The client against a server whose skills do not match their entries.
 
 use serde_json::{Value, json};
 use trunkline::Revision;
@@ -11,7 +11,7 @@ use crate::client_peer::{Peer, builder, pair};
 const FILE: &str = "skill://pdf/SKILL.md";
 const MARKDOWN: &str = "---\nname: pdf\ndescription: Reads PDF files.\nmetadata:\n  v: 1.0\n---\n";
 
-/// What the server says about its only skill.
+/// The entry of the server's only skill.
 fn entry() -> Value {
     json!({
         "uri": FILE,
@@ -85,7 +85,7 @@ async fn a_skill_that_is_not_is_refused() {
     assert_eq!(load(entry(), contents(&longer)).await, Err(SkillError::Size { promised, found }));
     let other = MARKDOWN.replace("PDF", "XML");
     assert_eq!(load(entry(), contents(&other)).await, Err(SkillError::Digest));
-    // The digest is right, but the list tells another story than the file.
+    // The digest is right, but the entry's frontmatter differs from the file's.
     for (name, value) in [
         ("description", json!("Sends PDF files away.")),
         ("metadata", json!({ "v": 2 })),
@@ -120,7 +120,7 @@ async fn only_files_that_the_skill_promises_are_read() {
         (&skill, "file:///etc/passwd"),
         (&twice, "skill://pdf/data.bin"),
     ] {
-        // Nobody serves: nothing is asked.
+        // The server answers nothing: no request is sent.
         let refused = client.read_skill_file(skill, uri).await;
         assert_eq!(refused, Err(SkillError::NotListed(uri.to_owned())));
     }

@@ -1,4 +1,4 @@
-//! Calls as streams, calls that are dropped, and calls that nobody answers.
+//! Calls as streams, dropped calls, and calls without an answer.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ struct Steps {
     steps: u32,
 }
 
-/// A server whose tool `hang` tells when it has begun and when it was stopped.
+/// A server whose tool `hang` signals when it starts and when it is dropped.
 #[derive(Clone, Default)]
 struct Watch {
     begun: Arc<Notify>,
@@ -69,23 +69,17 @@ fn progress_comes_as_a_stream_in_order_and_then_the_result() {
     for revision in ERAS {
         for transport in TRANSPORTS {
             let watch = Watch::default();
-            run(
-                revision,
-                transport,
-                || watch.server(),
-                async |peer| {
-                    let mut stream: CallStream<Steps> = peer.call("count", json!({})).stream();
-                    for step in 1..=3 {
-                        let Some(Event::Progress(it)) = stream.next().await else {
-                            panic!("{step}")
-                        };
-                        assert_eq!((it.progress, it.total), (f64::from(step), Some(3.0)));
-                    }
-                    assert_eq!(stream.next().await, Some(Event::Done(Ok(Steps { steps: 3 }))));
-                    assert_eq!(stream.next().await, None);
-                    assert_eq!(stream.next().await, None);
-                },
-            );
+            let server = || watch.server();
+            run(revision, transport, server, async |peer| {
+                let mut stream: CallStream<Steps> = peer.call("count", json!({})).stream();
+                for step in 1..=3 {
+                    let Some(Event::Progress(it)) = stream.next().await else { panic!("{step}") };
+                    assert_eq!((it.progress, it.total), (f64::from(step), Some(3.0)));
+                }
+                assert_eq!(stream.next().await, Some(Event::Done(Ok(Steps { steps: 3 }))));
+                assert_eq!(stream.next().await, None);
+                assert_eq!(stream.next().await, None);
+            });
         }
     }
 }
@@ -108,33 +102,26 @@ fn a_dropped_call_stops_its_handler_in_both_eras_over_every_transport() {
         for transport in TRANSPORTS {
             for as_stream in [false, true] {
                 let watch = Watch::default();
-                run(
-                    revision,
-                    transport,
-                    || watch.server(),
-                    async |peer| {
-                        if as_stream {
-                            let mut stream = peer.call_tool("hang", ()).stream();
-                            let first = soon(stream.next()).await;
-                            assert!(matches!(first, Some(Event::Progress(_))), "{first:?}");
-                            soon(watch.begun.notified()).await;
-                        } else {
-                            tokio::select! {
-                                _ = peer.call_tool("hang", ()).into_future() => panic!("it ended"),
-                                () = watch.begun.notified() => {}
-                            }
+                let server = || watch.server();
+                run(revision, transport, server, async |peer| {
+                    if as_stream {
+                        let mut stream = peer.call_tool("hang", ()).stream();
+                        let first = soon(stream.next()).await;
+                        assert!(matches!(first, Some(Event::Progress(_))), "{first:?}");
+                        soon(watch.begun.notified()).await;
+                    } else {
+                        tokio::select! {
+                            _ = peer.call_tool("hang", ()).into_future() => panic!("it ended"),
+                            () = watch.begun.notified() => {}
                         }
-                        soon(watch.stopped.notified()).await;
-                        if transport != Transport::Http {
-                            peer.ping().await.unwrap();
-                            let transcript = peer.transcript().outline();
-                            assert!(
-                                transcript.contains("> notifications/cancelled"),
-                                "{transcript}"
-                            );
-                        }
-                    },
-                );
+                    }
+                    soon(watch.stopped.notified()).await;
+                    if transport != Transport::Http {
+                        peer.ping().await.unwrap();
+                        let transcript = peer.transcript().outline();
+                        assert!(transcript.contains("> notifications/cancelled"), "{transcript}");
+                    }
+                });
             }
         }
     }
@@ -163,13 +150,13 @@ async fn every_call_has_a_deadline_by_default() {
             ("get_task", client.get_task("t").await.err()),
             ("task_result", client.task_result("t").await.err()),
             ("cancel_task", client.cancel_task("t").await.err()),
-            // It may be silent for days once it is acknowledged; until then it may not.
+            // It may be silent for days once it is acknowledged, but not before.
             ("listen", client.listen(filter).await.err()),
         ];
         for (method, error) in outcomes {
             assert_eq!(error, Some(CallError::TimedOut), "{method} in {revision}");
         }
-        // The scripted server does not declare them, so they are not even asked for.
+        // The scripted server does not declare them, so no request is sent.
         assert!(matches!(skills, Some(CallError::Refused(_) | CallError::TimedOut)), "{skills:?}");
         let level = client.set_log_level(LogLevel::Info).await;
         let is_sent = revision.era() == trunkline::Era::Stateful;

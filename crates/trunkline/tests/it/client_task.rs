@@ -11,7 +11,7 @@ use crate::client_peer::{builder, discovered, open};
 async fn a_call_that_becomes_a_task_is_followed_to_its_end() {
     let text = json!({ "content": [{ "type": "text", "text": "worked" }] });
 
-    // 2025-11-25: the tool insists on being a task.
+    // 2025-11-25: the tool runs only as a task.
     let (client, mut peer) = open(builder(), Revision::V2025_11_25).await;
     let task = |status: &str| {
         json!({
@@ -82,7 +82,7 @@ async fn a_task_that_nobody_waits_for_is_cancelled() {
     let serve = async {
         let request = peer.expect("tools/call").await;
         peer.reply(&request, created.clone()).await;
-        // The answer is taken in before anything else can be said.
+        // The answer is processed before any other message.
         let ping = client.ping().into_future();
         let pong = async {
             let request = peer.expect("server/discover").await;

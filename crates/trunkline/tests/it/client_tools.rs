@@ -1,5 +1,5 @@
-//! The client and tools whose arguments travel in headers: what it lists, and what it does when
-//! the headers were not the right ones.
+//! The client and tools whose arguments travel in headers: what it lists, and how it recovers from
+//! wrong headers.
 
 use serde_json::{Value, json};
 use trunkline::Revision;
@@ -43,7 +43,7 @@ async fn tools_that_must_not_be_used_are_left_out() {
                 assert_eq!(names, ["empty", "fraction", "hidden"]);
                 assert!(rejected[1].why.contains("neither `string`"), "{:?}", rejected[1]);
             }
-            // Before, an annotation meant nothing.
+            // Before, the annotation has no meaning.
             _ => {
                 assert_eq!(listed.len(), 5);
                 assert!(names.is_empty());
@@ -71,8 +71,7 @@ async fn a_tool_that_was_mended_is_listed_again() {
 async fn a_call_with_wrong_headers_is_made_again_after_a_look_at_the_tools() {
     let (client, mut peer) = open(builder(), Revision::V2026_07_28).await;
     let serve = async {
-        let first = peer.expect("tools/call").await;
-        peer.fail(&first, -32020).await;
+        let first = peer.refuse("tools/call", -32020).await;
         let list = peer.expect("tools/list").await;
         assert_eq!(list["params"].get("cursor"), None);
         peer.reply(&list, json!({ "tools": [], "nextCursor": "more" })).await;
@@ -94,8 +93,7 @@ async fn a_call_with_wrong_headers_is_made_again_once() {
     let (client, mut peer) = open(builder(), Revision::V2026_07_28).await;
     let serve = async {
         for _ in 0..2 {
-            let call = peer.expect("tools/call").await;
-            peer.fail(&call, -32020).await;
+            peer.refuse("tools/call", -32020).await;
             let list = peer.next().await.unwrap();
             if list["method"] != "tools/list" {
                 return list;
@@ -106,7 +104,7 @@ async fn a_call_with_wrong_headers_is_made_again_once() {
     };
     let calls = async {
         let result = client.call_tool("t", json!({})).await;
-        // What the server sees next, instead of a third attempt.
+        // The server sees this next, not a third attempt.
         tokio::spawn(client.list_prompts().into_future());
         result
     };
@@ -119,10 +117,8 @@ async fn a_call_with_wrong_headers_is_made_again_once() {
 async fn a_look_at_the_tools_that_fails_leaves_the_first_error() {
     let (client, mut peer) = open(builder(), Revision::V2026_07_28).await;
     let serve = async {
-        let call = peer.expect("tools/call").await;
-        peer.fail(&call, -32020).await;
-        let list = peer.expect("tools/list").await;
-        peer.fail(&list, -32603).await;
+        peer.refuse("tools/call", -32020).await;
+        peer.refuse("tools/list", -32603).await;
     };
     let call = client.call_tool("t", json!({}));
     let (result, ()) = tokio::join!(soon(call.into_future()), serve);
@@ -132,17 +128,13 @@ async fn a_look_at_the_tools_that_fails_leaves_the_first_error() {
 #[tokio::test]
 async fn only_tools_and_only_the_newest_revision_have_such_headers() {
     let (client, mut peer) = open(builder(), Revision::V2025_11_25).await;
-    let serve = async {
-        let call = peer.expect("tools/call").await;
-        peer.fail(&call, -32020).await;
-    };
-    let (result, ()) = tokio::join!(soon(client.call_tool("t", ()).into_future()), serve);
+    let serve = peer.refuse("tools/call", -32020);
+    let (result, _) = tokio::join!(soon(client.call_tool("t", ()).into_future()), serve);
     assert!(matches!(result, Err(CallError::Peer(_))));
 
     let (client, mut peer) = open(builder(), Revision::V2026_07_28).await;
     let serve = async {
-        let call = peer.expect("resources/read").await;
-        peer.fail(&call, -32020).await;
+        peer.refuse("resources/read", -32020).await;
     };
     let (result, ()) = tokio::join!(soon(client.read_resource("x").into_future()), serve);
     assert!(matches!(result, Err(CallError::Peer(_))));
@@ -168,7 +160,7 @@ async fn a_result_that_breaks_the_promise_of_its_schema_is_refused() {
             let call = client.call::<serde_json::Value>("book", ()).into_future();
             tokio::join!(call, serve).0
         };
-        // Nobody has promised anything yet.
+        // No list has been fetched, so there is no schema to check against.
         assert_eq!(book(&mut peer, 0).await, Ok(json!({ "total": 0 })));
         let serve = async {
             let request = peer.expect("tools/list").await;

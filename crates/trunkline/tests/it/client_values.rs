@@ -1,4 +1,4 @@
-//! What a tool returns, whatever its type, is what `call` gives, in every revision.
+//! `call` returns a tool's value whatever its type, in every revision.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -65,7 +65,7 @@ async fn a_value_of_any_type_comes_as_it_was_given() {
             let builder = Client::builder("values", "1").protocol(revision);
             let client = builder.connect_memory(&server).await.unwrap();
             if is_listed {
-                // From now on results are held against the schemas.
+                // From now on results are validated against the schemas.
                 client.list_tools().await.unwrap();
             }
             gives(&client, "number", 42).await;

@@ -1,4 +1,4 @@
-//! Servers inside servers: names, states, visibility, tasks, skills, and changes while they run.
+//! Mounted servers: names, states, visibility, tasks, skills, and changes while they run.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use trunkline_testkit::peer::Peer;
 
 use crate::server::{ERAS, at_once, open, text};
 
-/// What a handler shares with its own server.
+/// A state of the handler's own server.
 struct Till(&'static str);
 
 #[derive(Deserialize, JsonSchema)]
@@ -43,7 +43,7 @@ async fn ask(cx: Context, State(till): State<Till>) -> Result<String, ToolError>
     }
 }
 
-/// A server with one thing of every kind.
+/// A server with one entry of every kind.
 fn bank(name: &'static str) -> ServerBuilder {
     Server::builder(name, "1")
         .state(Till(name))
@@ -69,7 +69,7 @@ async fn tools(peer: &mut Peer) -> Vec<String> {
 
 #[tokio::test]
 async fn everything_of_a_mounted_server_is_there_and_has_its_own_state() {
-    // Three deep: each handler has the state of the server it was registered with.
+    // Three deep: each handler gets the state of the server it was registered with.
     let inner = bank("inner").build();
     let middle = bank("middle").mount("in", inner);
     let outer = bank("outer").mount("mid", middle).merge(Server::builder("empty", "1")).build();
@@ -240,7 +240,7 @@ async fn changes_inside_reach_the_clients_outside_in_order() {
             async move { (*state).clone() }
         };
         inner.put_tool(tool("new", which)).unwrap();
-        // Once by each way that it came.
+        // Once per mount that it came through.
         hears(&mut peer, "tools/list_changed").await;
         hears(&mut peer, "tools/list_changed").await;
         assert_eq!(tools(&mut peer).await, ["own", "mid.in.new", "new"]);

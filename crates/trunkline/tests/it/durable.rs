@@ -1,5 +1,5 @@
-//! Tasks that outlive the process they began in, in both generations. A process that ends is a
-//! server that is dropped; what it leaves is in the store.
+//! Tasks that outlive their process, in both generations. Dropping a server stands for the end of
+//! its process; the store keeps its tasks.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -21,22 +21,22 @@ use crate::server::{ERAS, at_once, builder, open, soon, text};
 const CORE: Revision = Revision::V2025_11_25;
 const EXTENSION: Revision = Revision::V2026_07_28;
 
-/// What happened outside of all servers.
+/// Effects outside all servers.
 #[derive(Default)]
-struct World {
+struct Effects {
     payments: AtomicU32,
     begun: AtomicU32,
 }
 
-/// Pays once, then asks, then waits for the world to come to an end if it is told to.
-fn server(store: &Arc<dyn Store>, world: &Arc<World>, forever: bool) -> Server {
-    let (paying, waiting) = (Arc::clone(world), Arc::clone(world));
+/// Pays once, then asks, then waits forever if told to.
+fn server(store: &Arc<dyn Store>, effects: &Arc<Effects>, forever: bool) -> Server {
+    let (paying, waiting) = (Arc::clone(effects), Arc::clone(effects));
     let pay = move |cx: Context| {
-        let world = Arc::clone(&paying);
+        let effects = Arc::clone(&paying);
         async move {
-            world.begun.fetch_add(1, SeqCst);
+            effects.begun.fetch_add(1, SeqCst);
             let number = cx
-                .once("pay", async || Ok::<_, ToolError>(world.payments.fetch_add(1, SeqCst) + 1))
+                .once("pay", async || Ok::<_, ToolError>(effects.payments.fetch_add(1, SeqCst) + 1))
                 .await?;
             let name = cx.ask::<String>("Who pays?").await?.accepted()?;
             if forever {
@@ -46,9 +46,9 @@ fn server(store: &Arc<dyn Store>, world: &Arc<World>, forever: bool) -> Server {
         }
     };
     let wait = move || {
-        let world = Arc::clone(&waiting);
+        let effects = Arc::clone(&waiting);
         async move {
-            world.begun.fetch_add(1, SeqCst);
+            effects.begun.fetch_add(1, SeqCst);
             if forever {
                 pending::<()>().await;
             }
@@ -105,14 +105,14 @@ fn answer(id: &Value, name: &str) -> Value {
 async fn what_a_task_came_to_is_there_after_its_process() {
     for revision in ERAS {
         let store: Arc<dyn Store> = Arc::new(Memory::default());
-        let world = Arc::default();
-        let first = server(&store, &world, false);
+        let effects = Arc::default();
+        let first = server(&store, &effects, false);
         let mut before = peer(&first, revision).await;
         let id = start(&mut before, "wait").await;
         until(&mut before, &id, "completed").await;
         drop((before, first));
 
-        let second = server(&store, &world, false);
+        let second = server(&store, &effects, false);
         let mut after = peer(&second, revision).await;
         let task = after.expect("tasks/get", json!({ "taskId": id })).await;
         assert_eq!(task["status"], "completed", "{revision}");
@@ -125,7 +125,7 @@ async fn what_a_task_came_to_is_there_after_its_process() {
             }
             _ => assert_eq!(text(&task["result"]), "Done."),
         }
-        assert_eq!(world.begun.load(SeqCst), 1, "it is not begun again");
+        assert_eq!(effects.begun.load(SeqCst), 1, "it is not begun again");
     }
 }
 
@@ -156,20 +156,20 @@ async fn a_task_goes_on_elsewhere_and_pays_once() {
             None => Arc::clone(&in_memory),
             Some(place) => place.open().await,
         };
-        let world = Arc::<World>::default();
-        let first = server(&store().await, &world, true);
+        let effects = Arc::<Effects>::default();
+        let first = server(&store().await, &effects, true);
         let mut before = peer(&first, EXTENSION).await;
         let id = start(&mut before, "pay").await;
         let asked = until(&mut before, &id, "input_required").await;
         drop((before, first));
 
-        let second = server(&store().await, &world, true);
+        let second = server(&store().await, &effects, true);
         let mut after = peer(&second, EXTENSION).await;
         let again = until(&mut after, &id, "input_required").await;
         assert_eq!(again["inputRequests"], asked["inputRequests"], "the question is the same");
-        // It is asked again only once it is worked on again.
+        // It asks again only once it runs again.
         soon(async {
-            while world.begun.load(SeqCst) < 2 {
+            while effects.begun.load(SeqCst) < 2 {
                 after.expect("tasks/get", json!({ "taskId": id })).await;
             }
         })
@@ -179,23 +179,23 @@ async fn a_task_goes_on_elsewhere_and_pays_once() {
         until(&mut after, &id, "working").await;
         drop((after, second));
 
-        let third = server(&store().await, &world, false);
+        let third = server(&store().await, &effects, false);
         let mut last = peer(&third, EXTENSION).await;
         let done = until(&mut last, &id, "completed").await;
         assert_eq!(text(&done["result"]), "Ada made payment 1.");
-        assert_eq!(world.begun.load(SeqCst), 3, "once by each process");
-        assert_eq!(world.payments.load(SeqCst), 1);
+        assert_eq!(effects.begun.load(SeqCst), 3, "once by each process");
+        assert_eq!(effects.payments.load(SeqCst), 1);
     }
 }
 
 #[tokio::test]
 async fn a_task_of_the_first_generation_goes_on_too() {
     let store: Arc<dyn Store> = Arc::new(Memory::default());
-    let world = Arc::<World>::default();
-    let first = server(&store, &world, true);
+    let effects = Arc::<Effects>::default();
+    let first = server(&store, &effects, true);
     let mut before = peer(&first, CORE).await;
     let id = start(&mut before, "pay").await;
-    // Its question goes over the wire, and is answered there.
+    // Its question is a request on the wire, and is answered there.
     before.request("tasks/result", json!({ "taskId": id })).await;
     soon(async {
         while before.rounds.is_empty() {
@@ -206,43 +206,43 @@ async fn a_task_of_the_first_generation_goes_on_too() {
     until(&mut before, &id, "working").await;
     drop((before, first));
 
-    let second = server(&store, &world, false);
+    let second = server(&store, &effects, false);
     let mut after = peer(&second, CORE).await;
     let result = soon(after.expect("tasks/result", json!({ "taskId": id }))).await;
     assert_eq!(text(&result), "Ada made payment 1.");
-    assert_eq!(world.payments.load(SeqCst), 1);
+    assert_eq!(effects.payments.load(SeqCst), 1);
 }
 
 #[tokio::test]
 async fn what_cannot_be_begun_again_has_failed() {
     for revision in ERAS {
         let store: Arc<dyn Store> = Arc::new(Memory::default());
-        let world = Arc::<World>::default();
-        let first = server(&store, &world, true);
+        let effects = Arc::<Effects>::default();
+        let first = server(&store, &effects, true);
         let mut before = peer(&first, revision).await;
         let id = start(&mut before, "wait").await;
         drop((before, first));
 
-        let second = server(&store, &world, true);
+        let second = server(&store, &effects, true);
         let mut after = peer(&second, revision).await;
         let task = until(&mut after, &id, "failed").await;
         let why = "The server ended while the task ran. What it has done is not known.";
         assert_eq!(task["statusMessage"], why, "{revision}");
-        assert_eq!(world.begun.load(SeqCst), 1, "{revision}");
+        assert_eq!(effects.begun.load(SeqCst), 1, "{revision}");
     }
 }
 
 #[tokio::test]
 async fn while_its_process_lives_a_task_is_only_looked_at() {
     let store: Arc<dyn Store> = Arc::new(Memory::default());
-    let world = Arc::<World>::default();
+    let effects = Arc::<Effects>::default();
     let first = with_store(builder(), &store).take_over_after(Duration::from_secs(600));
     let endless = async || pending::<()>().await;
     let first = first.tool(tool("endless", endless).task(TaskSupport::Required).resume()).build();
     let mut here = peer(&first, EXTENSION).await;
     let id = start(&mut here, "endless").await;
 
-    let second = server(&store, &world, false);
+    let second = server(&store, &effects, false);
     let mut there = peer(&second, EXTENSION).await;
     let task = there.expect("tasks/get", json!({ "taskId": id })).await;
     assert_eq!(task["status"], "working");
@@ -277,7 +277,7 @@ async fn a_tool_that_returns_a_task_is_one_where_the_caller_has_tasks() {
     assert_eq!(peer.rounds, [["Which film?"]], "the question was asked before, and once");
 }
 
-/// A server as it is reached by one of its users.
+/// One user's access to a server.
 struct As {
     service: HttpService,
     guest: Guest,
@@ -322,7 +322,7 @@ async fn nobody_sees_the_tasks_of_somebody_else() {
     assert_eq!(task["result"]["status"], "working");
 }
 
-/// A folder of its own that is gone when the test is over.
+/// A temporary folder of the test.
 struct Place(std::path::PathBuf);
 
 impl Place {

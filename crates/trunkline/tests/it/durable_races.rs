@@ -1,4 +1,4 @@
-//! Tasks in a store that is slow, fails, or is shared with somebody who is believed to be gone.
+//! Tasks in a store that is slow, fails, or is shared with a process that is wrongly believed dead.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -16,24 +16,25 @@ use trunkline::store::{
 use trunkline::{Context, Revision, Server, ToolError, tool};
 use trunkline_testkit::peer::Peer;
 
-use crate::server::{ERAS, builder, open, soon, text};
+use crate::server::{ERAS, builder, counted, open, soon, text, until};
 
 const EXTENSION: Revision = Revision::V2026_07_28;
 
-/// A store behind a door. What was begun happens, but while the door is shut nobody learns of it:
-/// like a disk, whose writes do not stop because somebody no longer waits for them.
-struct Behind {
+/// A store that can block its callers. An operation that began happens, but its caller does not
+/// learn so while the store is blocked: like a disk, whose writes do not stop when their caller is
+/// cancelled.
+struct BlockingStore {
     store: Arc<Memory>,
     open: watch::Sender<bool>,
-    /// Rung whenever somebody waits at the door.
+    /// Notified whenever a caller blocks.
     waits: Notify,
-    /// How many writes fail from now on.
+    /// How many of the next writes fail.
     failures: AtomicU32,
-    /// Whether nobody's sign of life is heard.
+    /// Whether heartbeats are lost.
     deaf: AtomicBool,
 }
 
-impl Behind {
+impl BlockingStore {
     fn new() -> Arc<Self> {
         Arc::new(Self {
             store: Arc::default(),
@@ -76,7 +77,7 @@ impl Behind {
     }
 }
 
-impl Store for Behind {
+impl Store for BlockingStore {
     fn get<'a>(&'a self, key: &'a str) -> Pending<'a, Option<Entry>> {
         Box::pin(async move { self.pass(self.store.get(key).await).await })
     }
@@ -178,7 +179,7 @@ async fn start(peer: &mut Peer, name: &str) -> Value {
     peer.expect("tools/call", json!({ "name": name })).await["taskId"].clone()
 }
 
-async fn until(peer: &mut Peer, id: &Value, is: impl Fn(&Value) -> bool) -> Value {
+async fn task_when(peer: &mut Peer, id: &Value, is: impl Fn(&Value) -> bool) -> Value {
     soon(async {
         loop {
             let task = peer.expect("tasks/get", json!({ "taskId": id })).await;
@@ -191,6 +192,27 @@ async fn until(peer: &mut Peer, id: &Value, is: impl Fn(&Value) -> bool) -> Valu
     .await
 }
 
+/// The second question comes, and its answer ends the task.
+async fn is_answered_again(peer: &mut Peer, id: &Value) {
+    task_when(peer, id, |it| it["inputRequests"].get("q2").is_some()).await;
+    peer.expect("tasks/update", answer(id, "q2", "Lovelace")).await;
+    let task = task_when(peer, id, |it| it["status"] == "completed").await;
+    assert_eq!(text(&task["result"]), "Hello, Ada Lovelace!");
+}
+
+/// A tool that is done when it is let.
+fn waiting(go: &Arc<Notify>) -> ToolEntry {
+    let goes = Arc::clone(go);
+    let wait = move || {
+        let goes = Arc::clone(&goes);
+        async move {
+            goes.notified().await;
+            "Done."
+        }
+    };
+    tool("wait", wait)
+}
+
 fn answer(id: &Value, key: &str, name: &str) -> Value {
     let answer = json!({ "action": "accept", "content": { "value": name } });
     json!({ "taskId": id, "inputResponses": { key: answer } })
@@ -198,7 +220,7 @@ fn answer(id: &Value, key: &str, name: &str) -> Value {
 
 #[tokio::test]
 async fn a_task_that_is_cancelled_in_the_middle_of_a_write_is_cancelled_for_good() {
-    let store = Behind::new();
+    let store = BlockingStore::new();
     let (begun, begins) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let (tell, told) = (Arc::clone(&begun), Arc::clone(&begins));
     let pay = move |cx: Context| {
@@ -217,7 +239,7 @@ async fn a_task_that_is_cancelled_in_the_middle_of_a_write_is_cancelled_for_good
     soon(begun.notified()).await;
     store.shut();
     begins.notify_one();
-    // What was done once is in the store, and the handler waits to hear so.
+    // The effect is in the store, and the handler waits for the confirmation.
     soon(store.waits.notified()).await;
     let cancel = peer.request("tasks/cancel", json!({ "taskId": id })).await;
     soon(store.waits.notified()).await;
@@ -228,29 +250,26 @@ async fn a_task_that_is_cancelled_in_the_middle_of_a_write_is_cancelled_for_good
 
 #[tokio::test]
 async fn a_task_outlives_whoever_answers_it_and_leaves() {
-    let store = Behind::new();
+    let store = BlockingStore::new();
     let server = over(store.clone()).tool(lasting(tool("greet", greet))).build();
     let mut peer = peer(&server).await;
     let id = start(&mut peer, "greet").await;
-    until(&mut peer, &id, |it| it["status"] == "input_required").await;
+    task_when(&mut peer, &id, |it| it["status"] == "input_required").await;
     store.shut();
     let update = peer.request("tasks/update", answer(&id, "q1", "Ada")).await;
     soon(store.waits.notified()).await;
     peer.cancel(&update).await;
     store.open();
-    until(&mut peer, &id, |it| it["inputRequests"].get("q2").is_some()).await;
-    peer.expect("tasks/update", answer(&id, "q2", "Lovelace")).await;
-    let task = until(&mut peer, &id, |it| it["status"] == "completed").await;
-    assert_eq!(text(&task["result"]), "Hello, Ada Lovelace!");
+    is_answered_again(&mut peer, &id).await;
 }
 
 #[tokio::test]
 async fn whoever_looks_at_a_task_that_was_left_and_leaves_does_not_strand_it() {
-    let store = Behind::new();
+    let store = BlockingStore::new();
     let first = over(store.clone()).tool(lasting(tool("greet", greet))).build();
     let mut before = peer(&first).await;
     let id = start(&mut before, "greet").await;
-    until(&mut before, &id, |it| it["status"] == "input_required").await;
+    task_when(&mut before, &id, |it| it["status"] == "input_required").await;
     drop((before, first));
 
     let second = over(store.clone()).tool(lasting(tool("greet", greet))).build();
@@ -260,87 +279,56 @@ async fn whoever_looks_at_a_task_that_was_left_and_leaves_does_not_strand_it() {
     soon(store.waits.notified()).await;
     after.cancel(&look).await;
     store.open();
-    until(&mut after, &id, |it| it["status"] == "input_required").await;
-    // Until its old process counts as gone it cannot be answered.
-    soon(async {
-        while after.call("tasks/update", answer(&id, "q1", "Ada")).await.is_err() {
-            tokio::task::yield_now().await;
-        }
-    })
-    .await;
-    until(&mut after, &id, |it| it["inputRequests"].get("q2").is_some()).await;
-    after.expect("tasks/update", answer(&id, "q2", "Lovelace")).await;
-    let task = until(&mut after, &id, |it| it["status"] == "completed").await;
-    assert_eq!(text(&task["result"]), "Hello, Ada Lovelace!");
+    task_when(&mut after, &id, |it| it["status"] == "input_required").await;
+    // Until its old process counts as dead it cannot be answered.
+    until(async || after.call("tasks/update", answer(&id, "q1", "Ada")).await.is_ok()).await;
+    is_answered_again(&mut after, &id).await;
 }
 
 #[tokio::test]
 async fn a_result_is_kept_before_it_is_told_however_often_the_store_fails() {
-    let store = Behind::new();
+    let store = BlockingStore::new();
     let go = Arc::new(Notify::new());
-    let goes = Arc::clone(&go);
-    let wait = move || {
-        let goes = Arc::clone(&goes);
-        async move {
-            goes.notified().await;
-            "Done."
-        }
-    };
-    let server = over(store.clone()).tool(lasting(tool("wait", wait))).build();
+    let server = over(store.clone()).tool(lasting(waiting(&go))).build();
     let mut peer = peer(&server).await;
     let id = start(&mut peer, "wait").await;
     store.failures.store(2, SeqCst);
     go.notify_one();
-    until(&mut peer, &id, |it| it["status"] == "completed").await;
+    task_when(&mut peer, &id, |it| it["status"] == "completed").await;
     assert_eq!(store.failures.load(SeqCst), 0);
     assert_eq!(store.status(&id).await, "completed");
 }
 
 #[tokio::test]
 async fn two_processes_agree_on_what_a_task_came_to() {
-    let store = Behind::new();
+    let store = BlockingStore::new();
     let go = Arc::new(Notify::new());
-    let make = |store: Arc<dyn Store>| {
-        let goes = Arc::clone(&go);
-        let wait = move || {
-            let goes = Arc::clone(&goes);
-            async move {
-                goes.notified().await;
-                "Done."
-            }
-        };
-        over(store).tool(tool("wait", wait).task(TaskSupport::Required)).build()
-    };
+    let make =
+        |store: Arc<dyn Store>| over(store).tool(waiting(&go).task(TaskSupport::Required)).build();
     let first = make(store.clone());
     let mut here = peer(&first).await;
     let id = start(&mut here, "wait").await;
-    // Its signs of life are no longer heard, so somebody takes it for gone.
+    // Its heartbeats are lost, so another process takes it for dead.
     store.deaf.store(true, SeqCst);
     let second = make(store.store.clone());
     let mut there = peer(&second).await;
-    until(&mut there, &id, |it| it["status"] == "failed").await;
+    task_when(&mut there, &id, |it| it["status"] == "failed").await;
     store.deaf.store(false, SeqCst);
     go.notify_one();
-    let task = until(&mut here, &id, |it| it["status"] != "working").await;
+    let task = task_when(&mut here, &id, |it| it["status"] != "working").await;
     assert_eq!(task["status"], "failed", "the first learns what the second decided");
 }
 
 #[tokio::test]
 async fn an_effect_happens_once_however_often_it_is_named_in_every_era() {
     for revision in ERAS {
-        let payments = Arc::new(AtomicU32::new(0));
-        let counter = Arc::clone(&payments);
-        let pay = move |cx: Context| {
-            let payments = Arc::clone(&counter);
-            async move {
-                let pay =
-                    || cx.once("pay", async || Ok::<_, ToolError>(payments.fetch_add(1, SeqCst)));
-                for _ in 0..3 {
-                    pay().await?;
-                }
-                Ok::<_, ToolError>("Paid.")
+        let (payments, pay) = counted(|cx, payments| async move {
+            let pay = || cx.once("pay", async || Ok::<_, ToolError>(payments.fetch_add(1, SeqCst)));
+            for _ in 0..3 {
+                pay().await?;
             }
-        };
+            Ok::<_, ToolError>("Paid.")
+        });
         let twice = async |cx: Context| {
             let wait = || {
                 cx.once("wait", async || {

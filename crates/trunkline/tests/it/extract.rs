@@ -1,4 +1,4 @@
-//! What a handler takes of its call, as parameters: in both eras, over pipes and HTTP.
+//! The parameters of handlers: in both eras, over pipes and HTTP.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
@@ -16,7 +16,7 @@ use trunkline::{
 };
 use trunkline_testkit::http::Guest;
 
-use crate::faults::{Side, ways_of};
+use crate::faults::{Side, transports_of};
 use crate::http_server::NEWEST;
 use crate::server::{ERAS, builder, soon, text};
 
@@ -26,7 +26,7 @@ struct Add {
     b: u32,
 }
 
-/// Somebody's own extractor: which tenant a request is for.
+/// A custom extractor: the tenant of a request.
 struct Tenant(String);
 
 impl FromCall for Tenant {
@@ -66,16 +66,16 @@ async fn a_handler_takes_eight_things_at_once() {
             cx.wants_progress(),
         )
     }
-    for (way, revision) in ways_of(&Revision::ALL) {
+    for (transport, revision) in transports_of(&Revision::ALL) {
         let server = builder().state(AtomicU32::new(0)).tool(tool("all", all)).build();
-        let mut side = Side::of(&server, way, revision).await;
+        let mut side = Side::of(&server, transport, revision).await;
         let meta = json!({ "com.example/tenant": "acme", "progressToken": 1 });
         for call in 1..3 {
             let params = json!({ "name": "all", "arguments": { "a": 1, "b": 2 }, "_meta": meta });
             let result = side.call("tools/call", params).await.unwrap();
             let client = if matches!(side, Side::Pipes(_)) { "peer" } else { "guest" };
             let expected = format!("3 {call} true {client} true acme false true");
-            assert_eq!(text(&result), expected, "{way:?} {revision}");
+            assert_eq!(text(&result), expected, "{transport:?} {revision}");
         }
     }
 }
@@ -98,8 +98,8 @@ async fn prompts_and_resources_take_the_same() {
         .resource(resource("hotel://all", "all", async |Uri(uri): Uri| uri))
         .resource(template("hotel://{city}/rooms", "rooms", rooms))
         .build();
-    for (way, revision) in ways_of(&ERAS) {
-        let mut side = Side::of(&server, way, revision).await;
+    for (transport, revision) in transports_of(&ERAS) {
+        let mut side = Side::of(&server, transport, revision).await;
         let params = json!({ "name": "greet", "arguments": { "city": "Oslo" } });
         let greeting = side.call("prompts/get", params).await.unwrap();
         assert!(greeting["messages"][0]["content"]["text"].as_str().unwrap().starts_with("Oslo "));
@@ -108,7 +108,7 @@ async fn prompts_and_resources_take_the_same() {
             ("hotel://S%C3%A3o%20Paulo/rooms", "São Paulo hotel://S%C3%A3o%20Paulo/rooms true"),
         ] {
             let read = side.call("resources/read", json!({ "uri": uri })).await.unwrap();
-            assert_eq!(read["contents"][0]["text"], expected, "{way:?} {revision}");
+            assert_eq!(read["contents"][0]["text"], expected, "{transport:?} {revision}");
         }
     }
 }
@@ -121,12 +121,12 @@ async fn a_variable_of_a_template_is_what_the_parameter_is_or_is_refused() {
     }
     let book = async |Args(it): Args<Book>| format!("number {}", it.id);
     let server = builder().resource(template("book://{id}", "book", book)).build();
-    for (way, revision) in ways_of(&ERAS) {
-        let mut side = Side::of(&server, way, revision).await;
+    for (transport, revision) in transports_of(&ERAS) {
+        let mut side = Side::of(&server, transport, revision).await;
         let read = side.call("resources/read", json!({ "uri": "book://7" })).await.unwrap();
-        assert_eq!(read["contents"][0]["text"], "number 7", "{way:?} {revision}");
+        assert_eq!(read["contents"][0]["text"], "number 7", "{transport:?} {revision}");
         let refused = side.call("resources/read", json!({ "uri": "book://seven" })).await;
-        assert!(refused.is_err(), "{way:?} {revision}: {refused:?}");
+        assert!(refused.is_err(), "{transport:?} {revision}: {refused:?}");
     }
 }
 
@@ -136,12 +136,12 @@ async fn an_own_extractor_refuses_in_either_way() {
         .tool(tool("tenant", async |Tenant(name): Tenant| name))
         .prompt(prompt("tenant", async |Tenant(name): Tenant| name))
         .build();
-    for (way, revision) in ways_of(&Revision::ALL) {
-        let mut side = Side::of(&server, way, revision).await;
+    for (transport, revision) in transports_of(&Revision::ALL) {
+        let mut side = Side::of(&server, transport, revision).await;
         let params =
             |tenant: &str| json!({ "name": "tenant", "_meta": { "com.example/tenant": tenant } });
         let result = side.call("tools/call", params("acme")).await.unwrap();
-        assert_eq!(text(&result), "acme", "{way:?} {revision}");
+        assert_eq!(text(&result), "acme", "{transport:?} {revision}");
         let wrong = side.call("tools/call", params("")).await;
         let expected = "The tenant has no name. Give it one.";
         match revision >= Revision::V2025_11_25 {
@@ -160,7 +160,7 @@ async fn an_own_extractor_refuses_in_either_way() {
     }
 }
 
-/// Calls a tool of a server behind a layer that says who calls.
+/// Calls a tool of a server behind a layer that sets the principal.
 async fn call_as(
     server: &Server,
     revision: Revision,

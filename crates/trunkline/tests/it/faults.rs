@@ -1,4 +1,4 @@
-//! Whatever goes wrong, the caller gets exactly one answer and the model a useful text: over real
+//! Whatever goes wrong, the client gets exactly one answer and the model a useful text: over real
 //! pipes and over HTTP, in both eras.
 
 mod dropped;
@@ -14,42 +14,51 @@ use serde_json::Value;
 use tokio::net::unix::pipe;
 use tokio::sync::Semaphore;
 use trunkline::client::Framing;
-use trunkline::{Revision, Server, State};
+use trunkline::server::ToolEntry;
+use trunkline::{Revision, Server, State, tool};
 use trunkline_testkit::http::{Guest, Line};
 use trunkline_testkit::peer::Peer;
 
 use crate::http::House;
-use crate::server::soon;
+use crate::server::{builder, soon};
 
-/// How a server is reached.
+/// A transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum Transport {
     Pipes,
     Http,
 }
 
-pub(crate) const WAYS: [Way; 2] = [Way::Pipes, Way::Http];
+pub(crate) const TRANSPORTS: [Transport; 2] = [Transport::Pipes, Transport::Http];
 
-/// The way and revision in every combination there is.
-pub(crate) fn ways_of(revisions: &[Revision]) -> Vec<(Way, Revision)> {
-    let all = WAYS.iter().flat_map(|way| revisions.iter().map(|revision| (*way, *revision)));
-    // 2024-11-05 has an HTTP of its own, with tests of its own.
-    all.filter(|it| *it != (Way::Http, Revision::V2024_11_05)).collect()
+/// Every combination of transport and revision.
+pub(crate) fn transports_of(revisions: &[Revision]) -> Vec<(Transport, Revision)> {
+    let all = TRANSPORTS
+        .iter()
+        .flat_map(|transport| revisions.iter().map(|revision| (*transport, *revision)));
+    // 2024-11-05 has its own HTTP transport, with its own tests.
+    all.filter(|it| *it != (Transport::Http, Revision::V2024_11_05)).collect()
 }
 
-/// A caller that judges every message it gets.
+/// A client that validates every message it gets.
 pub(crate) enum Side {
     Pipes(Box<Peer>),
     Http(Box<Guest>, House),
 }
 
-/// A call that is not answered yet.
+/// A server with this tool, one that says `hi`, and a gate.
+fn with_hi(gate: &Arc<Gate>, entry: ToolEntry) -> Server {
+    let hi = tool("hi", async || "hi");
+    builder().shared_state(Arc::clone(gate)).tool(entry).tool(hi).build()
+}
+
+/// A call in flight.
 pub(crate) struct Begun {
     asked: Value,
     line: Option<Line>,
 }
 
-/// A server's end of two pipes of the operating system, and a client's.
+/// The server's and the client's end of two pipes of the operating system.
 pub(crate) fn pipes() -> ((pipe::Receiver, pipe::Sender), (pipe::Receiver, pipe::Sender)) {
     let one = || {
         let (reader, writer) = std::io::pipe().expect("the system has pipes");
@@ -61,19 +70,19 @@ pub(crate) fn pipes() -> ((pipe::Receiver, pipe::Sender), (pipe::Receiver, pipe:
 }
 
 impl Side {
-    pub(crate) async fn of(server: &Server, way: Way, revision: Revision) -> Self {
-        Self::with(server, way, revision, |_| {}).await
+    pub(crate) async fn of(server: &Server, transport: Transport, revision: Revision) -> Self {
+        Self::with(server, transport, revision, |_| {}).await
     }
 
-    /// A caller that can do less than everything, perhaps.
+    /// A client with these capabilities.
     pub(crate) async fn with(
         server: &Server,
-        way: Way,
+        transport: Transport,
         revision: Revision,
         change: impl FnOnce(&mut Value),
     ) -> Self {
-        match way {
-            Way::Pipes => {
+        match transport {
+            Transport::Pipes => {
                 let ((far_reader, far_writer), (reader, writer)) = pipes();
                 let server = server.clone();
                 tokio::spawn(async move { server.serve(far_reader, far_writer).await });
@@ -82,7 +91,7 @@ impl Side {
                 peer.open().await;
                 Self::Pipes(Box::new(peer))
             }
-            Way::Http => {
+            Transport::Http => {
                 let house = House::of(server).await;
                 let mut guest = Guest::new(house.address, revision);
                 change(&mut guest.capabilities);
@@ -92,7 +101,7 @@ impl Side {
         }
     }
 
-    /// Sends a request, right or wrong, and does not wait for its answer.
+    /// Sends a request, valid or not, without waiting for its answer.
     pub(crate) async fn begin(&mut self, method: &str, params: Value) -> Begun {
         match self {
             Self::Pipes(peer) => {
@@ -120,7 +129,7 @@ impl Side {
                     None => Ok(answer["result"].take()),
                 }
             }
-            _ => unreachable!("what is begun one way is answered that way"),
+            _ => unreachable!("what is begun one transport is answered that transport"),
         }
     }
 
@@ -134,7 +143,7 @@ impl Side {
         self.call("tools/call", params).await.unwrap_or_else(|it| panic!("`{name}` failed: {it}"))
     }
 
-    /// Panics unless everything was answered at most once. Over HTTP that was seen with each answer.
+    /// Panics if any request got two answers. Over HTTP each answer has checked that already.
     pub(crate) fn assert_no_answer_came_twice(&self) {
         let Self::Pipes(peer) = self else { return };
         let answers = peer.heard.iter().filter(|it| it.get("method").is_none());
@@ -143,7 +152,7 @@ impl Side {
     }
 }
 
-/// Where handlers wait, and what they tell.
+/// Where handlers wait, and the signals that they send.
 pub(crate) struct Gate {
     pub(crate) entered: Semaphore,
     pub(crate) open: Semaphore,
@@ -157,13 +166,13 @@ impl Gate {
         Arc::new(Self { entered: closed(), open: closed(), dropped: closed(), told: closed() })
     }
 
-    /// Waits until something has happened once more.
+    /// Waits for one more signal.
     pub(crate) async fn pass(&self, what: &Semaphore) {
         soon(what.acquire()).await.unwrap().forget();
     }
 }
 
-/// Tells when it is dropped.
+/// Signals when it is dropped.
 pub(crate) struct Bell(pub(crate) Arc<Gate>);
 
 impl Drop for Bell {

@@ -1,5 +1,4 @@
-//! Forms that people fill in, in every revision that has them: what is asked, what is read, and
-//! what is refused.
+//! Forms that people fill in, in every revision that has them: what is asked, parsed and refused.
 
 use std::sync::{Arc, Mutex};
 
@@ -42,7 +41,7 @@ struct Trip {
     sure: bool,
 }
 
-/// Has the user answer with this, and keeps what they were asked.
+/// Answers the user's questions with this, and records them.
 fn answering(peer: &mut Peer, answer: Value) -> Arc<Mutex<Vec<Value>>> {
     let asked = Arc::new(Mutex::new(Vec::new()));
     let notes = Arc::clone(&asked);
@@ -67,7 +66,7 @@ async fn a_struct_is_asked_for_and_read_in_every_revision() {
             "city": "Oslo", "start": "2026-07-28", "class": "Business", "sure": true,
         });
         match revision {
-            // Its forms have no lists: each choice is a yes or no of its own.
+            // Its forms have no lists: each choice is a yes-or-no field.
             Revision::V2025_06_18 => {
                 answer["meals.Fish"] = json!(false);
                 answer["meals.Cake"] = json!(true);
@@ -180,7 +179,7 @@ async fn a_form_by_hand_is_held_to_as_well() {
         let result = peer.tool("ask", json!({})).await;
         assert!(text(&result).contains("`/mail`"), "{revision}: {result}");
         assert!(text(&result).contains("`/colour`"), "{revision}: {result}");
-        // What is no form is not even asked.
+        // An invalid form is never sent.
         let asked = answering(&mut peer, json!({}));
         let result = peer.tool("nested", json!({})).await;
         assert!(text(&result).contains("flat"), "{revision}: {result}");

@@ -37,7 +37,7 @@ async fn chat(cx: Context) -> &'static str {
     "said"
 }
 
-/// A server with something of every kind, which counts the calls of `delete.all`.
+/// A server with an entry of every kind, which counts the calls of `delete.all`.
 fn server(runs: &Arc<AtomicU32>) -> Server {
     let runs = Arc::clone(runs);
     let delete = move |cx: Context| {
@@ -141,7 +141,7 @@ async fn names_that_would_be_ambiguous_are_refused() {
     assert_eq!(twice.connect().await.unwrap_err(), HostError::NameTwice("a".to_owned()));
 }
 
-/// What consents to what `allowed` says: `allow`, `deny` or `ask`.
+/// A consent rule that `allowed` names: `allow`, `deny` or `ask`.
 fn rule(allowed: &'static str, seen: Diary) -> impl Fn(&Wish) -> Consent + Send + Sync + 'static {
     move |wish| {
         seen.note(format!("may I {wish}?"));

@@ -1,18 +1,20 @@
-//! What the tests of HTTP share: a server at a port of its own.
+//! Shared by the tests of HTTP: a server on a port of its own.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 
+use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use trunkline::server::Http;
 use trunkline::{Context, Limits, Server, tool};
+use trunkline_testkit::http::{Guest, Head, Line};
 
 use crate::server::{builder, soon};
 
-/// A server that can be reached, until it is dropped or told to end.
+/// A running server, until it is dropped or shut down.
 pub(crate) struct House {
     pub(crate) address: SocketAddr,
     close: Option<oneshot::Sender<()>>,
@@ -25,7 +27,7 @@ impl House {
         Self::with(server.http()).await
     }
 
-    /// Serves as `http` says.
+    /// Serves with the options of `http`.
     pub(crate) async fn with(http: Http) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -39,7 +41,13 @@ impl House {
         Self { address, close: Some(close), served }
     }
 
-    /// Tells the server to end; what is in flight goes on.
+    /// Serves tools that count how often they ran.
+    pub(crate) async fn counting(limits: Limits) -> (Self, Arc<AtomicU32>) {
+        let (server, runs) = counting(limits);
+        (Self::of(&server).await, runs)
+    }
+
+    /// Starts a graceful shutdown: calls in flight continue.
     pub(crate) fn close(&mut self) {
         let _ = self.close.take().map(|it| it.send(()));
     }
@@ -66,6 +74,16 @@ pub(crate) fn counting(limits: Limits) -> (Server, Arc<AtomicU32>) {
         .tool(tool("sleep", counted("slept")))
         .build();
     (server, runs)
+}
+
+/// Calls a tool that reports progress, and hears that it does: what was asked, the line that waits,
+/// and the head of its answer.
+pub(crate) async fn speaking(guest: &mut Guest, name: &str) -> (Value, Line, Head) {
+    let params = json!({ "name": name, "_meta": { "progressToken": 1 } });
+    let asked = guest.prepare("tools/call", params);
+    let (mut line, head) = guest.post(&asked).await;
+    line.message().await.unwrap();
+    (asked, line, head)
 }
 
 /// Reports `from..to` as progress.

@@ -1,4 +1,4 @@
-//! Requests that are wrong in one way each: every one has its status and code, and none is executed.
+//! Requests with one fault each: every one has its status and code, and none runs.
 
 use std::sync::atomic::Ordering::SeqCst;
 
@@ -9,30 +9,28 @@ use trunkline_testkit::http::bad::rows::{CAPABILITIES, HARMLESS, MODERN};
 use trunkline_testkit::http::bad::{Inputs, ask};
 use trunkline_testkit::http::{Guest, Line};
 
-use crate::http::{House, counting};
+use crate::http::House;
 
 #[tokio::test]
 async fn what_is_wrong_in_one_way_is_refused_for_it_and_never_executed() {
-    let (server, runs) = counting(Limits::default());
-    let house = House::of(&server).await;
+    let (house, runs) = House::counting(Limits::default()).await;
     let inputs = Inputs::at(house.address).await;
     let wrong = inputs.refused(|| runs.swap(0, SeqCst) > 0).await;
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    // The session has not suffered.
+    // The session is unaffected.
     let (status, answer, _) = ask(house.address, &inputs.legacy(&[])).await;
     assert_eq!((status, runs.load(SeqCst)), (200, 1), "{answer}");
 }
 
 #[tokio::test]
 async fn what_is_written_another_way_but_right_is_served() {
-    let (server, runs) = counting(Limits::default());
-    let house = House::of(&server).await;
+    let (house, runs) = House::counting(Limits::default()).await;
     let inputs = Inputs::at(house.address).await;
     let own: &[&[Twist]] = &[
         &[Set("Mcp-Name", "=?base64?c3Vt?=")],
         &[Set("Mcp-Name", "  sum\t")],
         &[Set("MCP-Protocol-Version", " 2026-07-28 ")],
-        // A session is nothing to this revision.
+        // This revision ignores sessions.
         &[Add("Mcp-Session-Id", "0")],
         &[Add("Last-Event-ID", "0")],
     ];
@@ -53,8 +51,7 @@ async fn what_is_written_another_way_but_right_is_served() {
 
 #[tokio::test]
 async fn an_id_that_could_not_be_read_is_left_out() {
-    let (server, _) = counting(Limits::default());
-    let house = House::of(&server).await;
+    let (house, _) = House::counting(Limits::default()).await;
     let inputs = Inputs::at(house.address).await;
     for (twists, id) in [
         (&[Body("{")][..], None),
@@ -76,8 +73,7 @@ async fn an_id_that_could_not_be_read_is_left_out() {
 
 #[tokio::test]
 async fn a_connection_is_never_handed_over_to_another_protocol() {
-    let (server, runs) = counting(Limits::default());
-    let house = House::of(&server).await;
+    let (house, runs) = House::counting(Limits::default()).await;
     for path in ["/mcp", "/sse", "/"] {
         let request = format!(
             "GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
@@ -93,12 +89,11 @@ async fn a_connection_is_never_handed_over_to_another_protocol() {
 
 #[tokio::test]
 async fn one_request_cannot_hide_in_another() {
-    let (server, runs) = counting(Limits::default());
-    let house = House::of(&server).await;
+    let (house, runs) = House::counting(Limits::default()).await;
     let newest = Guest::new(house.address, Revision::V2026_07_28);
     let message: Value = serde_json::from_str(MODERN).unwrap();
     let hidden = String::from_utf8(newest.text(&message)).unwrap();
-    // Two lengths: to whoever believes the other one, the rest is a request.
+    // Two lengths: a parser that believes the other one sees a second request.
     for extra in [
         "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n",
         "Transfer-Encoding: chunked\r\nContent-Length: 4\r\n",
@@ -111,7 +106,7 @@ async fn one_request_cannot_hide_in_another() {
         line.send(request).await;
         let head = line.head().await;
         assert!((400..500).contains(&head.status), "{head:?}");
-        // Whether the rest is taken for what it is or not at all, it is never part of a body.
+        // Whether the rest is parsed as a request or dropped, it is never part of a body.
         let rest = line.body().await;
         assert!(!String::from_utf8_lossy(&rest).contains("tools/call"));
     }

@@ -1,18 +1,18 @@
-//! How calls and servers end: by a hang-up, a cancellation, a panic, a shutdown.
+//! How calls and servers end: by a disconnect, a cancellation, a panic, a shutdown.
 
 use std::future::pending;
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use trunkline::{Context, Limits, Revision, Server, tool};
 use trunkline_testkit::http::{Guest, Line};
 
-use crate::http::House;
+use crate::http::{House, speaking};
 use crate::http_server::{LEGACY, NEWEST, STREAMABLE, hi};
-use crate::server::{builder, soon};
+use crate::server::{builder, slow, soon};
 
-/// Tells when it is dropped.
+/// Signals when it is dropped.
 struct Bell(mpsc::UnboundedSender<&'static str>);
 
 impl Drop for Bell {
@@ -21,7 +21,7 @@ impl Drop for Bell {
     }
 }
 
-/// A server with a tool that says something if asked to, and then never ends.
+/// A server with a tool that sends something if asked to, and then never ends.
 pub(crate) fn endless() -> (Server, mpsc::UnboundedReceiver<&'static str>) {
     let (ring, rung) = mpsc::unbounded_channel();
     let never = move |cx: Context| {
@@ -34,6 +34,24 @@ pub(crate) fn endless() -> (Server, mpsc::UnboundedReceiver<&'static str>) {
         }
     };
     (builder().tool(tool("never", never)).tool(tool("hi", hi)).build(), rung)
+}
+
+/// Calls the tool that never ends, and hears that it runs: what was asked, and the line that waits.
+async fn running(
+    guest: &mut Guest,
+    rung: &mut mpsc::UnboundedReceiver<&'static str>,
+) -> (Value, Line) {
+    let (asked, line, _) = speaking(guest, "never").await;
+    assert_eq!(soon(rung.recv()).await, Some("running"));
+    (asked, line)
+}
+
+fn cancelling(asked: &Value) -> Value {
+    json!({
+        "jsonrpc": "2.0",
+        "method": "notifications/cancelled",
+        "params": { "requestId": asked["id"] },
+    })
 }
 
 #[tokio::test]
@@ -65,23 +83,14 @@ async fn hanging_up_is_no_cancelling_before() {
     let house = House::of(&server).await;
     for revision in LEGACY {
         let mut guest = Guest::open(house.address, revision).await;
-        let params = json!({ "name": "never", "_meta": { "progressToken": 1 } });
-        let asked = guest.prepare("tools/call", params);
-        let (mut line, _) = guest.post(&asked).await;
-        line.message().await.unwrap();
-        assert_eq!(soon(rung.recv()).await, Some("running"));
+        let (asked, line) = running(&mut guest, &mut rung).await;
         drop(line);
-        // The server has seen the hang-up once it has taken in what was sent later.
+        // The server has seen the disconnect once it has processed these later requests.
         for _ in 0..20 {
             guest.tool("hi", json!({})).await;
         }
         assert_eq!(rung.try_recv(), Err(mpsc::error::TryRecvError::Empty), "{revision}");
-        let cancel = json!({
-            "jsonrpc": "2.0",
-            "method": "notifications/cancelled",
-            "params": { "requestId": asked["id"] },
-        });
-        assert_eq!(guest.post(&cancel).await.1.status, 202);
+        assert_eq!(guest.post(&cancelling(&asked)).await.1.status, 202);
         assert_eq!(soon(rung.recv()).await, Some("dropped"), "{revision}");
     }
 }
@@ -92,11 +101,7 @@ async fn the_end_of_a_session_stops_its_work() {
     let house = House::of(&server).await;
     for revision in LEGACY {
         let mut guest = Guest::open(house.address, revision).await;
-        let params = json!({ "name": "never", "_meta": { "progressToken": 1 } });
-        let asked = guest.prepare("tools/call", params);
-        let (mut line, _) = guest.post(&asked).await;
-        line.message().await.unwrap();
-        assert_eq!(soon(rung.recv()).await, Some("running"));
+        let (_, mut line) = running(&mut guest, &mut rung).await;
         assert_eq!(guest.delete().await.status, 204);
         assert_eq!(soon(rung.recv()).await, Some("dropped"), "{revision}");
         assert_eq!(line.message().await.map(|it| it.1), None, "{revision}");
@@ -108,16 +113,8 @@ async fn nobody_cancels_the_call_of_another() {
     let (server, mut rung) = endless();
     let house = House::of(&server).await;
     let mut victim = Guest::open(house.address, Revision::V2025_11_25).await;
-    let params = json!({ "name": "never", "_meta": { "progressToken": 1 } });
-    let asked = victim.prepare("tools/call", params);
-    let (mut line, _) = victim.post(&asked).await;
-    line.message().await.unwrap();
-    assert_eq!(soon(rung.recv()).await, Some("running"));
-    let cancel = json!({
-        "jsonrpc": "2.0",
-        "method": "notifications/cancelled",
-        "params": { "requestId": asked["id"] },
-    });
+    let (asked, _line) = running(&mut victim, &mut rung).await;
+    let cancel = cancelling(&asked);
     let mut other = Guest::open(house.address, Revision::V2025_11_25).await;
     assert_eq!(other.post(&cancel).await.1.status, 202);
     let newest = Guest::open(house.address, NEWEST).await;
@@ -133,12 +130,7 @@ async fn work_without_a_session_outlives_its_client_before_the_newest_revision()
     let (server, mut rung) = endless();
     let house = House::with(server.http().stateless()).await;
     let mut guest = Guest::open(house.address, Revision::V2025_11_25).await;
-    let params = json!({ "name": "never", "_meta": { "progressToken": 1 } });
-    let asked = guest.prepare("tools/call", params);
-    let (mut line, _) = guest.post(&asked).await;
-    line.message().await.unwrap();
-    assert_eq!(soon(rung.recv()).await, Some("running"));
-    drop(line);
+    drop(running(&mut guest, &mut rung).await);
     for _ in 0..20 {
         guest.tool("hi", json!({})).await;
     }
@@ -147,19 +139,9 @@ async fn work_without_a_session_outlives_its_client_before_the_newest_revision()
 
 #[tokio::test]
 async fn what_is_in_flight_is_answered_before_the_server_ends() {
-    let (enter, mut entered) = mpsc::unbounded_channel();
-    let (go, gate) = tokio::sync::watch::channel(false);
-    let slow = move |cx: Context| {
-        let (enter, mut gate) = (enter.clone(), gate.clone());
-        async move {
-            cx.progress(1.0, 2.0).await;
-            enter.send(()).unwrap();
-            gate.wait_for(|open| *open).await.unwrap();
-            "done"
-        }
-    };
+    let (slow, mut entered, go) = slow();
     let limits = Limits::default().in_flight(200);
-    let server = builder().limits(limits).tool(tool("slow", slow)).build();
+    let server = builder().limits(limits).tool(slow).build();
     let mut house = House::of(&server).await;
     let mut waiting = Vec::new();
     for revision in STREAMABLE {
@@ -177,7 +159,7 @@ async fn what_is_in_flight_is_answered_before_the_server_ends() {
     let (mut stream, _) = idle.get(None).await;
     let mut keeping = Line::to(house.address).await;
     house.close();
-    // What would never end does, at once: streams and connections that have nothing to do.
+    // Endless streams and idle connections end at once.
     while stream.event().await.is_some() {}
     assert_eq!(keeping.hung_up().await, b"");
     go.send(true).unwrap();
@@ -254,18 +236,9 @@ async fn a_handler_that_panics_is_an_error_and_nothing_else() {
 
 #[tokio::test]
 async fn an_id_in_use_is_anothers_business_in_another_request() {
-    // In 2026-07-28 each POST has an answer of its own, whatever its id.
-    let (go, gate) = tokio::sync::watch::channel(false);
-    let (enter, mut entered) = mpsc::unbounded_channel();
-    let slow = move || {
-        let (enter, mut gate) = (enter.clone(), gate.clone());
-        async move {
-            enter.send(()).unwrap();
-            gate.wait_for(|open| *open).await.unwrap();
-            "done"
-        }
-    };
-    let server = builder().tool(tool("slow", slow)).build();
+    // In 2026-07-28 each POST has its own answer, whatever its id.
+    let (slow, mut entered, go) = slow();
+    let server = builder().tool(slow).build();
     let house = House::of(&server).await;
     let mut guest = Guest::open(house.address, NEWEST).await;
     let asked = guest.prepare("tools/call", json!({ "name": "slow" }));
@@ -276,7 +249,7 @@ async fn an_id_in_use_is_anothers_business_in_another_request() {
         soon(entered.recv()).await.unwrap();
         lines.push(line);
     }
-    // In a session it is a mistake of the second, and no harm to the first.
+    // In a session the second is refused, and the first is unaffected.
     let mut old = Guest::open(house.address, Revision::V2025_11_25).await;
     let asked_old = old.prepare("tools/call", json!({ "name": "slow" }));
     let mut first = Line::to(house.address).await;

@@ -1,8 +1,19 @@
-//! Raw bytes of HTTP/1.1 and HTTP/2 → what must come of them, and that nothing more does.
+//! Raw bytes of HTTP/1.1 and HTTP/2 → the expected answers, and nothing more.
 //!
-//! Framing decides where one request ends and the next begins. Whoever gets it wrong runs a request
-//! that nobody sent, or one past the gate that was to check it (RFC 9112 §11.2). So each row says
-//! which tools run, and a call hidden in the bytes of another request is never one of them.
+//! Framing decides where one request ends and the next begins. A server that gets it wrong runs a
+//! request that no client sent, or one that bypassed the gate in front (RFC 9112 §11.2). So each
+//! row says which tools run, and a call hidden in the bytes of another request is never one of
+//! them.
+
+/// Tests that check a table of rows each.
+macro_rules! checks {
+    ($($name:ident = $rows:expr;)*) => { $(
+        #[tokio::test]
+        async fn $name() {
+            Counted::new().await.check($rows).await;
+        }
+    )* };
+}
 
 mod chunks;
 mod frames;
@@ -25,24 +36,35 @@ use trunkline_testkit::http::{Guest, Line, request};
 use crate::http::House;
 use crate::server::builder;
 
-/// What a client sends on one connection, the statuses of the answers, how the connection goes on,
-/// and how often the call and the hidden call run.
+/// The bytes that a client sends on one connection, the statuses of the answers, what happens to
+/// the connection, and how often the call and the hidden call run.
 ///
 /// In the bytes `$HOST` stands for the server, `$LABELS` for the header lines of a call without its
-/// length, `$BODY` for the text of the call, `$LENGTH` and `$SIZE` for its length in decimal and in
-/// hex, `$CALL` for the whole call. `$HIDDEN` is a whole call of another tool, `$COVER` its length.
-/// `$LONG` is a text of 70,000 letters.
-type Row<'a> = (&'a str, &'a [u16], Then, (u32, u32));
+/// length, `$POST` for its head up to there, `$BODY` for the text of the call, `$LENGTH` and `$SIZE`
+/// for its length in decimal and in hex, `$CHUNKS` for the text as one chunk and the end, `$CALL` for
+/// the whole call. `$HIDDEN` is a whole call of another tool, `$COVER` its length. `$LONG` is a text
+/// of 70,000 letters.
+type Row<'a> = (&'a str, Outcome<'a>);
+type Outcome<'a> = (&'a [u16], Then, (u32, u32));
 
-/// How a connection goes on after the answers.
+/// It is refused, and nothing more is read.
+const MALFORMED: Outcome<'_> = (&[400], Then::Closed, (0, 0));
+/// It is the call.
+const RUNS: Outcome<'_> = (&[200], Then::Open, (1, 0));
+/// It is the call, and the last.
+const RUNS_LAST: Outcome<'_> = (&[200], Then::Closed, (1, 0));
+/// It never ends.
+const CUT_OFF: Outcome<'_> = (&[400], Then::CutOff, (0, 0));
+
+/// What happens to a connection after the answers.
 #[derive(Clone, Copy, Debug)]
 enum Then {
-    /// The server hangs up by itself.
+    /// The server closes it.
     Closed,
-    /// It is in step: the next request on it is answered.
+    /// It stays in sync: the next request on it is answered.
     Open,
-    /// The client says that nothing more comes, in the middle of its request, and the server hangs
-    /// up. It may or may not say why.
+    /// The client shuts down its write side in the middle of a request, and the server closes the
+    /// connection, with or without an answer.
     CutOff,
 }
 
@@ -64,7 +86,7 @@ impl Counted {
         (self.open.swap(0, SeqCst), self.hidden.swap(0, SeqCst))
     }
 
-    /// Puts back what was taken and is not looked at yet.
+    /// Puts back counts that were read but not checked.
     fn restore(&self, (open, hidden): (u32, u32)) {
         self.open.fetch_add(open, SeqCst);
         self.hidden.fetch_add(hidden, SeqCst);
@@ -74,6 +96,8 @@ impl Counted {
     fn bytes(&self, text: &str) -> String {
         let (labels, hidden) = (self.labels(), self.call("sleep"));
         text.replace("$CALL", &self.call("sum"))
+            .replace("$POST", "POST /mcp HTTP/1.1\r\nHost: $HOST\r\n$LABELS")
+            .replace("$CHUNKS", "$SIZE\r\n$BODY\r\n0\r\n\r\n")
             .replace("$HIDDEN", &hidden)
             .replace("$COVER", &hidden.len().to_string())
             .replace("$LABELS", &labels)
@@ -84,7 +108,7 @@ impl Counted {
             .replace("$HOST", &self.house.address.to_string())
     }
 
-    /// A whole and proper call of a tool.
+    /// A whole, valid call of a tool.
     fn call(&self, name: &str) -> String {
         let message: Value = serde_json::from_str(MODERN).unwrap();
         let headers = self.guest().headers(&message);
@@ -106,11 +130,11 @@ impl Counted {
         Guest::new(self.house.address, Revision::V2026_07_28)
     }
 
-    /// Sends each row over a connection of its own, and a proper call over the next.
+    /// Sends each row over its own connection, and a valid call over the next.
     async fn check(&self, rows: &[Row<'_>]) {
         let mut wrong = Vec::new();
         for row in rows {
-            let (text, statuses, then, runs) = row;
+            let (text, (statuses, then, runs)) = row;
             let mut heard = Vec::new();
             let sent = self.send(text, statuses.len(), *then, &mut heard);
             let is_over = timeout(PATIENCE, sent).await.is_ok();
@@ -126,7 +150,13 @@ impl Counted {
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     }
 
-    /// The status of a proper call over a connection of its own.
+    /// The calls ran this often, and a proper call is still answered.
+    async fn goes_on(&self, ran: (u32, u32), after: impl std::fmt::Debug) {
+        assert_eq!(self.runs(), ran, "{after:?}");
+        assert_eq!((self.clean().await, self.runs()), (200, (1, 0)), "after {after:?}");
+    }
+
+    /// The status of a valid call over its own connection.
     async fn clean(&self) -> u16 {
         let mut line = Line::to(self.house.address).await;
         line.send(self.call("sum")).await;
@@ -135,8 +165,8 @@ impl Counted {
         status
     }
 
-    /// Sends the bytes of a row and notes the statuses that come back, until the connection is over.
-    /// Where it should go on, the next request must have the next answer, and the last one.
+    /// Sends the bytes of a row and records the statuses until the connection ends. If it should
+    /// stay open, the next request must get the next and last answer.
     async fn send(&self, text: &str, count: usize, then: Then, heard: &mut Vec<u16>) {
         let mut line = Line::to(self.house.address).await;
         line.send(self.bytes(text)).await;
@@ -156,7 +186,7 @@ impl Counted {
                 line.send(self.bytes(probe)).await;
                 let mut after = Vec::new();
                 all(&mut line, &mut after).await;
-                // Nothing is served there, and nothing else was asked.
+                // That path is not served, and no other request was sent.
                 if after != [404] {
                     heard.push(0);
                     heard.extend(after);
@@ -166,17 +196,12 @@ impl Counted {
     }
 }
 
-/// Rows that all come to the same.
-fn rows<'a>(
-    texts: &'a [String],
-    statuses: &'a [u16],
-    then: Then,
-    runs: (u32, u32),
-) -> Vec<Row<'a>> {
-    texts.iter().map(|text| (&**text, statuses, then, runs)).collect()
+/// Rows with the same expectation.
+fn rows<'a>(texts: &'a [String], outcome: Outcome<'a>) -> Vec<Row<'a>> {
+    texts.iter().map(|text| (&**text, outcome)).collect()
 }
 
-/// Notes the statuses of all answers until the server hangs up.
+/// Records the statuses of all answers until the server closes the connection.
 async fn all(line: &mut Line, heard: &mut Vec<u16>) {
     while let Some(head) = line.try_head().await {
         heard.push(head.status);
@@ -202,5 +227,5 @@ fn server() -> (Server, Arc<AtomicU32>, Arc<AtomicU32>) {
     (server, open, hidden)
 }
 
-/// Less than a socket is waited for, so that a row that hangs is named.
+/// Shorter than the socket's time-out, so that a hanging row is named.
 const PATIENCE: Duration = Duration::from_secs(20);

@@ -1,40 +1,42 @@
-//! What a request may cost over HTTP: sizes, times and numbers, each with its status.
+//! The limits of a request over HTTP: sizes, times and counts, each with its status.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use serde_json::{Value, json};
 use trunkline::{Context, Limits, Revision, tool};
 use trunkline_testkit::http::{Guest, Line, request};
 
-use crate::http::{House, counting};
-use crate::server::{builder, soon};
+use crate::http::{House, speaking};
+use crate::server::{ERAS, builder, soon};
 
 const NEWEST: Revision = Revision::V2026_07_28;
-const ERAS: [Revision; 2] = [Revision::V2025_11_25, NEWEST];
+const CHUNKED: &str = "Transfer-Encoding: chunked\r\n\r\n";
+
+/// The head of a request as far as its length.
+fn head_of(guest: &Guest, asked: &Value) -> String {
+    let headers = guest.headers(asked).into_iter();
+    let lines: String = headers.map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    format!("POST /mcp HTTP/1.1\r\nHost: {}\r\n{lines}", guest.address)
+}
 
 #[tokio::test]
 async fn a_body_that_says_it_is_too_long_is_refused_unread() {
-    let (server, runs) = counting(Limits::default().body_bytes(1000));
-    let house = House::of(&server).await;
+    let (house, runs) = House::counting(Limits::default().body_bytes(1000)).await;
     for revision in ERAS {
         let mut guest = Guest::open(house.address, revision).await;
         let asked = guest.prepare("tools/call", json!({ "name": "sum" }));
         for length in ["1001", "4294967297", "9223372036854775807"] {
-            let mut text = format!("POST /mcp HTTP/1.1\r\nHost: {}\r\n", house.address);
-            for (name, value) in guest.headers(&asked) {
-                text.push_str(&format!("{name}: {value}\r\n"));
-            }
-            text.push_str(&format!("Content-Length: {length}\r\n\r\n{{"));
             let mut line = Line::to(house.address).await;
-            line.send(text).await;
+            line.send(format!("{}Content-Length: {length}\r\n\r\n{{", head_of(&guest, &asked)))
+                .await;
             let head = line.head().await;
             assert_eq!((head.status, head.get("connection")), (413, Some("close")), "{length}");
             line.json().await;
             line.hung_up().await;
         }
-        // Exactly as long as may be.
+        // Exactly at the limit.
         let mut padded = asked.clone();
         padded["params"]["arguments"] = json!({ "pad": "" });
         let missing = 1000 - padded.to_string().len();
@@ -50,19 +52,13 @@ async fn a_body_that_says_it_is_too_long_is_refused_unread() {
 
 #[tokio::test]
 async fn a_body_that_turns_out_too_long_is_refused_as_it_comes() {
-    let (server, runs) = counting(Limits::default());
-    let house = House::of(&server).await;
+    let (house, runs) = House::counting(Limits::default()).await;
     for revision in ERAS {
         let mut guest = Guest::open(house.address, revision).await;
         let asked = guest.prepare("tools/call", json!({ "name": "sum" }));
         for _ in 0..5 {
-            let mut text = format!("POST /mcp HTTP/1.1\r\nHost: {}\r\n", house.address);
-            for (name, value) in guest.headers(&asked) {
-                text.push_str(&format!("{name}: {value}\r\n"));
-            }
-            text.push_str("Transfer-Encoding: chunked\r\n\r\n");
             let mut line = Line::to(house.address).await;
-            line.send(text).await;
+            line.send(head_of(&guest, &asked) + CHUNKED).await;
             let chunk = format!("10000\r\n{}\r\n", " ".repeat(0x10000));
             for _ in 0..65 {
                 line.send(&chunk).await;
@@ -79,18 +75,12 @@ async fn a_body_that_turns_out_too_long_is_refused_as_it_comes() {
 
 #[tokio::test]
 async fn a_body_in_pieces_is_one_body() {
-    let (server, runs) = counting(Limits::default());
-    let house = House::of(&server).await;
+    let (house, runs) = House::counting(Limits::default()).await;
     for revision in ERAS {
         let mut guest = Guest::open(house.address, revision).await;
         let asked = guest.prepare("tools/call", json!({ "name": "sum" }));
         let mut line = Line::to(house.address).await;
-        let mut text = format!("POST /mcp HTTP/1.1\r\nHost: {}\r\n", house.address);
-        for (name, value) in guest.headers(&asked) {
-            text.push_str(&format!("{name}: {value}\r\n"));
-        }
-        text.push_str("Transfer-Encoding: chunked\r\n\r\n");
-        for byte in text.bytes() {
+        for byte in (head_of(&guest, &asked) + CHUNKED).bytes() {
             line.send([byte]).await;
         }
         for byte in asked.to_string().bytes() {
@@ -106,8 +96,7 @@ async fn a_body_in_pieces_is_one_body() {
 
 #[tokio::test]
 async fn a_head_that_is_too_large_is_refused() {
-    let (server, runs) = counting(Limits::default());
-    let house = House::of(&server).await;
+    let (house, runs) = House::counting(Limits::default()).await;
     let mut guest = Guest::open(house.address, NEWEST).await;
     let asked = guest.prepare("tools/call", json!({ "name": "sum" }));
     let plain = guest.headers(&asked);
@@ -136,8 +125,7 @@ async fn a_head_that_is_too_large_is_refused() {
 #[tokio::test]
 async fn a_head_that_does_not_come_is_not_waited_for() {
     let limits = Limits::default().header_read(Duration::from_millis(100));
-    let (server, _) = counting(limits);
-    let house = House::of(&server).await;
+    let (house, _) = House::counting(limits).await;
     for half in ["P", "POST /mcp HTTP/1.1\r\n", "POST /mcp HTTP/1.1\r\nHost: x\r\nX-Slow: "] {
         let started = Instant::now();
         let mut line = Line::to(house.address).await;
@@ -148,7 +136,7 @@ async fn a_head_that_does_not_come_is_not_waited_for() {
         assert!(started.elapsed() >= Duration::from_millis(100));
         assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
     }
-    // A drop now and then is no progress.
+    // A byte now and then is not progress.
     let mut line = Line::to(house.address).await;
     let dripping = async {
         line.send("GET /mcp HTTP/1.1\r\nX: ").await;
@@ -171,8 +159,7 @@ async fn a_head_that_does_not_come_is_not_waited_for() {
 #[tokio::test]
 async fn a_body_that_does_not_come_is_not_waited_for() {
     let limits = Limits::default().body_read(Duration::from_millis(100));
-    let (server, runs) = counting(limits);
-    let house = House::of(&server).await;
+    let (house, runs) = House::counting(limits).await;
     for revision in ERAS {
         let mut guest = Guest::open(house.address, revision).await;
         let asked = guest.prepare("tools/call", json!({ "name": "sum" }));
@@ -196,9 +183,8 @@ async fn a_body_that_does_not_come_is_not_waited_for() {
 #[tokio::test]
 async fn a_connection_that_does_nothing_is_closed() {
     let limits = Limits::default().keep_alive(Duration::from_millis(150));
-    let (server, _) = counting(limits);
-    let house = House::of(&server).await;
-    // One that never said anything, and one that had an answer.
+    let (house, _) = House::counting(limits).await;
+    // One connection that never sent anything, and one that got an answer.
     let started = Instant::now();
     let mut line = Line::to(house.address).await;
     assert_eq!(line.hung_up().await, b"");
@@ -208,15 +194,11 @@ async fn a_connection_that_does_nothing_is_closed() {
     let (mut line, _) = guest.post(&asked).await;
     line.json().await;
     assert_eq!(line.hung_up().await, b"");
-    // A stream that has nothing to say is something.
-    let (server, gate) = gated(Limits::default().keep_alive(Duration::from_millis(50)));
-    let house = House::of(&server).await;
+    // An open stream is not idle, even if it is silent.
+    let (house, gate) = gated(Limits::default().keep_alive(Duration::from_millis(50))).await;
     for revision in ERAS {
         let mut guest = Guest::open(house.address, revision).await;
-        let params = json!({ "name": "gated", "_meta": { "progressToken": 1 } });
-        let asked = guest.prepare("tools/call", params);
-        let (mut line, head) = guest.post(&asked).await;
-        line.message().await.unwrap();
+        let (asked, mut line, head) = speaking(&mut guest, "gated").await;
         let mut idle = Line::to(house.address).await;
         idle.hung_up().await;
         let mut idle = Line::to(house.address).await;
@@ -227,8 +209,8 @@ async fn a_connection_that_does_nothing_is_closed() {
     }
 }
 
-/// A server whose tool speaks and then waits.
-fn gated(limits: Limits) -> (trunkline::Server, Arc<tokio::sync::Notify>) {
+/// A server whose tool reports progress and then waits.
+async fn gated(limits: Limits) -> (House, Arc<tokio::sync::Notify>) {
     let gate = Arc::new(tokio::sync::Notify::new());
     let own = Arc::clone(&gate);
     let gated = move |cx: Context| {
@@ -239,27 +221,22 @@ fn gated(limits: Limits) -> (trunkline::Server, Arc<tokio::sync::Notify>) {
             "open"
         }
     };
-    (builder().limits(limits).tool(tool("gated", gated)).build(), gate)
+    let server = builder().limits(limits).tool(tool("gated", gated)).build();
+    (House::of(&server).await, gate)
 }
 
 #[tokio::test]
 async fn a_silent_stream_shows_that_it_is_alive() {
     let limits = Limits::default().stream_keep_alive(Duration::from_millis(20));
-    let (server, gate) = gated(limits);
-    let house = House::of(&server).await;
+    let (house, gate) = gated(limits).await;
     for revision in ERAS {
         let mut guest = Guest::open(house.address, revision).await;
-        let params = json!({ "name": "gated", "_meta": { "progressToken": 1 } });
-        let asked = guest.prepare("tools/call", params);
-        let mut line = Line::to(house.address).await;
-        line.send(guest.text(&asked)).await;
-        line.head().await;
-        line.message().await.unwrap();
-        // Comments are lines that begin with a colon, which `message` passes over.
+        let (asked, mut line, _) = speaking(&mut guest, "gated").await;
+        // Comments are lines that begin with a colon, which `message` skips.
         let alive = async {
             tokio::select! {
                 message = line.message() => panic!("{message:?} came too early"),
-                // the sleep is the subject: so long nobody says anything
+                // the sleep is the subject: nothing is sent for this long
                 () = tokio::time::sleep(Duration::from_millis(200)) => {}
             }
         };
@@ -273,17 +250,9 @@ async fn a_silent_stream_shows_that_it_is_alive() {
 
 #[tokio::test]
 async fn one_call_too_many_is_told_to_try_later() {
-    let (server, gate) = gated(Limits::default().calls(2));
-    let house = House::of(&server).await;
+    let (house, gate) = gated(Limits::default().calls(2)).await;
     let mut guest = Guest::open(house.address, NEWEST).await;
-    let mut open = Vec::new();
-    for _ in 0..2 {
-        let params = json!({ "name": "gated", "_meta": { "progressToken": 1 } });
-        let asked = guest.prepare("tools/call", params);
-        let (mut line, _) = guest.post(&asked).await;
-        line.message().await.unwrap();
-        open.push(line);
-    }
+    let open = [speaking(&mut guest, "gated").await.1, speaking(&mut guest, "gated").await.1];
     let started = Instant::now();
     let refused = guest.call("tools/list", json!({})).await;
     assert!(started.elapsed() < Duration::from_secs(1));
@@ -300,21 +269,13 @@ async fn one_call_too_many_is_told_to_try_later() {
 
 #[tokio::test]
 async fn a_session_has_only_so_many_calls_open() {
-    let (server, gate) = gated(Limits::default().in_flight(2));
-    let house = House::of(&server).await;
+    let (house, gate) = gated(Limits::default().in_flight(2)).await;
     let mut guest = Guest::open(house.address, Revision::V2025_11_25).await;
-    let mut open = Vec::new();
-    for _ in 0..2 {
-        let params = json!({ "name": "gated", "_meta": { "progressToken": 1 } });
-        let asked = guest.prepare("tools/call", params);
-        let (mut line, _) = guest.post(&asked).await;
-        line.message().await.unwrap();
-        open.push(line);
-    }
+    let open = [speaking(&mut guest, "gated").await.1, speaking(&mut guest, "gated").await.1];
     let refused = guest.call("tools/call", json!({ "name": "gated" })).await;
     assert_eq!(refused.head.status, 429);
     assert_eq!(refused.message["error"]["data"]["reason"], "overloaded", "{refused:?}");
-    // Another session is not concerned.
+    // Another session is unaffected.
     let mut other = Guest::open(house.address, Revision::V2025_11_25).await;
     other.expect("tools/list", json!({})).await;
     for mut line in open {
@@ -325,8 +286,7 @@ async fn a_session_has_only_so_many_calls_open() {
 
 #[tokio::test]
 async fn connections_over_the_limit_wait_for_their_turn() {
-    let (server, _) = counting(Limits::default().connections(2));
-    let house = House::of(&server).await;
+    let (house, _) = House::counting(Limits::default().connections(2)).await;
     let first = Line::to(house.address).await;
     let second = Line::to(house.address).await;
     let mut guest = Guest::new(house.address, NEWEST);

@@ -1,4 +1,4 @@
-//! Refusals of a server that leave the body unread: every one is read, however long the body is.
+//! Refusals that leave the body unread: the client can read every one, however long the body is.
 
 use std::sync::atomic::Ordering::SeqCst;
 
@@ -10,7 +10,7 @@ use trunkline::server::protect::Protect;
 use crate::http::{House, counting};
 use crate::server::soon;
 
-/// A POST to `target` whose body is longer than anybody reads.
+/// A POST to `target` whose body is longer than the limit.
 fn post(target: &str, host: &str, headers: &str) -> String {
     format!("POST {target} HTTP/1.1\r\nHost: {host}\r\n{headers}Content-Length: {LONG}\r\n\r\n")
 }
@@ -31,8 +31,7 @@ async fn insist(house: &House, request: &str) -> String {
 
 #[tokio::test]
 async fn a_refusal_is_read_however_long_the_body_is() {
-    let (server, runs) = counting(Limits::default().body_bytes(1000));
-    let house = House::of(&server).await;
+    let (house, runs) = House::counting(Limits::default().body_bytes(1000)).await;
     let here = house.address.to_string();
     let json = "Content-Type: application/json\r\n";
     let both = "Accept: application/json, text/event-stream\r\n";

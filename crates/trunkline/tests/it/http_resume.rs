@@ -1,4 +1,4 @@
-//! Streams that break off, and clients that come back for the rest: Show 5 of the HTTP transport.
+//! Streams that break off, and clients that resume them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ struct Steps {
     steps: u32,
 }
 
-/// Counts, and gives way now and then so that events leave in pieces of every size.
+/// Counts, and yields now and then so that events are sent in chunks of every size.
 async fn count(cx: Context, Args(it): Args<Steps>) -> String {
     for step in 1..=it.steps {
         cx.progress(step, it.steps).await;
@@ -31,7 +31,7 @@ async fn count(cx: Context, Args(it): Args<Steps>) -> String {
     format!("counted to {}", it.steps)
 }
 
-/// A generator that is good enough to vary a test, and the same in every run.
+/// A deterministic generator to vary a test.
 pub(crate) struct Dice(u64);
 
 impl Dice {
@@ -56,7 +56,7 @@ fn counting(guest: &mut Guest, steps: u32) -> Value {
     guest.prepare("tools/call", params)
 }
 
-/// What an event of a count says: a step, or the end.
+/// The step of an event of a count, or the end.
 fn step(message: &Value, steps: u32) -> u32 {
     match message["params"]["progress"].as_f64() {
         Some(step) => step as u32,
@@ -68,7 +68,7 @@ fn step(message: &Value, steps: u32) -> u32 {
     }
 }
 
-/// Reads up to `most` events, notes their ids, and says whether the stream is over.
+/// Reads up to `most` events, records their ids, and returns whether the stream is over.
 async fn read(line: &mut Line, most: u64, steps: u32, had: &mut Vec<(u32, String)>) -> bool {
     for _ in 0..most {
         let Some(event) = line.event().await else { return true };
@@ -81,6 +81,15 @@ async fn read(line: &mut Line, most: u64, steps: u32, had: &mut Vec<(u32, String
         had.push((step(&message, steps), id));
     }
     false
+}
+
+/// Counts on one stream, and returns all that came over it.
+async fn counted(guest: &mut Guest, steps: u32) -> Vec<(u32, String)> {
+    let asked = counting(guest, steps);
+    let (mut line, _) = guest.post(&asked).await;
+    let mut had = Vec::new();
+    assert!(read(&mut line, 99, steps, &mut had).await);
+    had
 }
 
 #[tokio::test]
@@ -103,14 +112,14 @@ async fn a_stream_that_is_cut_anywhere_goes_on_where_it_was_under_stress() {
         let mut had = Vec::new();
         let mut over = read(&mut line, 1 + dice.below(u64::from(steps) + 2), steps, &mut had).await;
         while !over {
-            // Really closed: with what is unread this resets the connection.
+            // Really closed: with unread data this resets the connection.
             drop(line);
             cuts += 1;
             let last = had.last().map(|(_, id)| id.clone());
             let (next, head) = guest.get(last.as_deref()).await;
             line = next;
             if head.status == 204 {
-                // There is nothing after the answer, and whoever asks is told so.
+                // There is nothing after the answer, and a client that resumes there is told so.
                 assert_eq!(had.last().map(|it| it.0), Some(steps + 1), "round {round}");
                 break;
             }
@@ -132,10 +141,7 @@ async fn a_place_can_be_asked_for_twice_and_gives_the_same_again() {
     let house = House::of(&server).await;
     for revision in LEGACY {
         let mut guest = Guest::open(house.address, revision).await;
-        let asked = counting(&mut guest, 9);
-        let (mut line, _) = guest.post(&asked).await;
-        let mut had = Vec::new();
-        assert!(read(&mut line, 99, 9, &mut had).await);
+        let had = counted(&mut guest, 9).await;
         for (place, id) in had.iter().filter(|(step, _)| *step > 0) {
             let mut again = Vec::new();
             let (mut line, head) = guest.get(Some(id)).await;
@@ -158,17 +164,14 @@ async fn an_id_that_was_not_given_out_yields_nothing() {
         let mut streams = Vec::new();
         for who in [&mut guest, &mut other] {
             for _ in 0..2 {
-                let asked = counting(who, 5);
-                let (mut line, _) = who.post(&asked).await;
-                let mut had = Vec::new();
-                assert!(read(&mut line, 99, 5, &mut had).await);
+                let had = counted(who, 5).await;
                 streams.push(had.into_iter().filter(|it| it.0 == 2).map(|it| it.1).next().unwrap());
             }
         }
         let (mine, sibling, foreign) = (&streams[0], &streams[1], &streams[2]);
         let mut forged =
             vec![foreign.clone(), String::new(), "0".to_owned(), mine.to_uppercase() + "0"];
-        // The tag of one stream on the name of another, and of one place on its neighbours.
+        // The tag of one stream with the name of another, and of one position with its neighbours.
         let parts = |id: &str| id.split('-').map(str::to_owned).collect::<Vec<_>>();
         let (a, b) = (parts(mine), parts(sibling));
         forged.push(format!("{}-{}-{}", b[0], a[1], a[2]));
@@ -191,12 +194,12 @@ async fn an_id_that_was_not_given_out_yields_nothing() {
             assert_eq!(head.status, 204, "{id}");
             assert_eq!(line.body().await, b"", "{id} in {revision}");
         }
-        // None of this has hurt the real one.
+        // The real stream is unaffected.
         let mut had = Vec::new();
         let (mut line, _) = guest.get(Some(mine)).await;
         assert!(read(&mut line, 99, 5, &mut had).await);
         assert_eq!(had.iter().map(|it| it.0).collect::<Vec<_>>(), [3, 4, 5, 6]);
-        // And nobody else's session has it.
+        // And no other session can resume it.
         let (_, head) = Guest { session: None, ..guest.clone() }.get(Some(mine)).await;
         assert_eq!(head.status, 400);
         let (_, head) =
@@ -215,10 +218,7 @@ async fn what_is_too_old_is_gone_and_the_rest_is_not() {
     let server = builder().limits(limits).tool(tool("count", count)).build();
     let house = House::of(&server).await;
     let mut guest = Guest::open(house.address, Revision::V2025_11_25).await;
-    let asked = counting(&mut guest, 50);
-    let (mut line, _) = guest.post(&asked).await;
-    let mut had = Vec::new();
-    assert!(read(&mut line, 99, 50, &mut had).await);
+    let had = counted(&mut guest, 50).await;
     let id_of = |step| &had.iter().find(|it| it.0 == step).unwrap().1;
     let mut again = Vec::new();
     let (mut line, _) = guest.get(Some(id_of(45))).await;
@@ -239,10 +239,7 @@ async fn a_stream_that_is_over_is_forgotten_after_its_time() {
     let server = builder().limits(limits).tool(tool("count", count)).build();
     let house = House::of(&server).await;
     let mut guest = Guest::open(house.address, Revision::V2025_11_25).await;
-    let asked = counting(&mut guest, 3);
-    let (mut line, _) = guest.post(&asked).await;
-    let mut had = Vec::new();
-    assert!(read(&mut line, 99, 3, &mut had).await);
+    let had = counted(&mut guest, 3).await;
     let first = had[0].1.clone();
     let gone = async {
         loop {
@@ -283,7 +280,7 @@ async fn work_goes_on_while_nobody_reads() {
         let (event, _) = line.message().await.unwrap();
         drop(line);
         go.notify_one();
-        // The handler ends although nobody is there, which is no cancellation.
+        // The handler ends although no client is connected, which is not a cancellation.
         soon(gone.notified()).await;
         let (mut line, head) = guest.get(event.id.as_deref()).await;
         let answer = guest.answer(&asked, &mut line, head).await;
@@ -320,7 +317,7 @@ async fn a_call_that_pauses_is_asked_for_later() {
     let answer = guest.answer(&asked, &mut line, head).await;
     assert_eq!(answer.before.len(), 1);
     assert_eq!(answer.message["result"]["content"][0]["text"], "later");
-    // Where there is no coming back, a pause is nothing.
+    // Without resumption, a pause does nothing.
     for revision in [Revision::V2025_03_26, Revision::V2025_06_18, Revision::V2026_07_28] {
         let mut guest = Guest::open(house.address, revision).await;
         assert_eq!(guest.tool("polled", json!({})).await, "later", "{revision}");

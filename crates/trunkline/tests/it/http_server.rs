@@ -1,4 +1,4 @@
-//! A server over a real socket: sessions, batches, and which kind of answer goes out.
+//! A server over a real socket: sessions, batches, and the kinds of answers.
 
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
@@ -32,7 +32,7 @@ async fn every_revision_is_served_at_one_url() {
         assert_eq!(guest.session.is_some(), revision != NEWEST, "{revision}");
         assert_eq!(guest.tool("hi", json!({})).await, "hi");
         let unknown = guest.call("no/such", json!({})).await;
-        // To a client of a session 404 would say that its session is gone.
+        // To the client of a session 404 would mean that its session is gone.
         let status = if revision == NEWEST { 404 } else { 200 };
         assert_eq!(unknown.head.status, status, "{revision}");
         assert_eq!(unknown.message["error"]["code"], -32601);
@@ -61,10 +61,10 @@ async fn an_answer_alone_is_json_and_one_with_news_is_a_stream() {
             assert_eq!(news.collect::<Vec<_>>(), [1.0, 2.0, 3.0], "{revision}");
             assert_eq!(chatty.head.get("cache-control"), Some("no-cache"));
             assert_eq!(chatty.head.get("x-accel-buffering"), Some("no"));
-            // Unwanted news is none.
+            // Progress that was not asked for is not sent.
             let silent = guest.call("tools/call", json!({ "name": "chatty" })).await;
             assert_eq!(silent.head.is_events(), always, "{revision}");
-            // What is refused has a status, and so is no stream.
+            // A refusal has a status, and so is not a stream.
             let refused = guest.call("no/such", json!({})).await;
             assert_eq!(refused.head.is_events(), always && revision != NEWEST, "{revision}");
         }
@@ -90,7 +90,7 @@ async fn a_session_lives_until_it_is_deleted() {
             assert_eq!(guest.delete().await.status, 404);
         }
         assert_eq!(other.tool("hi", json!({})).await, "hi");
-        // Without an id there is nothing to look for, and no other session is taken instead.
+        // Without an id there is no session, and no other is taken instead.
         let nobody = Guest { session: None, ..other.clone() };
         assert_eq!(nobody.post(&call).await.1.status, 400);
         assert_eq!(nobody.get(None).await.1.status, 400);
@@ -111,7 +111,7 @@ async fn a_session_that_does_nothing_is_gone_after_its_time() {
     stream.event().await.expect("a stream begins with an id");
     let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
     let gone = async {
-        // A GET with an id that is none leaves no trace and counts as use only if it finds one.
+        // A GET with an unknown id leaves no trace and does not count as use.
         loop {
             let (_, head) = Guest { session: guest.session.clone(), ..guest.clone() }
                 .get(Some("no-such-id"))
@@ -124,7 +124,7 @@ async fn a_session_that_does_nothing_is_gone_after_its_time() {
     };
     soon(gone).await;
     assert!(started.elapsed() >= idle);
-    // Whoever reads is there, however silent.
+    // A client that reads a stream is alive, however silent.
     assert_eq!(reading.post(&ping).await.1.status, 200);
 }
 
@@ -146,14 +146,14 @@ async fn one_session_too_many_is_told_to_try_later() {
         assert!(after > 0);
         assert_eq!(refused.head.get("mcp-session-id"), None);
     }
-    // The old transport draws on the same number.
+    // The old transport shares the same limit.
     let mut line = Line::to(house.address).await;
     line.send(request(house.address, "GET /sse", &[("Accept", "text/event-stream")], "")).await;
     assert_eq!(line.head().await.status, 503);
     for guest in &mut guests {
         assert_eq!(guest.tool("hi", json!({})).await, "hi");
     }
-    // Those who keep no session are not concerned.
+    // Clients without a session are unaffected.
     let mut newest = Guest::open(house.address, NEWEST).await;
     assert_eq!(newest.tool("hi", json!({})).await, "hi");
     assert_eq!(guests[0].delete().await.status, 204);
@@ -177,8 +177,7 @@ async fn an_initialize_that_fails_leaves_no_session() {
 
 #[tokio::test]
 async fn a_batch_is_answered_at_once_where_there_are_batches() {
-    let (server, runs) = counting(Limits::default());
-    let house = House::of(&server).await;
+    let (house, runs) = House::counting(Limits::default()).await;
     let mut guest = Guest::open(house.address, Revision::V2025_03_26).await;
     let (a, b) = (
         guest.prepare("tools/call", json!({ "name": "sum" })),
@@ -214,7 +213,7 @@ async fn without_sessions_any_request_stands_alone() {
         let mut guest = Guest::open(house.address, revision).await;
         assert_eq!(guest.session, None);
         assert_eq!(guest.tool("sum", json!({})).await, "3", "{revision}");
-        // An id from elsewhere does no harm.
+        // An id of another server does no harm.
         guest.session = Some("from-another-replica".to_owned());
         assert_eq!(guest.tool("sum", json!({})).await, "3", "{revision}");
         assert_eq!(guest.get(None).await.1.status, 405);
@@ -225,8 +224,7 @@ async fn without_sessions_any_request_stands_alone() {
 
 #[tokio::test]
 async fn the_dialect_is_served_at_the_same_url() {
-    let (server, runs) = counting(Limits::default());
-    let house = House::of(&server).await;
+    let (house, runs) = House::counting(Limits::default()).await;
     let headers = [("Content-Type", "application/json")];
     let body = r#"{"jsonrpc":"2.0","id":1,"method":"mcp/listTools","params":{}}"#;
     let mut line = Line::to(house.address).await;
@@ -250,7 +248,7 @@ async fn a_server_of_one_era_sends_the_other_away() {
     for revision in LEGACY {
         let mut old = Guest::new(house.address, revision);
         let hello = old.prepare("initialize", old.hello());
-        // Not judged by the schema: a code that the client's revision does not know says it best.
+        // Not validated by the schema: a code that the client's revision does not know fits best.
         let (mut line, head) = old.post(&hello).await;
         assert_eq!(head.status, 400, "{revision}");
         let error = &line.json().await["error"];
@@ -316,8 +314,7 @@ async fn a_page_that_was_let_in_may_ask_and_read() {
 
 #[tokio::test]
 async fn an_array_in_which_nobody_asks_is_taken_where_there_are_arrays() {
-    let (server, _) = counting(Limits::default());
-    let house = House::of(&server).await;
+    let (house, _) = House::counting(Limits::default()).await;
     let news = json!({ "jsonrpc": "2.0", "method": "notifications/roots/list_changed" });
     let broken = json!({ "jsonrpc": "1.0", "method": "x" });
     for (revision, status) in [(Revision::V2025_03_26, 202), (Revision::V2025_06_18, 400)] {

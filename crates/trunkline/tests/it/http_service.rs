@@ -1,5 +1,5 @@
-//! The same server without our listener: as a service called by hand, mounted into hyper; and with
-//! it, over HTTP/2.
+//! The same server without our listener: called as a service, mounted into hyper; and with our
+//! listener, over HTTP/2.
 
 use std::future::poll_fn;
 use std::net::SocketAddr;
@@ -169,7 +169,7 @@ async fn a_service_is_mounted_into_a_server_of_ones_own() {
             let service = service.clone();
             let own = hyper::service::service_fn(move |mut request: Request<_>| {
                 let mut service = service.clone();
-                // What a router does: a prefix of its own before ours.
+                // What a router does: it adds its own prefix.
                 let path = format!("/deep{}", request.uri().path());
                 *request.uri_mut() = path.parse().unwrap();
                 service.call(request)
@@ -222,8 +222,7 @@ async fn second(address: SocketAddr) -> http2::SendRequest<String> {
 
 #[tokio::test]
 async fn http_2_is_served_on_the_same_port() {
-    let (server, runs) = counting(Limits::default());
-    let house = House::of(&server).await;
+    let (house, runs) = House::counting(Limits::default()).await;
     let mut sender = second(house.address).await;
     for revision in STREAMABLE {
         let mut guest = Guest::open(house.address, revision).await;
@@ -297,8 +296,7 @@ async fn a_stream_that_is_reset_is_a_call_that_is_cancelled() {
 
 #[tokio::test]
 async fn http_2_is_within_its_limits() {
-    let (server, runs) = counting(Limits::default().body_bytes(1000));
-    let house = House::of(&server).await;
+    let (house, runs) = House::counting(Limits::default().body_bytes(1000)).await;
     let mut sender = second(house.address).await;
     let mut guest = Guest::new(house.address, NEWEST);
     let asked = guest.prepare("tools/call", json!({ "name": "sum" }));
@@ -311,7 +309,7 @@ async fn http_2_is_within_its_limits() {
     let answer = soon(sender.send_request(wide)).await;
     assert!(!answer.is_ok_and(|it| it.status().is_success()));
     assert_eq!(runs.load(SeqCst), 0);
-    // A connection of its own is none the worse.
+    // Another connection is unaffected.
     let mut sender = second(house.address).await;
     let response = soon(sender.send_request(post(&guest, &asked))).await.unwrap();
     assert_eq!(response.status(), StatusCode::OK);

@@ -1,4 +1,4 @@
-//! Streams over a real socket: what goes where, and how each begins and ends.
+//! Streams over a real socket: what is sent where, and how each begins and ends.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use trunkline_testkit::http::{Event, Guest, Line, request};
 use crate::http::{House, steps};
 use crate::http_ends::endless;
 use crate::http_server::{LEGACY, NEWEST, STREAMABLE, small};
-use crate::server::{builder, soon};
+use crate::server::{builder, slow, soon};
 
 #[tokio::test]
 async fn the_stream_of_a_session_has_what_is_about_no_request() {
@@ -49,7 +49,7 @@ async fn a_change_that_nobody_heard_is_told_once() {
     let (mut line, _) = guest.get(None).await;
     let (_, message) = line.message().await.unwrap();
     assert_eq!(message["method"], "notifications/tools/list_changed");
-    // The next thing is the next thing that happens.
+    // The next event is the next change.
     server.changed(Change::Tools).await;
     let (again, _) = line.message().await.unwrap();
     assert_eq!(guest.delete().await.status, 204);
@@ -128,7 +128,7 @@ async fn a_question_goes_out_with_the_call_it_is_about() {
             "id": question["id"],
             "result": { "action": "accept", "content": { "name": "Ada" } },
         });
-        // Not from another session, though it knows the id.
+        // Not from another session, even if it knows the id.
         let other = Guest::open(house.address, revision).await;
         let mut foreign = reply.clone();
         foreign["result"]["content"]["name"] = json!("Eve");
@@ -141,7 +141,7 @@ async fn a_question_goes_out_with_the_call_it_is_about() {
     }
 }
 
-/// The old stream, and where to post to it.
+/// The old stream, and the URL to post to.
 async fn old(house: &House) -> (Line, String) {
     let mut line = Line::to(house.address).await;
     line.send(request(house.address, "GET /sse", &[("Accept", "text/event-stream")], "")).await;
@@ -181,9 +181,9 @@ async fn the_two_paths_of_2024_11_05_are_a_session() {
         let (_, progress) = line.message().await.unwrap();
         assert_eq!(progress["method"], "notifications/progress");
         assert_eq!(soon(rung.recv()).await, Some("running"));
-        // A message that is none is refused where it was sent.
+        // An invalid message is refused in the response to its POST.
         assert_eq!(post_old(&house, &to, &json!("x")).await, 400);
-        // The session ends with its stream, and so does its work.
+        // The session ends with its stream, and so do its calls.
         drop(line);
         assert_eq!(soon(rung.recv()).await, Some("dropped"));
         assert_eq!(post_old(&house, &to, &initialized).await, 404);
@@ -220,7 +220,7 @@ async fn a_subscription_is_a_stream_with_an_acknowledgement() {
     let (event, first) = line.message().await.unwrap();
     assert_eq!(first["method"], "notifications/subscriptions/acknowledged");
     assert_eq!((event.id, event.retry), (None, None), "this revision has no coming back");
-    // One that hears nothing, and one that has left.
+    // One that asks for nothing, and one that has disconnected.
     let deaf = guest.prepare("subscriptions/listen", json!({ "notifications": {} }));
     let (mut deaf_line, _) = guest.post(&deaf).await;
     deaf_line.message().await.unwrap();
@@ -245,8 +245,8 @@ async fn a_subscription_is_a_stream_with_an_acknowledgement() {
 
 #[tokio::test]
 async fn small_events_are_not_held_back() {
-    // Without TCP_NODELAY each of these would wait for the client's kernel to acknowledge the one
-    // before, which takes it 40 ms.
+    // Without TCP_NODELAY each of these would wait for the client's delayed acknowledgement of the
+    // one before, which takes 40 ms.
     const EVENTS: u32 = 100;
     let (go, gate) = mpsc::unbounded_channel();
     let gate = Arc::new(tokio::sync::Mutex::new(gate));
@@ -285,7 +285,7 @@ async fn small_events_are_not_held_back() {
 
 #[tokio::test]
 async fn a_new_reader_of_a_session_can_come_back_too() {
-    // 2025-11-25: every stream begins with an id, also the second one.
+    // 2025-11-25: every stream begins with an id, the second one too.
     let house = House::of(&small()).await;
     let guest = Guest::open(house.address, Revision::V2025_11_25).await;
     for _ in 0..3 {
@@ -298,17 +298,8 @@ async fn a_new_reader_of_a_session_can_come_back_too() {
 
 #[tokio::test]
 async fn the_old_pair_answers_what_is_in_flight_before_the_server_ends() {
-    let (enter, mut entered) = tokio::sync::mpsc::unbounded_channel();
-    let (go, gate) = tokio::sync::watch::channel(false);
-    let slow = move || {
-        let (enter, mut gate) = (enter.clone(), gate.clone());
-        async move {
-            enter.send(()).unwrap();
-            gate.wait_for(|open| *open).await.unwrap();
-            "done"
-        }
-    };
-    let server = builder().tool(tool("slow", slow)).build();
+    let (slow, mut entered, go) = slow();
+    let server = builder().tool(slow).build();
     let mut house = House::of(&server).await;
     let mut guest = Guest::new(house.address, Revision::V2024_11_05);
     let (mut line, to) = old(&house).await;

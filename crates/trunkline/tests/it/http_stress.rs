@@ -1,4 +1,4 @@
-//! Connections that mean no good, and many that do: nobody else notices.
+//! Hostile connections, and many honest ones: no other client notices.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
@@ -10,7 +10,7 @@ use trunkline::{Limits, Revision, tool};
 use trunkline_testkit::http::{Guest, Line};
 use trunkline_testkit::repeats;
 
-use crate::http::{House, counting};
+use crate::http::House;
 use crate::http_resume::Dice;
 use crate::server::builder;
 
@@ -18,15 +18,14 @@ const NEWEST: Revision = Revision::V2026_07_28;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn halves_of_requests_are_closed_by_their_limit_while_good_calls_go_on() {
-    // Soaking uses the limits that people get; otherwise nobody would wait for them.
+    // A soak test uses the default limits; otherwise the test would take too long.
     let usual = Limits::default();
     let soaks = repeats(0, 1) == 1;
     let (head, body) = match soaks {
         true => (usual.header_read, usual.body_read),
         false => (Duration::from_secs(2), Duration::from_secs(3)),
     };
-    let (server, runs) = counting(usual.header_read(head).body_read(body));
-    let house = House::of(&server).await;
+    let (house, runs) = House::counting(usual.header_read(head).body_read(body)).await;
     let mut guest = Guest::open(house.address, NEWEST).await;
     let asked = guest.prepare("tools/call", json!({ "name": "sum" }));
     let text = guest.text(&asked);
@@ -43,7 +42,7 @@ async fn halves_of_requests_are_closed_by_their_limit_while_good_calls_go_on() {
             let mut line = Line::to(address).await;
             line.send(half).await;
             let sent = Instant::now();
-            // Patience ends later than these limits do, but for those of a soak.
+            // The test waits longer than these limits, except in a soak test.
             let (status, waited) = closed(&mut line, sent).await;
             (status, waited, limit)
         });
@@ -77,7 +76,7 @@ async fn halves_of_requests_are_closed_by_their_limit_while_good_calls_go_on() {
     assert!(slowest < Duration::from_secs(2), "{slowest:?}");
 }
 
-/// What the server said before it hung up, and when it did.
+/// What the server sent before it closed the connection, and when it did.
 async fn closed(line: &mut Line, since: Instant) -> (Option<u16>, Duration) {
     let head = line.slow_head(Duration::from_secs(120)).await;
     if head.is_some() {
@@ -121,7 +120,7 @@ async fn a_thousand_calls_at_once_are_a_thousand_answers() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn replies_never_cross() {
-    // Everybody uses the same ids and the same progress tokens.
+    // All clients use the same ids and the same progress tokens.
     #[derive(trunkline::serde::Deserialize, trunkline::schemars::JsonSchema)]
     struct Nonce {
         nonce: String,
@@ -199,7 +198,7 @@ async fn a_call_and_its_cancellation_end_in_one_way_or_the_other() {
         }
     }
     assert_eq!(answered + silent, repeats(300, 10_000));
-    // Nothing is left open: the session still takes as many calls as it may.
+    // Nothing leaks: the session still accepts as many calls as its limit.
     for _ in 0..100 {
         assert_eq!(guest.tool("nap", json!({})).await, "rested");
     }

@@ -1,4 +1,4 @@
-//! Ids of every type: what is one comes back as it was written, what is none runs nothing.
+//! Ids of every type: a valid one is echoed as it was written, an invalid one runs nothing.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
@@ -13,8 +13,8 @@ use crate::http::{House, counting};
 use crate::http_server::STREAMABLE;
 use crate::server::{builder, open};
 
-/// An id, and how it comes back. JSON-RPC knows numbers of any size, and so must whoever repeats
-/// them: no digit may be lost on the way through a type of the machine.
+/// An id, and its echo. JSON-RPC allows numbers of any size, and so must an implementation that
+/// echoes them: no digit may be lost in a machine type.
 const IDS: &[(&str, &str)] = &[
     (r#""a""#, r#""a""#),
     (r#""""#, r#""""#),
@@ -23,12 +23,12 @@ const IDS: &[(&str, &str)] = &[
     (r#""null""#, r#""null""#),
     (r#""é✓😀""#, r#""é✓😀""#),
     (r#""\"\\\n\u0001""#, r#""\"\\\n\u0001""#),
-    // The same string, in its plain spelling.
+    // The same string in its shortest spelling.
     (r#""\u0061\/\ud83d\ude00""#, r#""a/😀""#),
     ("0", "0"),
     ("-0", "-0"),
     ("-1", "-1"),
-    // The first that a double does not hold, and the ends of the machine's integers.
+    // The first integer that a double cannot represent, and the limits of the machine's integers.
     ("9007199254740993", "9007199254740993"),
     ("9223372036854775807", "9223372036854775807"),
     ("-9223372036854775808", "-9223372036854775808"),
@@ -44,8 +44,8 @@ const IDS: &[(&str, &str)] = &[
     ),
 ];
 
-/// What is no id. MCP has strings and integers; JSON-RPC §4 advises against fractions, and peers that
-/// read `1.0` as 1 would not know the answer as theirs.
+/// Invalid ids. MCP has strings and integers; JSON-RPC §4 advises against fractions, and peers that
+/// parse `1.0` as 1 would not recognize the answer.
 const NO_IDS: &[&str] = &[
     "1.0",
     "1.5",
@@ -98,7 +98,7 @@ async fn what_is_no_id_runs_nothing_over_stdio() {
             let answer = peer.next_text().await;
             assert!(is_refused(&answer), "{id} in {revision}: {answer}");
         }
-        // The conversation goes on.
+        // The connection stays usable.
         peer.expect("tools/list", json!({})).await;
         assert_eq!(runs.load(SeqCst), 0, "{revision}");
     }
@@ -124,8 +124,7 @@ async fn an_id_comes_back_over_http_as_it_was_written() {
 
 #[tokio::test]
 async fn what_is_no_id_runs_nothing_over_http() {
-    let (server, runs) = counting(Limits::default());
-    let house = House::of(&server).await;
+    let (house, runs) = House::counting(Limits::default()).await;
     for revision in STREAMABLE {
         let mut guest = Guest::open(house.address, revision).await;
         for id in NO_IDS.iter().copied().chain([&*long()]) {
@@ -140,8 +139,7 @@ async fn what_is_no_id_runs_nothing_over_http() {
 
 #[tokio::test]
 async fn ids_are_the_same_over_the_two_paths_of_2024_11_05() {
-    let (server, runs) = counting(Limits::default());
-    let house = House::of(&server).await;
+    let (house, runs) = House::counting(Limits::default()).await;
     let mut guest = Guest::new(house.address, Revision::V2024_11_05);
     let mut events = Line::to(house.address).await;
     events.send(request(house.address, "GET /sse", &[("Accept", "text/event-stream")], "")).await;
@@ -167,8 +165,8 @@ async fn ids_are_the_same_over_the_two_paths_of_2024_11_05() {
     }
     for id in NO_IDS.iter().copied().chain([&*long()]) {
         let call = guest.prepare("tools/call", json!({ "name": "sum" }));
-        // Only `null` is read, by the one that knows whether the session allows it; its answer goes
-        // the way of all answers.
+        // Only `null` is passed on, to the code that knows whether the session allows it; its
+        // answer is an ordinary one.
         let answer = match post(&with_id(call, id)).await {
             (202, _) if id == "null" => events.event().await.unwrap().data,
             (status, answer) => {
@@ -196,8 +194,8 @@ async fn half_a_surrogate_pair_is_refused_where_somebody_reads_it() {
     let server = builder().tool(tool("greet", greet)).build();
     for revision in Revision::ALL {
         let mut peer = open(&server, revision).await;
-        // It is JSON by its grammar (RFC 8259 §8.2), so the id is known and the error is no parse
-        // error. As a name it is one that nobody has, and as an argument it is no text.
+        // It is valid JSON by its grammar (RFC 8259 §8.2), so the id is known and the error is not
+        // a parse error. As a name it is unknown, and as an argument it is not a text.
         for (from, to, code) in [
             (r#""method":"tools/call""#, r#""method":"tools/call\ud800""#, -32600),
             (r#""name":"greet""#, r#""name":"\ud800""#, -32602),
@@ -211,14 +209,14 @@ async fn half_a_surrogate_pair_is_refused_where_somebody_reads_it() {
             assert!(text.contains(from), "{text}");
             peer.send_text(&text.replace(from, to)).await;
             let answer: Value = serde_json::from_str(&peer.next_text().await).unwrap();
-            // From 2025-11-25 on the model is told about its arguments.
+            // From 2025-11-25 on the model reads about its arguments.
             let is_told = answer["result"]["isError"] == true && to.contains("who");
             let is_error = answer["error"]["code"] == code;
             let expects_telling = to.contains("who") && revision >= Revision::V2025_11_25;
             assert_eq!((is_told, is_error), (expects_telling, !expects_telling), "{to}: {answer}");
             assert_eq!(answer["id"], call["id"], "{to} in {revision}");
         }
-        // A member that nobody could name is no member, and then the message cannot be read.
+        // An unnameable member makes the message unreadable.
         let call = peer.prepare("tools/call", json!({ "name": "greet" }));
         peer.send_text(&call.to_string().replace("jsonrpc", r#"\ud800":1,"jsonrpc"#)).await;
         let answer = peer.next_text().await;
@@ -245,18 +243,18 @@ async fn post(guest: &mut Guest, id: &str) -> (u16, String) {
     }
 }
 
-/// How a result begins, byte for byte.
+/// The beginning of a result, byte for byte.
 fn result(id: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"#)
 }
 
-/// An id that is longer than anybody needs.
+/// An id that is longer than the limit.
 fn long() -> String {
     "1".repeat(2000)
 }
 
-/// Whether a request was refused that has no id which could be told: it is `null` in JSON-RPC, and left
-/// out where the schema has no `null`.
+/// Whether a request without a readable id was refused: the id is `null` in JSON-RPC, and left out
+/// where the schema has no `null`.
 fn is_refused(answer: &str) -> bool {
     let answer: Value = serde_json::from_str(answer).unwrap();
     answer["error"]["code"] == -32600 && answer["id"].is_null() && answer.get("result").is_none()

@@ -1,4 +1,4 @@
-//! tower layers around servers and tools: tower's own, one by hand, and what their errors become.
+//! tower layers around servers and tools: tower's own, a custom one, and what their errors become.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -27,7 +27,7 @@ use trunkline::{
 use crate::client_peer::Diary;
 use crate::server::{ERAS, never, open, soon, text};
 
-/// Notes every call and its answer.
+/// Records every call and its answer.
 #[derive(Clone)]
 struct Log(&'static str, Diary);
 
@@ -72,7 +72,7 @@ where
     }
 }
 
-/// Does something to each request, or fails instead.
+/// Changes each request, or fails instead.
 fn before<E: Into<BoxError> + 'static>(
     check: impl Fn(&mut ServerRequest) -> Result<(), E> + Clone + Send + Sync + 'static,
 ) -> impl Layer<
@@ -235,7 +235,7 @@ async fn no_more_calls_run_at_once_than_the_limit_allows() {
     let calls: Vec<_> =
         (0..6).map(|_| tokio::spawn(client.call_tool("work", ()).into_future())).collect();
     for _ in 0..6 {
-        // Others are not held up by those who wait.
+        // Waiting calls do not block others.
         client.call_tool("hello", ()).await.unwrap();
         gate.add_permits(1);
     }
@@ -303,7 +303,7 @@ async fn handlers_take_what_layers_add() {
         Ok::<_, Infallible>(())
     });
     let shout = before(|request: &mut ServerRequest| {
-        // What was added further out is there.
+        // A value of an outer layer is there.
         assert_eq!(request.extension::<Tenant>().unwrap().0, "Acme");
         assert_eq!(request.principal().unwrap().subject, "ada");
         assert_eq!(request.param("arguments").unwrap().get(), r#"{"name":"ada"}"#);
@@ -336,7 +336,7 @@ impl fmt::Display for Secret {
 
 impl std::error::Error for Secret {}
 
-/// The answers to a tool call and to a prompt, under a layer that fails so.
+/// The answers to a tool call and to a prompt, under a layer that fails with this error.
 async fn failing(error: fn() -> BoxError, is_buffered: bool) -> [Result<Value, Value>; 2] {
     let fails = before(move |request: &mut ServerRequest| match request.method() {
         "tools/call" | "prompts/get" => Err(error()),

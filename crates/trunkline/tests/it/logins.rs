@@ -1,4 +1,4 @@
-//! Clients that log in to a protected server, also in several processes at once, also when one of
+//! Clients that log in to a protected server, also from several processes at once, also when one of
 //! them is killed.
 
 mod child;
@@ -18,13 +18,13 @@ use trunkline_auth::tag::random_name;
 use trunkline_authority::{Authority, Serving, Settings};
 
 /// A protected server, and the authorization server that it trusts.
-pub(crate) struct World {
+pub(crate) struct Setup {
     authority: Serving,
     url: String,
     folder: PathBuf,
 }
 
-impl World {
+impl Setup {
     async fn new(settings: Settings) -> Self {
         let bind = async || TcpListener::bind("127.0.0.1:0").await.unwrap();
         let settings = settings.access_lifetime(Duration::from_secs(600));
@@ -40,7 +40,7 @@ impl World {
         Self { authority, url, folder }
     }
 
-    /// Alice logs in, and her login is kept in the folder.
+    /// Alice logs in, and the login is stored in the folder.
     async fn log_in(&self) -> OAuth {
         let oauth = person(&self.url).vault(Arc::new(FileVault::new(&self.folder)));
         let login = oauth.login().await.unwrap();
@@ -48,21 +48,21 @@ impl World {
         oauth
     }
 
-    /// Refresh tokens spent, those spent again in time, those spent again too late, and how often a
-    /// person was asked.
+    /// Refresh tokens used, reused within the grace period, reused too late, and how often a person
+    /// was asked.
     fn counts(&self) -> (u64, u64, u64, u64) {
         let stats = self.authority.stats();
         (stats.refreshes, stats.graces, stats.reuses, stats.authorizations)
     }
 }
 
-impl Drop for World {
+impl Drop for Setup {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
 
-/// A login of somebody who says yes to everything: their browser is a fetch that follows redirects.
+/// A login of a user who consents to everything: the browser is a fetch that follows redirects.
 fn person(url: &str) -> OAuth {
     let seen = Arc::new(HttpFetch::for_server(url));
     let browser = Loopback::new().without_opening().tell(move |page| {
@@ -81,59 +81,59 @@ async fn who(oauth: Arc<OAuth>, url: &str) -> String {
 
 #[tokio::test]
 async fn a_request_that_is_refused_logs_in_and_is_sent_again() {
-    let world = World::new(Settings::new().approve_as("alice")).await;
-    let oauth = Arc::new(person(&world.url));
-    assert_eq!(who(Arc::clone(&oauth), &world.url).await, "alice");
-    assert_eq!(who(Arc::clone(&oauth), &world.url).await, "alice");
-    assert_eq!(world.counts(), (0, 0, 0, 1), "once is enough");
-    assert_eq!(oauth.status().await.unwrap().unwrap().issuer, world.authority.issuer());
+    let setup = Setup::new(Settings::new().approve_as("alice")).await;
+    let oauth = Arc::new(person(&setup.url));
+    assert_eq!(who(Arc::clone(&oauth), &setup.url).await, "alice");
+    assert_eq!(who(Arc::clone(&oauth), &setup.url).await, "alice");
+    assert_eq!(setup.counts(), (0, 0, 0, 1), "once is enough");
+    assert_eq!(oauth.status().await.unwrap().unwrap().issuer, setup.authority.issuer());
     oauth.logout().await.unwrap();
     assert!(oauth.status().await.unwrap().is_none());
-    assert!(world.authority.stats().revocations > 0);
+    assert!(setup.authority.stats().revocations > 0);
 }
 
 #[tokio::test]
 async fn a_login_is_found_again_by_the_next_program() {
-    let world = World::new(Settings::new().approve_as("alice")).await;
-    world.log_in().await;
-    let vault = FileVault::new(&world.folder);
-    let next = auth::oauth(&*world.url).vault(Arc::new(vault));
-    assert_eq!(who(Arc::new(next), &world.url).await, "alice");
-    assert_eq!(world.counts(), (0, 0, 0, 1));
-    let kept = OAuth::kept(&FileVault::new(&world.folder)).await.unwrap();
+    let setup = Setup::new(Settings::new().approve_as("alice")).await;
+    setup.log_in().await;
+    let vault = FileVault::new(&setup.folder);
+    let next = auth::oauth(&*setup.url).vault(Arc::new(vault));
+    assert_eq!(who(Arc::new(next), &setup.url).await, "alice");
+    assert_eq!(setup.counts(), (0, 0, 0, 1));
+    let kept = OAuth::kept(&FileVault::new(&setup.folder)).await.unwrap();
     assert_eq!(kept.len(), 1);
-    assert_eq!(kept[0].server, world.url);
+    assert_eq!(kept[0].server, setup.url);
 }
 
 #[tokio::test]
 async fn a_machine_logs_in_with_its_own_credentials() {
     let robot = trunkline_authority::Client::new("robot").secret("p7Q-secret");
-    let world = World::new(Settings::new().client(robot)).await;
-    let issuer = world.authority.issuer();
+    let setup = Setup::new(Settings::new().client(robot)).await;
+    let issuer = setup.authority.issuer();
     let unnamed = Client::builder("report", "1.0.0").client_credentials("robot", "p7Q-secret");
-    let error = unnamed.connect_http(&*world.url).await.unwrap_err().to_string();
+    let error = unnamed.connect_http(&*setup.url).await.unwrap_err().to_string();
     assert!(error.contains(&format!("set `{issuer}` as their issuer")), "{error}");
     let builder = Client::builder("report", "1.0.0")
         .client_credentials("robot", "p7Q-secret")
         .for_issuer(issuer);
-    let client = builder.connect_http(&*world.url).await.unwrap();
+    let client = builder.connect_http(&*setup.url).await.unwrap();
     let said = client.call_tool("whoami", ()).await.unwrap();
     assert_eq!(said.content[0].as_text(), Some("client:robot"));
-    assert_eq!(world.counts(), (0, 0, 0, 0), "nobody was asked");
+    assert_eq!(setup.counts(), (0, 0, 0, 0), "nobody was asked");
 
     let builder =
         Client::builder("report", "1.0.0").client_credentials("robot", "n0t-it").for_issuer(issuer);
-    let error = builder.connect_http(&*world.url).await.unwrap_err().to_string();
+    let error = builder.connect_http(&*setup.url).await.unwrap_err().to_string();
     assert!(error.contains("invalid_client") && !error.contains("n0t-it"), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_processes_that_refresh_at_once_spend_one_refresh_token() {
-    let world = World::new(Settings::new().approve_as("alice")).await;
-    world.log_in().await;
-    // Whoever holds the login keeps both waiting where they are about to refresh it.
-    let held = hold(&world.folder).await;
-    let mut children: Vec<_> = (0..2).map(|_| child::start("refresh", 1, &world)).collect();
+    let setup = Setup::new(Settings::new().approve_as("alice")).await;
+    setup.log_in().await;
+    // Holding the lock keeps both children waiting where they are about to refresh.
+    let held = hold(&setup.folder).await;
+    let mut children: Vec<_> = (0..2).map(|_| child::start("refresh", 1, &setup)).collect();
     for child in &mut children {
         child.hear("about to refresh");
     }
@@ -142,34 +142,34 @@ async fn two_processes_that_refresh_at_once_spend_one_refresh_token() {
         child.hear("I am alice");
         assert!(child.end().success());
     }
-    assert_eq!(world.counts(), (1, 0, 0, 1));
+    assert_eq!(setup.counts(), (1, 0, 0, 1));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_process_that_is_killed_between_refresh_and_save_loses_no_login() {
     use std::os::unix::process::ExitStatusExt;
 
-    let world = World::new(Settings::new().approve_as("alice")).await;
-    world.log_in().await;
-    let mut killed = child::start("die", 1, &world);
+    let setup = Setup::new(Settings::new().approve_as("alice")).await;
+    setup.log_in().await;
+    let mut killed = child::start("die", 1, &setup);
     killed.hear("about to refresh");
     assert_eq!(killed.end().signal(), Some(9));
-    assert_eq!(world.counts(), (1, 0, 0, 1), "the refresh token was spent");
+    assert_eq!(setup.counts(), (1, 0, 0, 1), "the refresh token was spent");
 
-    // What was kept is the old one, and nobody holds it any more.
-    let mut next = child::start("refresh", 1, &world);
+    // The stored login is the old one, and no process holds the lock.
+    let mut next = child::start("refresh", 1, &setup);
     next.hear("I am alice");
     assert!(next.end().success());
-    assert_eq!(world.counts(), (1, 1, 0, 1), "it was good once more, and nobody was asked");
+    assert_eq!(setup.counts(), (1, 1, 0, 1), "it was good once more, and nobody was asked");
 
-    // From here on everything is as if nobody had been killed.
-    let mut last = child::start("refresh", 2, &world);
+    // From here on everything is as if no process had been killed.
+    let mut last = child::start("refresh", 2, &setup);
     last.hear("I am alice");
     assert!(last.end().success());
-    assert_eq!(world.counts(), (2, 1, 0, 1));
+    assert_eq!(setup.counts(), (2, 1, 0, 1));
 }
 
-/// Holds the tokens that are kept in this folder.
+/// Holds the lock of the tokens in this folder.
 async fn hold(folder: &Path) -> Box<dyn Send> {
     let vault = FileVault::new(folder);
     let names = vault.names().await.unwrap();

@@ -1,5 +1,4 @@
-//! What is seen of calls: spans, traces and numbers, on both sides, in both eras, over memory and
-//! HTTP.
+//! Observed calls: spans, traces and metrics, on both sides, in both eras, over memory and HTTP.
 
 mod recorder;
 
@@ -28,17 +27,17 @@ use recorder::Recorder;
 
 const SENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
-/// How a client reaches a server.
+/// A transport.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Way {
+enum TestTransport {
     Memory,
     Http,
 }
 
-const WAYS: [Way; 2] = [Way::Memory, Way::Http];
+const TRANSPORTS: [TestTransport; 2] = [TestTransport::Memory, TestTransport::Http];
 
-fn everywhere() -> impl Iterator<Item = (Revision, Way)> {
-    ERAS.into_iter().flat_map(|revision| WAYS.map(|way| (revision, way)))
+fn everywhere() -> impl Iterator<Item = (Revision, TestTransport)> {
+    ERAS.into_iter().flat_map(|revision| TRANSPORTS.map(|transport| (revision, transport)))
 }
 
 fn client() -> ClientBuilder {
@@ -49,12 +48,12 @@ async fn join(
     server: &Server,
     client: ClientBuilder,
     revision: Revision,
-    way: Way,
+    transport: TestTransport,
 ) -> (Client, Option<House>) {
     let client = client.protocol(revision);
-    match way {
-        Way::Memory => (client.connect_memory(server).await.unwrap(), None),
-        Way::Http => {
+    match transport {
+        TestTransport::Memory => (client.connect_memory(server).await.unwrap(), None),
+        TestTransport::Http => {
             let house = House::of(server).await;
             let url = format!("http://{}/mcp", house.address);
             (client.connect_http(url).await.unwrap(), Some(house))
@@ -98,14 +97,14 @@ fn greeter() -> ServerBuilder {
 #[tokio::test]
 async fn a_call_is_a_span_on_both_sides() {
     let (recorder, _guard) = Recorder::listen();
-    for (revision, way) in everywhere() {
+    for (revision, transport) in everywhere() {
         recorder.forget();
-        let (client, _house) = join(&greeter().build(), client(), revision, way).await;
+        let (client, _house) = join(&greeter().build(), client(), revision, transport).await;
         client.call_tool("greet", ()).await.unwrap();
         for (name, kind) in [("mcp.server", "server"), ("mcp.client", "client")] {
             let (_, span) = recorder.last(name, "tools/call");
             assert_eq!(span.target, format!("trunkline::{kind}"));
-            let transport = (way == Way::Http).then_some("tcp");
+            let network = (transport == TestTransport::Http).then_some("tcp");
             for (field, expected) in [
                 ("otel.name", Some("tools/call greet")),
                 ("otel.kind", Some(kind)),
@@ -114,25 +113,29 @@ async fn a_call_is_a_span_on_both_sides() {
                 ("gen_ai.operation.name", Some("execute_tool")),
                 ("gen_ai.tool.name", Some("greet")),
                 ("gen_ai.prompt.name", None),
-                ("network.transport", transport),
-                ("network.protocol.name", transport.map(|_| "http")),
+                ("network.transport", network),
+                ("network.protocol.name", network.map(|_| "http")),
                 ("rpc.response.status_code", None),
                 ("error.type", None),
             ] {
-                assert_eq!(span.get(field), expected, "{field} of {name} in {revision}, {way:?}");
+                assert_eq!(
+                    span.get(field),
+                    expected,
+                    "{field} of {name} in {revision}, {transport:?}"
+                );
             }
         }
         let (_, span) = recorder.last("mcp.server", "tools/call");
-        assert_eq!(span.events.len(), 2, "{:?} in {revision}, {way:?}", span.events);
+        assert_eq!(span.events.len(), 2, "{:?} in {revision}, {transport:?}", span.events);
     }
 }
 
 #[tokio::test]
 async fn what_goes_wrong_is_an_error_of_a_kind() {
     let (recorder, _guard) = Recorder::listen();
-    for (revision, way) in everywhere() {
+    for (revision, transport) in everywhere() {
         recorder.forget();
-        let (client, _house) = join(&greeter().build(), client(), revision, way).await;
+        let (client, _house) = join(&greeter().build(), client(), revision, transport).await;
         for (name, called, at_server, at_client, code) in [
             ("fail", "tools/call fail", "tool_error", "tool_error", None),
             ("burst", "tools/call burst", "tool_error", "tool_error", None),
@@ -140,7 +143,7 @@ async fn what_goes_wrong_is_an_error_of_a_kind() {
         ] {
             let _ = client.call_tool(name, ()).await;
             let (_, server) = recorder.last("mcp.server", "tools/call");
-            let about = format!("{name} in {revision}, {way:?}");
+            let about = format!("{name} in {revision}, {transport:?}");
             assert_eq!(server.get("otel.name"), Some(called), "{about}");
             assert_eq!(server.get("error.type"), Some(at_server), "{about}");
             assert_eq!(server.get("rpc.response.status_code"), code, "{about}");
@@ -154,7 +157,7 @@ async fn what_goes_wrong_is_an_error_of_a_kind() {
     }
 }
 
-/// Rings when it is dropped.
+/// Signals when it is dropped.
 struct Bell(Option<oneshot::Sender<()>>);
 
 impl Drop for Bell {
@@ -166,7 +169,7 @@ impl Drop for Bell {
 #[tokio::test]
 async fn a_call_that_nobody_waits_for_is_cancelled_on_both_sides() {
     let (recorder, _guard) = Recorder::listen();
-    for (revision, way) in everywhere() {
+    for (revision, transport) in everywhere() {
         recorder.forget();
         let begun = Arc::new(Notify::new());
         let (ring, rung) = oneshot::channel();
@@ -185,7 +188,7 @@ async fn a_call_that_nobody_waits_for_is_cancelled_on_both_sides() {
         };
         let metrics = Metrics::new();
         let server = builder().meter(metrics.clone()).tool(tool("never", never)).build();
-        let (client, _house) = join(&server, client(), revision, way).await;
+        let (client, _house) = join(&server, client(), revision, transport).await;
         let call = client.call_tool("never", ()).into_future();
         tokio::select! {
             _ = call => panic!("it never ends"),
@@ -194,7 +197,11 @@ async fn a_call_that_nobody_waits_for_is_cancelled_on_both_sides() {
         soon(rung).await.unwrap();
         for name in ["mcp.server", "mcp.client"] {
             let (_, span) = recorder.last(name, "tools/call");
-            assert_eq!(span.get("error.type"), Some("cancelled"), "{name} in {revision}, {way:?}");
+            assert_eq!(
+                span.get("error.type"),
+                Some("cancelled"),
+                "{name} in {revision}, {transport:?}"
+            );
             assert_eq!(span.get("rpc.response.status_code"), None);
         }
         assert!(metrics.render().contains(r#"error_type="cancelled""#), "{}", metrics.render());
@@ -207,7 +214,7 @@ async fn a_call_that_takes_too_long_is_a_timeout_of_the_client() {
     for revision in ERAS {
         recorder.forget();
         let server = builder().tool(tool("never", async || pending::<()>().await)).build();
-        let (client, _house) = join(&server, client(), revision, Way::Memory).await;
+        let (client, _house) = join(&server, client(), revision, TestTransport::Memory).await;
         let call = client.call_tool("never", ()).timeout(Duration::from_millis(20));
         assert_eq!(call.await, Err(CallError::TimedOut));
         let (_, span) = recorder.last("mcp.client", "tools/call");
@@ -218,8 +225,8 @@ async fn a_call_that_takes_too_long_is_a_timeout_of_the_client() {
 #[tokio::test]
 async fn no_argument_and_no_result_is_in_a_span() {
     let (recorder, _guard) = Recorder::listen();
-    for (revision, way) in everywhere() {
-        let (client, _house) = join(&greeter().build(), client(), revision, way).await;
+    for (revision, transport) in everywhere() {
+        let (client, _house) = join(&greeter().build(), client(), revision, transport).await;
         let trace = SENT.parse::<TraceContext>().unwrap().with_baggage("user=alice");
         let login = json!({ "password": "hunter2", "key": "k-hunter2" });
         client.call_tool("login", &login).trace(&trace).await.unwrap();
@@ -231,7 +238,7 @@ async fn no_argument_and_no_result_is_in_a_span() {
     }
     let server = recorder.spans("mcp.server");
     assert!(server.len() >= 20, "{}", server.len());
-    // A client knows no registered names: what it calls is what it shows.
+    // A client knows no registered names, so it shows the called name.
     let client = recorder.spans("mcp.client").into_iter();
     let client = client.filter(|(_, it)| it.get("mcp.method.name") != Some("prompts/get"));
     for (_, span) in server.into_iter().chain(client) {
@@ -247,7 +254,7 @@ async fn resources_and_prompts_are_named_as_they_are_registered() {
     let (recorder, _guard) = Recorder::listen();
     let server = greeter().build();
     for revision in ERAS {
-        let (client, _house) = join(&server, client(), revision, Way::Memory).await;
+        let (client, _house) = join(&server, client(), revision, TestTransport::Memory).await;
         for (uri, expected) in
             [("test://fixed", "test://fixed"), ("test://me/key", "test://{user}/key")]
         {
@@ -272,8 +279,8 @@ async fn without_a_listener_there_are_no_spans() {
     let recorder = Recorder::default();
     recorder.0.lock().unwrap().is_deaf = true;
     let _guard = recorder.hear();
-    for (revision, way) in everywhere() {
-        let (client, _house) = join(&greeter().build(), client(), revision, way).await;
+    for (revision, transport) in everywhere() {
+        let (client, _house) = join(&greeter().build(), client(), revision, transport).await;
         client.call_tool("greet", ()).await.unwrap();
     }
     assert_eq!(recorder.everything(), "[]");
@@ -289,26 +296,30 @@ async fn the_work_of_a_task_is_a_span_that_knows_its_call() {
     }
     let (recorder, _guard) = Recorder::listen();
     let server = builder().tool(tool("render", render)).build();
-    for (revision, way) in everywhere() {
+    for (revision, transport) in everywhere() {
         recorder.forget();
-        let (client, _house) = join(&server, client(), revision, way).await;
+        let (client, _house) = join(&server, client(), revision, transport).await;
         let ToolCall::Task(task) = client.call_tool_task("render", ()).await.unwrap() else {
             panic!("it is a task in {revision}")
         };
         let result = soon(client.task_result(task.task_id).into_future()).await.unwrap();
         assert!(result.is_error());
         let [(_, span)] = &recorder.spans("mcp.task")[..] else {
-            panic!("one task in {revision}, {way:?}: {:#?}", recorder.spans("mcp.task"))
+            panic!("one task in {revision}, {transport:?}: {:#?}", recorder.spans("mcp.task"))
         };
         let (call, _) = recorder.last("mcp.server", "tools/call");
-        assert_eq!((span.parent, &span.follows[..]), (None, &[call][..]), "{revision}, {way:?}");
+        assert_eq!(
+            (span.parent, &span.follows[..]),
+            (None, &[call][..]),
+            "{revision}, {transport:?}"
+        );
         assert_eq!(span.get("otel.name"), Some("task render"));
         assert_eq!(span.get("error.type"), Some("tool_error"));
         assert!(span.events.iter().any(|it| it.contains("at work")), "{:?}", span.events);
     }
 }
 
-/// Answers with what it was sent.
+/// Answers with the trace context that it got.
 async fn echo_trace(trace: TraceContext, cx: Context) -> String {
     assert_eq!(trace, cx.trace());
     let shown = trace.members().map(|(name, value)| format!("{name}={value}"));
@@ -325,15 +336,15 @@ async fn a_trace_arrives_where_the_handler_is() {
     let own: TraceContext = SENT.parse().unwrap();
     let own = own.with_tracestate("rojo=1").with_baggage("tenant=blue");
     let expected = format!("traceparent={SENT} tracestate=rojo=1 baggage=tenant=blue");
-    for (revision, way) in everywhere() {
-        let (client, _house) = join(&server, client(), revision, way).await;
+    for (revision, transport) in everywhere() {
+        let (client, _house) = join(&server, client(), revision, transport).await;
         let result = client.call_tool("trace", ()).await.unwrap();
-        assert_eq!(text(&result), "", "{revision}, {way:?}");
+        assert_eq!(text(&result), "", "{revision}, {transport:?}");
         let result = client.call_tool("trace", ()).trace(&own).await.unwrap();
-        assert_eq!(text(&result), expected, "{revision}, {way:?}");
-        // Whoever writes nonsense has sent nothing.
+        assert_eq!(text(&result), expected, "{revision}, {transport:?}");
+        // An invalid trace context counts as none.
         let call = client.call_tool("trace", ()).meta("traceparent", json!("00-1-2-3"));
-        assert_eq!(text(&call.await.unwrap()), "", "{revision}, {way:?}");
+        assert_eq!(text(&call.await.unwrap()), "", "{revision}, {transport:?}");
     }
 }
 
@@ -341,7 +352,7 @@ async fn a_trace_arrives_where_the_handler_is() {
 async fn the_trace_of_the_surroundings_is_sent_from_inside_the_span() {
     let (recorder, _guard) = Recorder::listen();
     let server = builder().tool(tool("trace", echo_trace)).build();
-    for (revision, way) in everywhere() {
+    for (revision, transport) in everywhere() {
         let begun: TraceContext = SENT.parse().unwrap();
         let inside = Arc::new(Mutex::new(Vec::new()));
         let noted = Arc::clone(&inside);
@@ -349,12 +360,12 @@ async fn the_trace_of_the_surroundings_is_sent_from_inside_the_span() {
             noted.lock().unwrap().push(tracing::Span::current().id().map(|it| it.into_u64()));
             Some(begun.clone())
         });
-        let (client, _house) = join(&server, client, revision, way).await;
+        let (client, _house) = join(&server, client, revision, transport).await;
         let result = client.call_tool("trace", ()).await.unwrap();
         assert_eq!(text(&result), format!("traceparent={SENT}"));
         let (span, _) = recorder.last("mcp.client", "tools/call");
-        assert_eq!(inside.lock().unwrap().last(), Some(&Some(span)), "{revision}, {way:?}");
-        // A call's own trace goes first.
+        assert_eq!(inside.lock().unwrap().last(), Some(&Some(span)), "{revision}, {transport:?}");
+        // A call's own trace takes precedence.
         let own = TraceContext::begin(false);
         let result = client.call_tool("trace", ()).trace(&own).await.unwrap();
         assert_eq!(text(&result), format!("traceparent={}", own.traceparent().unwrap()));
@@ -368,15 +379,15 @@ async fn a_handler_hands_its_trace_on() {
         Ok(text(&result).to_owned())
     }
     let inner = builder().tool(tool("trace", echo_trace)).build();
-    for (revision, way) in everywhere() {
-        let (inside, _inner_house) = join(&inner, client(), revision, way).await;
+    for (revision, transport) in everywhere() {
+        let (inside, _inner_house) = join(&inner, client(), revision, transport).await;
         let server = builder().state(inside).tool(tool("outer", outer)).build();
-        let (client, _house) = join(&server, client(), revision, way).await;
+        let (client, _house) = join(&server, client(), revision, transport).await;
         let own: TraceContext = SENT.parse().unwrap();
         let result = client.call_tool("outer", ()).trace(&own).await.unwrap();
         let arrived: TraceContext =
             text(&result).strip_prefix("traceparent=").unwrap().parse().unwrap();
-        assert_eq!(arrived.trace_id(), own.trace_id(), "{revision}, {way:?}");
+        assert_eq!(arrived.trace_id(), own.trace_id(), "{revision}, {transport:?}");
         assert_ne!(arrived.span_id(), own.span_id());
         assert!(arrived.is_sampled());
     }
@@ -385,7 +396,7 @@ async fn a_handler_hands_its_trace_on() {
 #[tokio::test]
 async fn a_span_joins_its_trace_before_anything_happens_in_it() {
     let (recorder, _guard) = Recorder::listen();
-    for (revision, way) in everywhere() {
+    for (revision, transport) in everywhere() {
         recorder.forget();
         let joined = Arc::new(Mutex::new(Vec::new()));
         let (noted, seen) = (Arc::clone(&joined), recorder.clone());
@@ -396,17 +407,17 @@ async fn a_span_joins_its_trace_before_anything_happens_in_it() {
                 noted.lock().unwrap().push((id, is_new, trace.traceparent()));
             })
             .build();
-        let (client, _house) = join(&server, client(), revision, way).await;
+        let (client, _house) = join(&server, client(), revision, transport).await;
         client.call_tool("greet", ()).await.unwrap();
         assert_eq!(joined.lock().unwrap().len(), 0, "nobody sent a trace");
         client.call_tool("greet", ()).trace(&SENT.parse().unwrap()).await.unwrap();
         let (span, _) = recorder.last("mcp.server", "tools/call");
         let expected = vec![(span, true, Some(SENT.to_owned()))];
-        assert_eq!(*joined.lock().unwrap(), expected, "{revision}, {way:?}");
+        assert_eq!(*joined.lock().unwrap(), expected, "{revision}, {transport:?}");
     }
 }
 
-/// Keeps what it is told.
+/// Records what it is told.
 #[derive(Clone, Default)]
 struct Told(Arc<Mutex<Vec<Over>>>);
 
@@ -427,7 +438,7 @@ async fn a_meter_is_told_of_each_operation_once() {
     let server = greeter().tool(slow).meter(told.clone()).build();
     for revision in ERAS {
         let client = client().meter(Arc::new(told.clone()));
-        let (client, _house) = join(&server, client, revision, Way::Memory).await;
+        let (client, _house) = join(&server, client, revision, TestTransport::Memory).await;
         told.0.lock().unwrap().clear();
         client.call_tool("slow", ()).await.unwrap();
         client.call_tool("fail", ()).await.unwrap();

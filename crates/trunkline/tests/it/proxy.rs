@@ -1,4 +1,4 @@
-//! A remote server as a local one: what goes there, what comes back, what it asks.
+//! A remote server as a local one: what it forwards, returns and asks.
 
 use serde_json::{Value, json};
 use trunkline::client::ClientBuilder;
@@ -29,7 +29,7 @@ pub(crate) fn client(revision: Revision) -> ClientBuilder {
     Client::builder("gate", "1").protocol(revision)
 }
 
-/// What stands far away.
+/// The remote server.
 fn remote() -> ServerBuilder {
     let length = async |Args(it): Args<Who>| Json(Length { length: it.name.len() });
     let steps = async |cx: Context| {
@@ -55,7 +55,7 @@ fn remote() -> ServerBuilder {
         .resource(template("far://{name}/hello", "hello", greet))
 }
 
-/// A local server before a remote one, and both their revisions.
+/// A local server in front of a remote one, for every pair of revisions.
 async fn each_pair(server: &Server, mut check: impl AsyncFnMut(Peer, String)) {
     for far in Revision::ALL {
         let client = client(far).connect_memory(server).await.unwrap();

@@ -1,4 +1,4 @@
-//! Tools that may run as tasks: quick ones cost nothing, and progress is heard, in every revision.
+//! Tools that may run as tasks: quick ones cost nothing, and progress arrives, in every revision.
 
 use std::sync::mpsc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ async fn quick(cx: Context) -> &'static str {
 async fn slow(cx: Context) -> &'static str {
     for step in 1..=3 {
         cx.progress(f64::from(step), 3.0).await;
-        // the sleep is the subject: the clock stands still, and this moves it
+        // the sleep is the subject: the clock is paused, and this advances it
         sleep(Duration::from_secs(2)).await;
     }
     "done"
@@ -37,7 +37,7 @@ async fn client(server: &Server, revision: Revision) -> Client {
     client.connect_memory(server).await.expect("it is there")
 }
 
-/// How long a call takes by the clock of the runtime, and what was heard of it.
+/// The duration of a call by the runtime's clock, and its progress.
 async fn call(server: &Server, revision: Revision) -> (Duration, Vec<Progress>) {
     let client = client(server, revision).await;
     let begun = Instant::now();
@@ -65,7 +65,7 @@ async fn a_tool_that_must_be_a_task_is_found_done_within_two_milliseconds() {
     let server = server(entry(TaskSupport::Required));
     let (took, steps) = call(&server, Revision::V2025_11_25).await;
     assert!(took <= Duration::from_millis(2), "{took:?}");
-    // What was said between two looks is not heard, but the last word is.
+    // Progress between two polls is skipped, but the last one arrives.
     assert_eq!(steps.last().map(|it| it.progress), Some(2.0));
     assert_eq!(steps.last().and_then(|it| it.message.clone()).as_deref(), Some("Done."));
 }
@@ -158,7 +158,7 @@ async fn work_that_is_given_up_before_it_is_a_task_stops() {
             _ = has_begun.recv() => {}
         }
         drop(call);
-        // Whoever asks for something now hears after the cancellation.
+        // A request sent now is answered after the cancellation.
         client.ping().await.unwrap();
     }
     drop(server);

@@ -1,4 +1,4 @@
-//! The server half of the SDK, in this process: pages, deadlines, cancellation, listeners.
+//! The server half of the SDK, in process: pages, deadlines, cancellation, listeners.
 
 use std::collections::BTreeSet;
 use std::future::pending;
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
 use trunkline::client::Framing;
 use trunkline::server::{ServerBuilder, TaskBounds, ToolEntry};
 use trunkline::transport::memory;
@@ -21,12 +21,12 @@ pub(crate) fn builder() -> ServerBuilder {
     Server::builder("test", "1")
 }
 
-/// Bounds under which a call that may be a task is one, however quick it is.
+/// Bounds under which every call that may be a task is one, however quick it is.
 pub(crate) fn at_once() -> TaskBounds {
     TaskBounds { inline: Duration::ZERO, ..TaskBounds::default() }
 }
 
-/// A peer of `server` that has said nothing yet.
+/// A peer of `server` that has sent nothing yet.
 pub(crate) fn meet(server: &Server, revision: Revision) -> Peer {
     let ((reader, writer), (far_reader, far_writer)) = memory::pair();
     let server = server.clone();
@@ -41,7 +41,7 @@ pub(crate) async fn open(server: &Server, revision: Revision) -> Peer {
     peer
 }
 
-/// A peer that does not read what `server` has to tell, and has more of it than fits.
+/// A peer that does not read, with more notifications pending than its buffers hold.
 pub(crate) async fn deafen(server: &Server, revision: Revision) -> Peer {
     let peer = open(server, revision).await;
     let flood = async {
@@ -64,7 +64,42 @@ pub(crate) async fn soon<T>(what: impl Future<Output = T>) -> T {
     tokio::time::timeout(PATIENCE, what).await.expect("it is over in time")
 }
 
-/// Tells when it is dropped.
+/// Lets others work until it is so.
+pub(crate) async fn until(mut is_so: impl AsyncFnMut() -> bool) {
+    soon(async {
+        while !is_so().await {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+}
+
+/// A handler that is given a counter, and the counter.
+pub(crate) fn counted<F>(
+    handler: impl Fn(Context, Arc<AtomicU32>) -> F,
+) -> (Arc<AtomicU32>, impl Fn(Context) -> F) {
+    let counter = Arc::new(AtomicU32::new(0));
+    let own = Arc::clone(&counter);
+    (counter, move |cx| handler(cx, Arc::clone(&own)))
+}
+
+/// A tool `slow` that tells when it begins, and is done when it is let.
+pub(crate) fn slow() -> (ToolEntry, mpsc::UnboundedReceiver<()>, watch::Sender<bool>) {
+    let (enter, entered) = mpsc::unbounded_channel();
+    let (go, gate) = watch::channel(false);
+    let slow = move |cx: Context| {
+        let (enter, mut gate) = (enter.clone(), gate.clone());
+        async move {
+            cx.progress(1.0, 2.0).await;
+            enter.send(()).unwrap();
+            gate.wait_for(|open| *open).await.unwrap();
+            "done"
+        }
+    };
+    (tool("slow", slow), entered, go)
+}
+
+/// Signals when it is dropped.
 struct Bell(Option<oneshot::Sender<()>>);
 
 impl Drop for Bell {
@@ -73,7 +108,7 @@ impl Drop for Bell {
     }
 }
 
-/// A tool that never ends, what tells that it began, and what tells that it was dropped.
+/// A tool that never ends, with signals for its start and its drop.
 pub(crate) fn never(name: &str) -> (ToolEntry, Arc<Notify>, oneshot::Receiver<()>) {
     let (ring, rung) = oneshot::channel();
     let bell = std::sync::Mutex::new(Some(Bell(Some(ring))));
@@ -90,7 +125,7 @@ pub(crate) fn never(name: &str) -> (ToolEntry, Arc<Notify>, oneshot::Receiver<()
     (tool(name, never), begun, rung)
 }
 
-/// A server with one tool that never ends, and how to hear that it was dropped after all.
+/// A server with one tool that never ends, and a signal for its drop.
 fn endless(limits: Limits) -> (Server, oneshot::Receiver<()>) {
     let (never, _, rung) = never("never");
     let server = builder().limits(limits).tool(never).tool(tool("now", now)).build();

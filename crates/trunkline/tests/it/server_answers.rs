@@ -1,4 +1,4 @@
-//! Questions with names and forms of their own, and answers that come before them.
+//! Questions with chosen keys and custom forms, and answers given in advance.
 
 use serde_json::{Value, json};
 use trunkline::model::{CreateMessageParams, SamplingMessage};
@@ -76,13 +76,13 @@ async fn answers_may_come_before_questions_that_have_a_name() {
     let accept = |name: &str| json!({ "action": "accept", "content": { "name": name } });
     let with = |responses: Value| json!({ "name": "ask", "inputResponses": responses });
 
-    // Both at once, and one that nobody asked for.
+    // Both at once, and an answer without a question.
     let both = with(json!({ "one": accept("Ada"), "two": accept("Eve"), "six": accept("Bob") }));
     let params = peer.enveloped(both);
     let result = peer.call_unchecked("tools/call", params).await.unwrap();
     assert_eq!(text(&result), "Ada and Eve");
 
-    // The first alone: the second is asked, and the first is remembered.
+    // The first answer only: the second question is asked, and the first answer is remembered.
     let params = peer.enveloped(with(json!({ "one": accept("Ada") })));
     let asked = peer.call_unchecked("tools/call", params).await.unwrap();
     assert_eq!(asked["inputRequests"].as_object().unwrap().keys().collect::<Vec<_>>(), ["two"]);
@@ -92,7 +92,7 @@ async fn answers_may_come_before_questions_that_have_a_name() {
     let result = peer.call_unchecked("tools/call", params).await.unwrap();
     assert_eq!(text(&result), "Ada and Eve", "what was answered stays answered");
 
-    // What is no answer is refused, not asked again.
+    // An invalid answer is refused, not asked again.
     for responses in [json!({ "one": 12345 }), json!(null), json!([])] {
         let params = peer.enveloped(with(responses.clone()));
         let error = peer.call_unchecked("tools/call", params).await.unwrap_err();

@@ -13,7 +13,7 @@ use trunkline::server::AskError;
 use trunkline::{Answer, Args, Change, Context, Form, Limits, Revision, ToolError, tool};
 use trunkline_auth::seal::Sealer;
 
-use crate::server::{ERAS, builder, open, soon, text};
+use crate::server::{ERAS, builder, counted, open, soon, text};
 
 const ASKING: [Revision; 3] = [Revision::V2025_06_18, Revision::V2025_11_25, Revision::V2026_07_28];
 const NEWEST: Revision = Revision::V2026_07_28;
@@ -35,27 +35,22 @@ async fn ask_name(cx: &Context, question: impl Into<String>) -> Result<String, T
 #[tokio::test]
 async fn an_effect_happens_once_and_nothing_is_said_twice() {
     for revision in ASKING {
-        let effects = Arc::new(AtomicU32::new(0));
-        let counter = Arc::clone(&effects);
-        let pay = move |cx: Context| {
-            let effects = Arc::clone(&counter);
-            async move {
-                cx.log(LogLevel::Error, "begins").await;
-                cx.progress(1.0, 4.0).await;
-                let first = cx
-                    .once("pay", async || Ok::<_, ToolError>(effects.fetch_add(1, SeqCst) + 1))
-                    .await?;
-                let name = ask_name(&cx, format!("Payment {first}: who pays?")).await?;
-                cx.progress(2.0, 4.0).await;
-                cx.log(LogLevel::Error, "goes on").await;
-                let second = cx
-                    .once("book", async || Ok::<_, ToolError>(effects.fetch_add(1, SeqCst) + 1))
-                    .await?;
-                let friend = ask_name(&cx, "Who else?").await?;
-                cx.progress(3.0, 4.0).await;
-                Ok::<_, ToolError>(format!("{name} and {friend}: {first}, {second}"))
-            }
-        };
+        let (effects, pay) = counted(|cx, effects| async move {
+            cx.log(LogLevel::Error, "begins").await;
+            cx.progress(1.0, 4.0).await;
+            let first = cx
+                .once("pay", async || Ok::<_, ToolError>(effects.fetch_add(1, SeqCst) + 1))
+                .await?;
+            let name = ask_name(&cx, format!("Payment {first}: who pays?")).await?;
+            cx.progress(2.0, 4.0).await;
+            cx.log(LogLevel::Error, "goes on").await;
+            let second = cx
+                .once("book", async || Ok::<_, ToolError>(effects.fetch_add(1, SeqCst) + 1))
+                .await?;
+            let friend = ask_name(&cx, "Who else?").await?;
+            cx.progress(3.0, 4.0).await;
+            Ok::<_, ToolError>(format!("{name} and {friend}: {first}, {second}"))
+        });
         let server = builder().tool(tool("pay", pay)).build();
         let mut peer = open(&server, revision).await;
         if peer.is_stateless() {
@@ -82,18 +77,13 @@ async fn an_effect_happens_once_and_nothing_is_said_twice() {
 
 #[tokio::test]
 async fn an_effect_that_fails_is_tried_again() {
-    let tries = Arc::new(AtomicU32::new(0));
-    let counter = Arc::clone(&tries);
-    let stubborn = move |cx: Context| {
-        let tries = Arc::clone(&counter);
-        async move {
-            let attempt = async || match tries.fetch_add(1, SeqCst) {
-                0 => Err(ToolError::new("Not yet.")),
-                _ => Ok("done".to_owned()),
-            };
-            cx.once("try", attempt).await
-        }
-    };
+    let (_, stubborn) = counted(|cx, tries| async move {
+        let attempt = async || match tries.fetch_add(1, SeqCst) {
+            0 => Err(ToolError::new("Not yet.")),
+            _ => Ok("done".to_owned()),
+        };
+        cx.once("try", attempt).await
+    });
     let server = builder().tool(tool("stubborn", stubborn)).build();
     let mut peer = open(&server, NEWEST).await;
     let failed = peer.tool("stubborn", json!({})).await;
@@ -104,20 +94,15 @@ async fn an_effect_that_fails_is_tried_again() {
 #[tokio::test]
 async fn an_effect_beside_a_question_is_finished_and_not_begun_again() {
     for revision in ASKING {
-        let effects = Arc::new(AtomicU32::new(0));
-        let counter = Arc::clone(&effects);
-        let joined = move |cx: Context| {
-            let effects = Arc::clone(&counter);
-            async move {
-                let effect = async || {
-                    let count = effects.fetch_add(1, SeqCst) + 1;
-                    tokio::task::yield_now().await;
-                    Ok::<_, ToolError>(count)
-                };
-                let (paid, name) = tokio::join!(cx.once("pay", effect), ask_name(&cx, "Name?"));
-                Ok::<_, ToolError>(format!("{} paid {}", name?, paid?))
-            }
-        };
+        let (effects, joined) = counted(|cx, effects| async move {
+            let effect = async || {
+                let count = effects.fetch_add(1, SeqCst) + 1;
+                tokio::task::yield_now().await;
+                Ok::<_, ToolError>(count)
+            };
+            let (paid, name) = tokio::join!(cx.once("pay", effect), ask_name(&cx, "Name?"));
+            Ok::<_, ToolError>(format!("{} paid {}", name?, paid?))
+        });
         let server = builder().tool(tool("joined", joined)).build();
         let mut peer = open(&server, revision).await;
         assert_eq!(text(&peer.tool("joined", json!({})).await), "Ada paid 1", "{revision}");
@@ -128,10 +113,7 @@ async fn an_effect_beside_a_question_is_finished_and_not_begun_again() {
 #[tokio::test]
 async fn a_question_waits_for_an_effect_that_the_handler_spawned() {
     for revision in ASKING {
-        let effects = Arc::new(AtomicU32::new(0));
-        let counter = Arc::clone(&effects);
-        let spawning = move |cx: Context| {
-            let effects = Arc::clone(&counter);
+        let (effects, spawning) = counted(|cx, effects| {
             let (begun, asked) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
             async move {
                 let paying = {
@@ -148,12 +130,12 @@ async fn a_question_waits_for_an_effect_that_the_handler_spawned() {
                     })
                 };
                 begun.notified().await;
-                // The effect ends only after the question was asked, and not in this task.
+                // The effect ends only after the question was asked, and in another task.
                 let (name, ()) = tokio::join!(ask_name(&cx, "Name?"), async { asked.notify_one() });
                 let paid = paying.await?.map_err(ToolError::new)?;
                 Ok::<_, ToolError>(format!("{} paid {paid}", name?))
             }
-        };
+        });
         let server = builder().tool(tool("spawning", spawning)).build();
         let mut peer = open(&server, revision).await;
         assert_eq!(text(&peer.tool("spawning", json!({})).await), "Ada paid 1", "{revision}");
@@ -163,20 +145,15 @@ async fn a_question_waits_for_an_effect_that_the_handler_spawned() {
 
 #[tokio::test]
 async fn a_run_that_only_checks_has_no_effect_and_tells_nobody() {
-    let tries = Arc::new(AtomicU32::new(0));
-    let counter = Arc::clone(&tries);
-    let telling = move |cx: Context| {
-        let tries = Arc::clone(&counter);
-        async move {
-            cx.changed(Change::Tools).await;
-            let attempt = async || {
-                tries.fetch_add(1, SeqCst);
-                Err::<(), _>(ToolError::new("Not today."))
-            };
-            let paid = cx.once("pay", attempt).await.is_ok();
-            ask_name(&cx, format!("Paid: {paid}. Name?")).await
-        }
-    };
+    let (tries, telling) = counted(|cx, tries| async move {
+        cx.changed(Change::Tools).await;
+        let attempt = async || {
+            tries.fetch_add(1, SeqCst);
+            Err::<(), _>(ToolError::new("Not today."))
+        };
+        let paid = cx.once("pay", attempt).await.is_ok();
+        ask_name(&cx, format!("Paid: {paid}. Name?")).await
+    });
     let server = builder().tool(tool("telling", telling)).build();
     let mut peer = open(&server, NEWEST).await;
     let filter = json!({ "notifications": { "toolsListChanged": true } });
@@ -245,7 +222,7 @@ async fn a_handler_whose_questions_vary_is_caught() {
     let said = "`fickle` asked `Question 0?`, and `Question 1?` when it ran again.";
     assert!(why.starts_with(said), "{why}");
     assert!(peer.rounds.is_empty(), "the client is not bothered with it");
-    // Where questions are asked as they come, there is nothing to compare.
+    // Where each question is a request, there is nothing to compare.
     let mut peer = open(&server, Revision::V2025_11_25).await;
     assert_eq!(text(&peer.tool("fickle", json!({})).await), "Ada");
 }
@@ -294,7 +271,8 @@ fn the_kit_warns_of_what_is_waited_for_outside_once() {
 
 #[tokio::test]
 async fn an_answer_belongs_to_the_question_it_was_given_to() {
-    // The second question is worded by the first answer; whoever changes that answer is asked anew.
+    // The second question quotes the first answer; a client that changes that answer is asked
+    // again.
     async fn chain(cx: Context) -> Result<String, ToolError> {
         let name = ask_name(&cx, "Name?").await?;
         let count = cx.ask::<Count>(format!("How many for {name}?")).await?.accepted()?.count;
@@ -342,7 +320,7 @@ async fn a_handler_may_stop_waiting_for_an_answer() {
     }
     let server = builder().tool(tool("impatient", impatient)).build();
 
-    // The question is withdrawn on the wire, and a late answer changes nothing.
+    // The question is cancelled on the wire, and a late answer changes nothing.
     let mut peer = open(&server, Revision::V2025_11_25).await;
     let id = peer.request("tools/call", json!({ "name": "impatient" })).await;
     let question = peer.next().await;
@@ -355,7 +333,7 @@ async fn a_handler_may_stop_waiting_for_an_answer() {
     peer.send(&late, Some("elicitation/create")).await;
     assert_eq!(text(&peer.answer_to(&id).await.unwrap()), "nobody");
 
-    // Between rounds no handler waits, so however slow the user, the answer is there.
+    // Between rounds no handler waits, so a slow user does no harm.
     let mut peer = open(&server, NEWEST).await;
     let params = json!({ "name": "impatient" });
     let id = peer.request("tools/call", params.clone()).await;
@@ -414,16 +392,11 @@ async fn what_a_handler_spawned_may_ask_and_does_not_outlive_the_round() {
 
 #[tokio::test]
 async fn a_client_that_cannot_be_asked_causes_no_effect() {
-    let effects = Arc::new(AtomicU32::new(0));
-    let counter = Arc::clone(&effects);
-    let careful = move |cx: Context| {
-        let effects = Arc::clone(&counter);
-        async move {
-            let name = ask_name(&cx, "Really?").await?;
-            effects.fetch_add(1, SeqCst);
-            Ok::<_, ToolError>(name)
-        }
-    };
+    let (effects, careful) = counted(|cx, effects| async move {
+        let name = ask_name(&cx, "Really?").await?;
+        effects.fetch_add(1, SeqCst);
+        Ok::<_, ToolError>(name)
+    });
     let server = builder().tool(tool("careful", careful)).build();
     for revision in Revision::ALL {
         let mut peer = crate::server::meet(&server, revision);
@@ -545,7 +518,7 @@ async fn a_state_that_has_expired_is_refused() {
     let key = [7; 32];
     let server = builder().state_keys(&[key]).tool(tool("nosy", nosy)).build();
     let mut peer = open(&server, NEWEST).await;
-    // A journal of the server's own make, sealed for this very call.
+    // A journal made by the server itself, sealed for this call.
     let journal =
         json!({ "asked": {}, "answers": {}, "once": {}, "progress": null, "logs": 0, "rounds": 1 });
     let bound = b"tools/call\0nosy\0{\"count\":1}\0";

@@ -13,7 +13,7 @@ use trunkline::{Context, Form, Json, Limits, RawJson, Revision, Server, ToolErro
 use trunkline_proto::task::TaskBounds;
 use trunkline_testkit::peer::Peer;
 
-use crate::server::{at_once, builder, deafen, open, soon, text};
+use crate::server::{at_once, builder, counted, deafen, open, soon, text, until};
 
 const CORE: Revision = Revision::V2025_11_25;
 const EXTENSION: Revision = Revision::V2026_07_28;
@@ -88,7 +88,13 @@ async fn whoever_waits_for_many_results_can_still_ask_and_cancel() {
     assert_eq!(peer.expect("tasks/cancel", json!({ "taskId": id })).await["status"], "cancelled");
 }
 
-/// Asks how a task stands until it no longer stands so.
+/// The states that a peer was told of.
+fn told<'a>(peer: &'a Peer, method: &str) -> Vec<&'a str> {
+    let heard = peer.heard.iter().filter(|it| it["method"] == method);
+    heard.map(|it| it["params"]["status"].as_str().unwrap()).collect()
+}
+
+/// Polls a task until its status changes.
 async fn while_it_is(peer: &mut Peer, id: &Value, status: &str) -> Value {
     soon(async {
         loop {
@@ -115,12 +121,7 @@ async fn a_task_of_the_first_generation_asks_on_the_wire() {
         let meta = &question["params"]["_meta"];
         assert_eq!(meta["io.modelcontextprotocol/related-task"], related, "{question}");
     }
-    let seen: Vec<_> = peer
-        .heard
-        .iter()
-        .filter(|it| it["method"] == "notifications/tasks/status")
-        .map(|it| it["params"]["status"].as_str().unwrap())
-        .collect();
+    let seen = told(&peer, "notifications/tasks/status");
     assert_eq!(seen, ["input_required", "working", "input_required", "working", "completed"]);
 }
 
@@ -142,7 +143,7 @@ async fn a_task_of_the_extension_keeps_its_questions_until_they_are_answered() {
         keys.push(key.clone());
 
         let answer = |name: &str| json!({ "action": "accept", "content": { "name": name } });
-        // Nobody asked these: they change nothing.
+        // No question has these keys: the answers change nothing.
         let stray = json!({ "taskId": id, "inputResponses": { "q99": answer("Mallory") } });
         peer.expect("tasks/update", stray).await;
         let task = peer.expect("tasks/get", json!({ "taskId": id })).await;
@@ -157,7 +158,7 @@ async fn a_task_of_the_extension_keeps_its_questions_until_they_are_answered() {
 
 #[tokio::test]
 async fn an_answer_counts_as_soon_as_the_question_can_be_seen() {
-    // While a peer that does not read keeps the news of the question from being told.
+    // A peer that does not read delays the notification of the question.
     let limits = Limits::default().queue(1).unsent_bytes(1);
     let server = builder()
         .tasks(at_once())
@@ -235,12 +236,7 @@ async fn a_listener_hears_of_every_step_of_its_task() {
     while_it_is(&mut peer, &id, "working").await;
     peer.expect("tasks/cancel", json!({ "taskId": id })).await;
     while_it_is(&mut peer, &id, "input_required").await;
-    let seen: Vec<_> = peer
-        .heard
-        .iter()
-        .filter(|it| it["method"] == "notifications/tasks")
-        .map(|it| it["params"]["status"].as_str().unwrap())
-        .collect();
+    let seen = told(&peer, "notifications/tasks");
     assert_eq!(seen, ["working", "input_required", "cancelled"]);
 }
 
@@ -258,7 +254,7 @@ async fn a_task_that_panics_has_failed() {
         let mut extension = peer(&server, EXTENSION).await;
         let id = start(&mut extension, name, None).await;
         let task = while_it_is(&mut extension, &id, "working").await;
-        // In this generation a task has failed only if its call could not be answered.
+        // In this generation a task fails only if its call got an error.
         assert_eq!(task["status"], "completed", "{task}");
         assert_eq!(task["result"]["isError"], true, "{task}");
     }
@@ -292,7 +288,7 @@ async fn a_tool_that_runs_as_a_task_only_says_so() {
     assert_eq!(error["data"]["requiredCapabilities"], required);
 }
 
-/// Counts how many of it there are.
+/// Counts its instances.
 struct Alive(Arc<AtomicU32>);
 
 impl Drop for Alive {
@@ -301,18 +297,16 @@ impl Drop for Alive {
     }
 }
 
-/// A tool that never ends, and how often it is at work.
+/// A tool that never ends and keeps its context, and how many instances run.
 fn endless() -> (Arc<AtomicU32>, ToolEntry) {
-    let alive = Arc::new(AtomicU32::new(0));
-    let counter = Arc::clone(&alive);
-    let endless = move || {
-        counter.fetch_add(1, SeqCst);
-        let alive = Alive(Arc::clone(&counter));
+    let (alive, endless) = counted(|cx, alive| {
+        alive.fetch_add(1, SeqCst);
+        let alive = Alive(alive);
         async move {
-            let _alive = alive;
+            let _alive = (alive, cx);
             std::future::pending::<()>().await;
         }
-    };
+    });
     (alive, tool("endless", endless).task(TaskSupport::Optional))
 }
 
@@ -333,12 +327,7 @@ async fn a_task_that_works_for_too_long_has_failed_and_says_so() {
     let task = while_it_is(&mut extension, &id, "working").await;
     assert_eq!(task["status"], "failed", "{task}");
     // Some time after its end it is forgotten.
-    soon(async {
-        while extension.call("tasks/get", json!({ "taskId": id })).await.is_ok() {
-            tokio::task::yield_now().await;
-        }
-    })
-    .await;
+    until(async || extension.call("tasks/get", json!({ "taskId": id })).await.is_err()).await;
 }
 
 #[tokio::test]
@@ -347,89 +336,45 @@ async fn a_task_that_works_is_not_forgotten_however_short_it_is_to_be_kept() {
     let server = builder().tool(endless).build();
     let mut core = peer(&server, CORE).await;
     let id = start(&mut core, "endless", Some(1)).await;
-    // Others begin, and what has been kept long enough goes.
+    // New tasks start, and expired ones are removed.
     for _ in 0..50 {
         start(&mut core, "endless", Some(1)).await;
         assert_eq!(core.expect("tasks/get", json!({ "taskId": id })).await["status"], "working");
     }
     assert_eq!(alive.load(SeqCst), 51);
     core.expect("tasks/cancel", json!({ "taskId": id })).await;
-    soon(async {
-        while core.call("tasks/get", json!({ "taskId": id })).await.is_ok() {
-            tokio::task::yield_now().await;
-        }
-    })
-    .await;
+    until(async || core.call("tasks/get", json!({ "taskId": id })).await.is_err()).await;
 }
 
 #[tokio::test]
 async fn a_cancelled_task_is_stopped() {
-    let alive = Arc::new(AtomicU32::new(0));
-    let counter = Arc::clone(&alive);
-    let endless = move || {
-        counter.fetch_add(1, SeqCst);
-        let alive = Alive(Arc::clone(&counter));
-        async move {
-            let _alive = alive;
-            std::future::pending::<()>().await;
-        }
-    };
-    let server = builder()
-        .tasks(at_once())
-        .tool(tool("endless", endless).task(TaskSupport::Optional))
-        .build();
+    let (alive, endless) = endless();
+    let server = builder().tasks(at_once()).tool(endless).build();
     for revision in [CORE, EXTENSION] {
         let mut peer = peer(&server, revision).await;
         let id = start(&mut peer, "endless", None).await;
         peer.expect("tasks/cancel", json!({ "taskId": id })).await;
         let task = peer.expect("tasks/get", json!({ "taskId": id })).await;
         assert_eq!(task["status"], "cancelled");
-        soon(async {
-            while alive.load(SeqCst) > 0 {
-                tokio::task::yield_now().await;
-            }
-        })
-        .await;
+        until(async || alive.load(SeqCst) == 0).await;
     }
 }
 
 #[tokio::test]
 async fn a_task_ends_with_the_last_owner_of_its_server() {
     for revision in [CORE, EXTENSION] {
-        let alive = Arc::new(AtomicU32::new(0));
-        let counter = Arc::clone(&alive);
-        let endless = move |cx: Context| {
-            counter.fetch_add(1, SeqCst);
-            let alive = Alive(Arc::clone(&counter));
-            async move {
-                let _alive = (alive, cx);
-                std::future::pending::<()>().await;
-            }
-        };
-        let server = builder()
-            .tasks(at_once())
-            .tool(tool("endless", endless).task(TaskSupport::Optional))
-            .build();
+        let (alive, endless) = endless();
+        let server = builder().tasks(at_once()).tool(endless).build();
         let mut peer = peer(&server, revision).await;
         let id = start(&mut peer, "endless", None).await;
-        soon(async {
-            while alive.load(SeqCst) == 0 {
-                tokio::task::yield_now().await;
-            }
-        })
-        .await;
-        // Another connection does without the server that opened it.
+        until(async || alive.load(SeqCst) > 0).await;
+        // Another connection does not need the one that started the task.
         let mut other = self::peer(&server, revision).await;
         drop((peer, server));
         let task = other.expect("tasks/get", json!({ "taskId": id })).await;
         assert_eq!((&task["status"], alive.load(SeqCst)), (&json!("working"), 1));
         drop(other);
-        soon(async {
-            while alive.load(SeqCst) > 0 {
-                tokio::task::yield_now().await;
-            }
-        })
-        .await;
+        until(async || alive.load(SeqCst) == 0).await;
     }
 }
 
@@ -456,20 +401,15 @@ async fn too_many_tasks_are_refused() {
 
 #[tokio::test]
 async fn a_call_may_ask_first_and_become_a_task_then() {
-    let effects = Arc::new(AtomicU32::new(0));
-    let counter = Arc::clone(&effects);
-    let order = move |cx: Context| {
-        let effects = Arc::clone(&counter);
-        async move {
-            let name = cx.ask::<Name>("Your name?").key("name").await?.accepted()?.name;
-            let pay = async || Ok::<_, ToolError>(effects.fetch_add(1, SeqCst) + 1);
-            let paid = cx.once("pay", pay).await?;
-            cx.become_task().await;
-            let friend = cx.ask::<Name>("And your friend's?").await?.accepted()?.name;
-            Ok::<_, ToolError>(format!("{name} and {friend} have paid {paid} time"))
-        }
-    };
-    // Some tool must be a task from its beginning, or the server would not declare tasks.
+    let (effects, order) = counted(|cx, effects| async move {
+        let name = cx.ask::<Name>("Your name?").key("name").await?.accepted()?.name;
+        let pay = async || Ok::<_, ToolError>(effects.fetch_add(1, SeqCst) + 1);
+        let paid = cx.once("pay", pay).await?;
+        cx.become_task().await;
+        let friend = cx.ask::<Name>("And your friend's?").await?.accepted()?.name;
+        Ok::<_, ToolError>(format!("{name} and {friend} have paid {paid} time"))
+    });
+    // Some tool must be a task from its start, or the server would not declare tasks.
     let with_tasks = || tool("fail", fail).task(TaskSupport::Optional);
     let server = builder().tool(tool("order", order)).tool(with_tasks()).build();
 
@@ -498,7 +438,7 @@ async fn a_call_may_ask_first_and_become_a_task_then() {
     let task = while_it_is(&mut peer, id, "working").await;
     assert_eq!(text(&task["result"]), "Ada and Eve have paid 1 time");
 
-    // Where nobody can decide that, the call goes on as it was.
+    // Where the server cannot decide that, the call continues unchanged.
     for (revision, paid) in [(CORE, 2), (EXTENSION, 3)] {
         let mut peer = open(&server, revision).await;
         let result = peer.tool("order", json!({})).await;

@@ -143,7 +143,7 @@ fn the_transcript_has_every_message_in_order() {
     }
 }
 
-/// What a run that must fail says.
+/// The message of a run that must fail.
 fn failure(run: impl FnOnce()) -> String {
     let panic = catch_unwind(AssertUnwindSafe(run)).expect_err("it passed");
     match panic.downcast::<String>() {
@@ -158,7 +158,7 @@ fn what_goes_against_the_script_fails_with_a_sentence() {
     for revision in ERAS {
         let why = failure(|| {
             run(revision, over, server, async |peer| {
-                // The consequence is not what is told.
+                // The consequence is not reported.
                 text(peer.call_tool("book", ()).await);
             });
         });
@@ -217,7 +217,7 @@ fn a_clock_moves_the_lifetimes_of_tasks() {
                 assert!(lives > Duration::from_secs(60), "{lives:?}");
                 clock.advance(lives - Duration::from_secs(1)).await;
                 peer.get_task(&task.task_id).await.unwrap();
-                // It is kept for so long after its end, whenever that was.
+                // It is kept for this long after its end.
                 clock.advance(lives + Duration::from_secs(1)).await;
                 let gone = peer.get_task(&task.task_id).await.unwrap_err();
                 assert!(matches!(gone, CallError::Peer(_)), "{revision} {transport}: {gone}");
@@ -257,7 +257,7 @@ fn a_test_may_connect_other_clients_in_the_same_way() {
             run(revision, transport, server, async |peer| {
                 let bare = peer.connect(Client::builder("bare", "1")).await.unwrap();
                 assert_eq!(bare.revision(), revision);
-                // It cannot be asked, so it is told so.
+                // It cannot be asked, so it gets an error.
                 let outcome = bare.call_tool("book", ()).await;
                 assert!(outcome.is_err() || outcome.unwrap().is_error(), "{revision} {transport}");
                 assert_eq!(peer.transcript().lines(), []);

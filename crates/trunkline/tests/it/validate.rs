@@ -1,4 +1,4 @@
-//! Arguments and results that do not fit their schemas, and secrets in them, from outside.
+//! Arguments and results that violate their schemas, and secrets in them, from outside.
 
 use serde_json::{Value, json};
 use trunkline::schemars::JsonSchema;
@@ -50,7 +50,7 @@ async fn everything_wrong_with_arguments_is_told_at_once() {
         }
         assert!(!told.contains("1234567"), "{told}");
     }
-    // Before that there was no way to tell the model.
+    // Earlier revisions cannot tell the model.
     let mut peer = open(&server(), Revision::V2025_03_26).await;
     let error =
         peer.call("tools/call", json!({ "name": "book", "arguments": {} })).await.unwrap_err();
@@ -86,7 +86,7 @@ async fn a_schema_by_hand_is_held_to() {
         "required": ["a"],
         "$defs": { "even": { "type": "integer", "multipleOf": 2 } },
     });
-    // The type takes anything, so even what types are wont to check is checked here.
+    // The type accepts anything, so the schema must check even types.
     let plain = json!({ "type": "object", "properties": {}, "required": ["b"] });
     let server = builder()
         .tool(tool("echo", echo).input_schema(schema))

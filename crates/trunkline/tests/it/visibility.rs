@@ -1,5 +1,6 @@
-//! What a caller may not see is not there for it: in lists, calls, reads, completions, news and
-//! caches, over HTTP in both eras. A layer in front of the server says who calls.
+//! What a caller may not see does not exist for it: in lists, calls, reads, completions,
+//! notifications and caches, over HTTP in both eras. A layer in front of the server sets the
+//! principal.
 
 use std::net::SocketAddr;
 
@@ -21,7 +22,7 @@ use trunkline_testkit::http::{Guest, Line};
 use crate::http_server::{NEWEST, STREAMABLE};
 use crate::server::{ERAS, builder, soon};
 
-/// Serves behind a layer that lets everybody in under the name in `X-User`.
+/// Serves behind a layer that admits every caller under the name in `X-User`.
 async fn serve(server: &Server) -> SocketAddr {
     let service = server.http().service();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -44,7 +45,7 @@ async fn serve(server: &Server) -> SocketAddr {
     address
 }
 
-/// A client with a name, or without.
+/// A named or anonymous client.
 struct Visitor {
     guest: Guest,
     user: Option<&'static str>,
@@ -63,7 +64,7 @@ impl Visitor {
         visitor
     }
 
-    /// Signs a request.
+    /// Adds the name to a request.
     fn sign(&self, text: Vec<u8>) -> Vec<u8> {
         let text = String::from_utf8(text).unwrap();
         let named = self.user.map(|it| format!("X-User: {it}\r\n")).unwrap_or_default();
@@ -118,7 +119,7 @@ impl Visitor {
         (line, head.status)
     }
 
-    /// Begins to hear of some resources and of all lists.
+    /// Listens for some resources and for all lists.
     async fn listen(&mut self, uris: &[&str]) -> Line {
         if self.guest.revision != NEWEST {
             for uri in uris {
@@ -134,7 +135,7 @@ impl Visitor {
         let (mut line, head) = self.post(&asked).await;
         assert_eq!(head.status, 200);
         let (_, first) = line.message().await.unwrap();
-        // What is hidden is acknowledged like what is not there yet.
+        // A hidden resource is acknowledged like one that does not exist yet.
         assert_eq!(first["params"]["notifications"], wanted);
         line
     }
@@ -161,7 +162,7 @@ async fn text() -> String {
     "text".to_owned()
 }
 
-/// Everything twice: for all, and for some.
+/// Everything twice: for all callers, and for some.
 fn offers() -> ServerBuilder {
     let named = |name: &str| {
         prompt(name, async |Args(_): Args<Name>| text().await)

@@ -1,4 +1,4 @@
-//! `#[derive(Form)]`: what is asked, and what is read.
+//! `#[derive(Form)]`: what it asks, and what it parses.
 
 use serde_json::{Value, json};
 use trunkline::form::FormField;
@@ -22,7 +22,7 @@ enum Meal {
     Meat,
 }
 
-// The derives of serde go beside it, and have their own names.
+// The derives of serde may be added, and have their own names.
 #[derive(Debug, PartialEq, Form, serde::Deserialize)]
 #[form(rename_all = "camelCase")]
 #[serde(rename_all = "SCREAMING-KEBAB-CASE")]

@@ -1,9 +1,9 @@
-//! The macros: what they make is what one would write by hand, and what is missing is told.
+//! The macros: their output equals hand-written code, and their errors name what is missing.
 
 mod by_hand;
 mod forms;
+mod handler_options;
 mod matrix;
 mod scopes;
 mod served;
 mod shadows;
-mod terms;

@@ -63,7 +63,7 @@ fn server(principal: Option<Principal>) -> ServerBuilder {
     }
 }
 
-/// What each takes: the scope that is told to those who have none.
+/// The scope that a caller without any is told, for each.
 const TAKEN: [(&str, &str, &str); 6] = [
     ("tool", "write", "files:write"),
     ("tool", "look", "admin"),

@@ -12,7 +12,7 @@ use trunkline::{Args, Cancelled, Client, ClientInfo, Context, Principal, Server,
 /// Adds.
 #[tool]
 async fn add(a: i64, b: i64) -> String {
-    // A name of the body may be the name of the tool.
+    // A local variable may have the name of the tool.
     let add = a + b;
     add.to_string()
 }
@@ -100,7 +100,7 @@ async fn a_tool_is_still_a_function() {
     assert_eq!(r#type("a".to_owned(), 2).await, "aa");
     let copies = [add, add];
     assert_eq!(copies[1](2, 2).await, "4");
-    // And what it makes can be changed before it is registered.
+    // The entry can be changed before it is registered.
     let server = Server::builder("test", "1").tool(add::entry().title("Sum")).build();
     let tools = connect(&server).await.list_tools().await.unwrap();
     assert_eq!(tools[0].title.as_deref(), Some("Sum"));

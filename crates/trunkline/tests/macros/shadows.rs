@@ -1,4 +1,4 @@
-//! What the macros write means the same wherever it stands, whatever names are in scope there.
+//! The macros' output means the same whatever names are in scope.
 
 use serde_json::{Value, json};
 use trunkline::{Client, Server};
@@ -50,7 +50,7 @@ mod taken {
         format!("{state:?} {uri:?}")
     }
 
-    // Tools with the names that the expansions of others could have had for their variables.
+    // Tools with names that the expansions of others might use for variables.
     /// A form.
     #[tool]
     pub(super) async fn form() -> String {
@@ -118,7 +118,7 @@ mod taken {
     }
 }
 
-/// Entries whose names are those of variables: of the module's own, and of what derives write.
+/// Entries whose names are those of variables: of the module itself, and of derived code.
 mod shadowed {
     use trunkline::{data, prompt, resource, tool};
 
@@ -131,7 +131,7 @@ mod shadowed {
     /// A shelf.
     #[resource("library://shelf/{number}")]
     pub(super) async fn shelf(number: u32) -> String {
-        // The parameter of another may have the name, too.
+        // A variable elsewhere may have the same name.
         let book = number + 1;
         format!("{book}")
     }
@@ -167,7 +167,7 @@ mod shadowed {
     }
 }
 
-/// Names of primitives, taken. The derives of serde do not bear that, ours do.
+/// The names of primitives, shadowed. serde's derives do not support that, ours do.
 mod primitive {
     #[allow(non_camel_case_types, dead_code)]
     pub(super) struct u64;

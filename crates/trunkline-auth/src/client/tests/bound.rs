@@ -1,4 +1,4 @@
-//! Tokens that are bound to a key (DPoP).
+//! DPoP-bound tokens.
 
 use super::*;
 
@@ -36,7 +36,7 @@ fn login() -> String {
 fn a_login_has_a_key_of_its_own_and_each_request_a_proof() {
     let again =
         "call\n> MCP DPoP t-1 [dpop POST https://mcp.example/mcp nonce=- ath]\n< 200\n= 200\n";
-    let world = check(
+    let transcript = check(
         |it| it,
         &[
             &login(),
@@ -53,16 +53,16 @@ fn a_login_has_a_key_of_its_own_and_each_request_a_proof() {
         ]
         .concat(),
     );
-    let key = world.kept("token")["key"].as_str().unwrap().to_owned();
-    assert!(run(world.process().status()).unwrap().unwrap().is_bound);
-    let world = check(|it| it, &login());
-    assert_ne!(world.kept("token")["key"].as_str(), Some(&*key));
+    let key = transcript.kept("token")["key"].as_str().unwrap().to_owned();
+    assert!(run(transcript.process().status()).unwrap().unwrap().is_bound);
+    let transcript = check(|it| it, &login());
+    assert_ne!(transcript.kept("token")["key"].as_str(), Some(&*key));
 }
 
 #[test]
 fn nonces_are_used_where_they_are_asked_for() {
     let nonce = r#"400 nonce=as-1 {"error":"use_dpop_nonce"}"#;
-    let world = check(
+    let transcript = check(
         |it| it,
         &[
             "call\n> MCP -\n< 401 DPoP\n",
@@ -84,8 +84,8 @@ fn nonces_are_used_where_they_are_asked_for() {
         ]
         .concat(),
     );
-    assert!(world.0.lock().unwrap().proofs.len() == 5);
-    // Whoever never has enough of them is left.
+    assert!(transcript.0.lock().unwrap().proofs.len() == 5);
+    // A server that never stops asking for another nonce is given up.
     let never = exchange("[dpop POST https://id.example/token nonce=as-1]", nonce);
     let end = "! `https://id.example` answers `use_dpop_nonce`.";
     let start =
@@ -96,11 +96,11 @@ fn nonces_are_used_where_they_are_asked_for() {
 
 #[test]
 fn a_bound_token_without_its_key_is_no_login() {
-    let world = check(|it| it, &login());
-    for text in world.0.lock().unwrap().vault.values_mut() {
+    let transcript = check(|it| it, &login());
+    for text in transcript.0.lock().unwrap().vault.values_mut() {
         *text = text.replace("\"key\":\"", "\"key\":\"!");
     }
-    assert_eq!(run(world.process().status()), Ok(None));
+    assert_eq!(run(transcript.process().status()), Ok(None));
 }
 
 #[test]
@@ -155,11 +155,11 @@ fn a_token_that_was_not_bound_is_thrown_away_if_it_had_to_be() {
     let end = "! `https://id.example` does not bind its tokens to a key, which the set-up demands. \
         The token was thrown away.";
     check(|it| it.dpop(true), &[&*start, &exchange(PROOF, plain), end].concat());
-    // Where only the server asked, it is for the server to refuse.
+    // If only the server asked for it, the server must refuse.
     let start = start.replace("login\n", "call\n> MCP -\n< 401 DPoP\n");
     let end = "> MCP Bearer t-1\n< 200\n= 200";
-    let world = check(|it| it, &[&*start, &exchange(PROOF, plain), end].concat());
-    assert!(world.kept("token")["key"].is_null());
+    let transcript = check(|it| it, &[&*start, &exchange(PROOF, plain), end].concat());
+    assert!(transcript.kept("token")["key"].is_null());
 }
 
 #[test]
@@ -169,10 +169,10 @@ fn a_proof_that_is_refused_costs_no_login() {
     let why = "! `https://mcp.example/mcp` refuses the proof that the token is ours: “iat is too \
         old”. Check the clock of this machine, or tell whoever runs the server.\n";
     let refused = [sends, no].concat();
-    let world = check(
+    let transcript = check(
         |it| it,
         &[&*login(), "call\n", &refused, sends, "< 200\n= 200\ncall\n", &refused.repeat(3), why]
             .concat(),
     );
-    assert_eq!(world.kept("token")["refresh"], "r-1");
+    assert_eq!(transcript.kept("token")["refresh"], "r-1");
 }

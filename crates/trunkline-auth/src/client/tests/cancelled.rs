@@ -1,25 +1,25 @@
-//! Calls that are cancelled in the middle of a login or a renewal.
+//! Calls that are cancelled in the middle of a login or a refresh.
 
 use super::*;
 use crate::client::tests::refresh::{gives, renews};
 
-/// A world where what is let go goes on when it is driven.
+/// A scripted network where detached work continues when it is driven.
 #[derive(Clone)]
-struct Street {
-    world: World,
+struct DetachedWork {
+    transcript: Transcript,
     tasks: Arc<Mutex<Vec<Pending<'static, ()>>>>,
 }
 
-impl Street {
-    fn new(world: &World) -> Self {
-        Self { world: world.clone(), tasks: Arc::default() }
+impl DetachedWork {
+    fn new(transcript: &Transcript) -> Self {
+        Self { transcript: transcript.clone(), tasks: Arc::default() }
     }
 
     fn process(&self) -> OAuth {
-        self.world.process().fetch(Arc::new(self.clone()))
+        self.transcript.process().fetch(Arc::new(self.clone()))
     }
 
-    /// Everything goes on a step.
+    /// Advances everything by a step.
     fn step(&self) {
         let mut tasks = std::mem::take(&mut *self.tasks.lock().unwrap());
         tasks.retain_mut(|it| poll(it).is_pending());
@@ -30,7 +30,7 @@ impl Street {
         self.tasks.lock().unwrap().is_empty()
     }
 
-    /// Runs one of ours while everything else goes on.
+    /// Runs a future while everything else advances.
     fn run<T>(&self, mut future: Pending<'_, T>) -> T {
         loop {
             if let Poll::Ready(it) = poll(&mut future) {
@@ -45,13 +45,13 @@ fn poll<T>(future: &mut Pending<'_, T>) -> Poll<T> {
     future.as_mut().poll(&mut Context::from_waker(Waker::noop()))
 }
 
-impl Fetch for Street {
+impl Fetch for DetachedWork {
     fn fetch(&self, ask: Ask) -> Pending<'_, Result<Answer, FetchError>> {
-        self.world.fetch(ask)
+        self.transcript.fetch(ask)
     }
 
     fn now(&self) -> SystemTime {
-        self.world.now()
+        self.transcript.now()
     }
 
     fn detach(&self, work: Pending<'static, ()>) -> Pending<'static, ()> {
@@ -73,25 +73,25 @@ const TO: Target<'static> = Target { method: "POST", url: SERVER };
 
 #[test]
 fn a_renewal_outlives_the_call_it_was_begun_for() {
-    let world = check(|it| it, &first_login());
-    world.0.lock().unwrap().now += Duration::from_secs(3600);
-    world.more(&renews("r-1", &gives("t-2", r#","refresh_token":"r-2""#)));
-    let street = Street::new(&world);
-    let oauth = street.process();
+    let transcript = check(|it| it, &first_login());
+    transcript.0.lock().unwrap().now += Duration::from_secs(3600);
+    transcript.more(&renews("r-1", &gives("t-2", r#","refresh_token":"r-2""#)));
+    let detached = DetachedWork::new(&transcript);
+    let oauth = detached.process();
     let mut cancelled = oauth.headers(TO);
     assert!(poll(&mut cancelled).is_pending());
-    street.step();
-    // The refresh token is on its way, and with this authorization server it is good for one use.
+    detached.step();
+    // The refresh token is in flight, and with this authorization server it is single-use.
     let mut settled = oauth.settled();
     drop(cancelled);
-    assert_eq!(world.kept("token")["refresh"], "r-1");
+    assert_eq!(transcript.kept("token")["refresh"], "r-1");
     assert!(poll(&mut settled).is_pending(), "it is not kept yet");
-    let headers = street.run(oauth.headers(TO));
+    let headers = detached.run(oauth.headers(TO));
     assert_eq!(headers, Ok(vec![("authorization", "Bearer t-2".to_owned())]));
-    assert_eq!(world.kept("token")["refresh"], "r-2");
+    assert_eq!(transcript.kept("token")["refresh"], "r-2");
     assert!(poll(&mut settled).is_ready());
-    assert_eq!(world.take(), None);
-    assert!(street.is_quiet() && world.0.lock().unwrap().locked.is_empty());
+    assert_eq!(transcript.take(), None);
+    assert!(detached.is_quiet() && transcript.0.lock().unwrap().locked.is_empty());
 }
 
 /// The script of a login, from its discovery to its tokens.
@@ -104,72 +104,72 @@ fn login() -> String {
 const REFUSAL: Refused<'static> =
     Refused { status: 401, challenges: &[], sent: &Vec::new(), times: 1 };
 
-/// Goes on until the person is shown the page, or has come back from it.
-fn until_the_person_is_asked(street: &Street, lines_left: usize) {
+/// Continues until the page is shown, or has redirected.
+fn until_the_person_is_asked(detached: &DetachedWork, lines_left: usize) {
     for _ in 0..100 {
-        if street.world.0.lock().unwrap().script.len() <= lines_left {
+        if detached.transcript.0.lock().unwrap().script.len() <= lines_left {
             return;
         }
-        street.step();
+        detached.step();
     }
-    panic!("nobody was asked: {:?}", street.world.take());
+    panic!("nobody was asked: {:?}", detached.transcript.take());
+}
+
+fn before_a_login() -> (Transcript, DetachedWork, OAuth) {
+    let transcript = Transcript::new(&login());
+    let detached = DetachedWork::new(&transcript);
+    let oauth = detached.process();
+    (transcript, detached, oauth)
+}
+
+/// A call that was refused and waits for a person.
+fn refused(oauth: &OAuth) -> Pending<'_, Result<(), Denied>> {
+    let mut refused = oauth.refused(TO, REFUSAL, Some(&|_| ()));
+    assert!(poll(&mut refused).is_pending());
+    refused
 }
 
 #[test]
 fn a_login_that_others_wait_for_outlives_the_call_it_was_begun_for() {
-    let world = World::new(&login());
-    let street = Street::new(&world);
-    let oauth = street.process();
-    let people = |_| ();
-    let mut first = oauth.refused(TO, REFUSAL, Some(&people));
-    let mut second = oauth.refused(TO, REFUSAL, Some(&people));
-    assert!(poll(&mut first).is_pending() && poll(&mut second).is_pending());
+    let (transcript, detached, oauth) = before_a_login();
+    let [first, second] = [(); 2].map(|()| refused(&oauth));
     // Four lines are left: the page and the exchange.
-    until_the_person_is_asked(&street, 4);
+    until_the_person_is_asked(&detached, 4);
     drop(first);
-    assert_eq!(street.run(second), Ok(()));
-    assert_eq!(world.take(), None);
-    assert_eq!(world.kept("token")["access"], "t-1");
+    assert_eq!(detached.run(second), Ok(()));
+    assert_eq!(transcript.take(), None);
+    assert_eq!(transcript.kept("token")["access"], "t-1");
 }
 
 #[test]
 fn a_code_that_came_is_exchanged_though_nobody_waits_any_more() {
-    let world = World::new(&login());
-    let street = Street::new(&world);
-    let oauth = street.process();
-    let people = |_| ();
-    let mut cancelled = oauth.refused(TO, REFUSAL, Some(&people));
-    assert!(poll(&mut cancelled).is_pending());
-    // The person has come back.
-    until_the_person_is_asked(&street, 2);
+    let (transcript, detached, oauth) = before_a_login();
+    let cancelled = refused(&oauth);
+    // The page has redirected.
+    until_the_person_is_asked(&detached, 2);
     drop(cancelled);
-    while !street.is_quiet() {
-        street.step();
+    while !detached.is_quiet() {
+        detached.step();
     }
-    assert_eq!(world.take(), None);
-    let headers = street.run(oauth.headers(TO));
+    assert_eq!(transcript.take(), None);
+    let headers = detached.run(oauth.headers(TO));
     assert_eq!(headers, Ok(vec![("authorization", "Bearer t-1".to_owned())]));
 }
 
 #[test]
 fn a_page_that_nobody_waits_for_any_more_keeps_nobody_out() {
-    let world = World::new(&login());
-    let street = Street::new(&world);
-    let oauth = street.process();
-    let people = |_| ();
-    let mut first = oauth.refused(TO, REFUSAL, Some(&people));
-    let mut second = oauth.refused(TO, REFUSAL, Some(&people));
-    assert!(poll(&mut first).is_pending() && poll(&mut second).is_pending());
-    until_the_person_is_asked(&street, 4);
+    let (transcript, detached, oauth) = before_a_login();
+    let [first, second] = [(); 2].map(|()| refused(&oauth));
+    until_the_person_is_asked(&detached, 4);
     drop((first, second));
-    while !street.is_quiet() {
-        street.step();
+    while !detached.is_quiet() {
+        detached.step();
     }
-    assert!(world.0.lock().unwrap().locked.is_empty());
-    assert_eq!(world.0.lock().unwrap().script.len(), 4, "no page is shown for nobody");
+    assert!(transcript.0.lock().unwrap().locked.is_empty());
+    assert_eq!(transcript.0.lock().unwrap().script.len(), 4, "no page is shown for nobody");
     // The registration is known by now.
-    let again = World::new(&[&resource(""), &*issuer(""), VISIT, EXCHANGE].concat());
-    world.0.lock().unwrap().script.clone_from(&again.0.lock().unwrap().script);
-    assert_eq!(street.run(oauth.refused(TO, REFUSAL, Some(&people))), Ok(()));
-    assert_eq!(world.take(), None);
+    let again = Transcript::new(&[&resource(""), &*issuer(""), VISIT, EXCHANGE].concat());
+    transcript.0.lock().unwrap().script.clone_from(&again.0.lock().unwrap().script);
+    assert_eq!(detached.run(oauth.refused(TO, REFUSAL, Some(&|_| ()))), Ok(()));
+    assert_eq!(transcript.take(), None);
 }

@@ -1,10 +1,10 @@
-//! Where documents are, whose they are, and what happens where there are none.
+//! Where metadata is, whose it is, and what happens without any.
 
 use super::*;
 
 #[test]
 fn the_header_says_where_the_document_is() {
-    let world = check(
+    let transcript = check(
         |it| it,
         &[
             "call\n> MCP -\n",
@@ -40,7 +40,7 @@ fn the_header_says_where_the_document_is() {
         "login person https://mcp.example/mcp",
         "token person https://id.example https://mcp.example/mcp",
     ];
-    assert_eq!(world.names(), names);
+    assert_eq!(transcript.names(), names);
 }
 
 #[test]
@@ -86,10 +86,7 @@ fn an_openid_document_will_do() {
             &resource(""),
             "> GET https://id.example/.well-known/oauth-authorization-server\n< 404\n",
             &openid,
-            REGISTER,
-            VISIT,
-            EXCHANGE,
-            "= login https://id.example",
+            &logs_in(),
         ]
         .concat(),
     );
@@ -347,10 +344,7 @@ fn of_several_issuers_the_first_that_answers_is_asked() {
             "> GET https://gone.example/.well-known/oauth-authorization-server\n< 404\n",
             "> GET https://gone.example/.well-known/openid-configuration\n< 404\n",
             &issuer(""),
-            REGISTER,
-            VISIT,
-            EXCHANGE,
-            "= login https://id.example",
+            &logs_in(),
         ]
         .concat(),
     );
@@ -358,8 +352,8 @@ fn of_several_issuers_the_first_that_answers_is_asked() {
 
 #[test]
 fn a_token_goes_to_its_server_alone() {
-    let world = check(|it| it, &first_login());
-    let oauth = world.process();
+    let transcript = check(|it| it, &first_login());
+    let oauth = transcript.process();
     for (url, expected) in [
         ("https://mcp.example/mcp", 1),
         ("https://mcp.example/messages?session=1", 1),
@@ -382,8 +376,9 @@ fn a_token_goes_to_its_server_alone() {
 fn a_set_up_that_lacks_a_part_says_so() {
     let error = run(OAuth::new(SERVER).login()).unwrap_err();
     assert_eq!(error.to_string(), "The login lacks a `vault`: give it one before it is used.");
-    let world = World::new("");
-    let oauth = OAuth::new("stdio:server").fetch(Arc::new(world.clone())).vault(Arc::new(world));
+    let transcript = Transcript::new("");
+    let oauth =
+        OAuth::new("stdio:server").fetch(Arc::new(transcript.clone())).vault(Arc::new(transcript));
     let error = run(oauth.login()).unwrap_err();
     assert_eq!(error.to_string(), "`stdio:server` is no http or https URL of a server.");
 }

@@ -27,7 +27,7 @@ pub(super) const GIVES: &str = r#"
 #[test]
 fn a_machine_shows_its_secret() {
     let asks = "> POST https://id.example/token grant_type=client_credentials resource=https://mcp.example/mcp scope=a [basic report:s3cret]";
-    let world = check(
+    let transcript = check(
         |it| it.grant(report()).for_issuer(ISSUER),
         &[
             &start(BASIC),
@@ -47,7 +47,7 @@ fn a_machine_shows_its_secret() {
         ]
         .concat(),
     );
-    let kept = world.kept("token machine:report");
+    let kept = transcript.kept("token machine:report");
     assert!(kept["refresh"].is_null() && !kept.to_string().contains("s3cret"));
 }
 

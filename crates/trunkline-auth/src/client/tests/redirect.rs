@@ -1,4 +1,4 @@
-//! What browsers come back with.
+//! What redirects contain.
 
 use super::*;
 
@@ -44,8 +44,8 @@ fn codes_of_others_are_never_sent_anywhere() {
             "! The browser came back with an answer that cannot be trusted. {words} Log in again; if \
              this repeats, tell whoever runs the server."
         );
-        let world = check(|it| it, &[&*visit(more, answer), &end].concat());
-        assert!(world.names().iter().all(|it| it.starts_with("client ")), "nothing was got");
+        let transcript = check(|it| it, &[&*visit(more, answer), &end].concat());
+        assert!(transcript.names().iter().all(|it| it.starts_with("client ")), "nothing was got");
     }
 }
 
@@ -143,10 +143,7 @@ fn a_registration_that_led_nowhere_is_not_used_again() {
             "login\n",
             &resource(""),
             &issuer(""),
-            REGISTER,
-            VISIT,
-            EXCHANGE,
-            "= login https://id.example",
+            &logs_in(),
         ]
         .concat(),
     );

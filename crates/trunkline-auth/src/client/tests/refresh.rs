@@ -1,4 +1,4 @@
-//! Tokens that end: renewed once, by whoever comes first, and never lost.
+//! Expired tokens: refreshed once, by the first caller, and never lost.
 
 use super::*;
 
@@ -16,7 +16,7 @@ pub(super) fn gives(access: &str, refresh: &str) -> String {
 
 #[test]
 fn tokens_are_renewed_before_they_end() {
-    let world = check(
+    let transcript = check(
         |it| it,
         &[
             &first_login(),
@@ -31,7 +31,7 @@ fn tokens_are_renewed_before_they_end() {
         ]
         .concat(),
     );
-    assert_eq!(world.kept("token")["refresh"], "r-2");
+    assert_eq!(transcript.kept("token")["refresh"], "r-2");
 }
 
 #[test]
@@ -54,8 +54,8 @@ fn a_token_that_is_refused_is_renewed() {
 fn a_refresh_token_that_is_refused_means_another_login() {
     let no = r#"400 {"error":"invalid_grant","error_description":"revoked"}"#;
     let login = [&resource(""), &*issuer(""), VISIT, &EXCHANGE.replace("-1\"", "-9\"")].concat();
-    // On the way out …
-    let world = check(
+    // Before a request …
+    let transcript = check(
         |it| it,
         &[
             &first_login(),
@@ -67,8 +67,8 @@ fn a_refresh_token_that_is_refused_means_another_login() {
         ]
         .concat(),
     );
-    assert_eq!(world.kept("token")["refresh"], "r-9");
-    // … and after a refusal, where the document was read already.
+    assert_eq!(transcript.kept("token")["refresh"], "r-9");
+    // … and after a refusal, when the metadata is already known.
     check(
         |it| it,
         &[
@@ -83,7 +83,7 @@ fn a_refresh_token_that_is_refused_means_another_login() {
         ]
         .concat(),
     );
-    // Where nobody may be asked, it is said. The dead refresh token is not shown again.
+    // Without a person to ask, the error says so. The dead refresh token is not sent again.
     check(
         |it| it,
         &[
@@ -123,11 +123,11 @@ fn a_client_that_is_refused_is_forgotten() {
 
 #[test]
 fn an_authorization_server_that_fails_costs_no_login() {
-    let world = check(
+    let transcript = check(
         |it| it,
         &[
             &first_login(),
-            // The token is still good for half a minute.
+            // The token is still valid for half a minute.
             "wait 3580\ncall\n",
             &renews("r-1", "503 oops"),
             "> MCP Bearer t-1\n< 200\n= 200\nwait 20\ncall\n",
@@ -141,41 +141,41 @@ fn an_authorization_server_that_fails_costs_no_login() {
         ]
         .concat(),
     );
-    assert_eq!(world.kept("token")["refresh"], "r-1");
+    assert_eq!(transcript.kept("token")["refresh"], "r-1");
 }
 
 #[test]
 fn two_processes_spend_one_refresh_token() {
-    let world = check(|it| it, &first_login());
-    world.0.lock().unwrap().now += Duration::from_secs(3600);
-    world.more(&renews("r-1", &gives("t-2", r#","refresh_token":"r-2""#)));
-    let (one, two) = (world.process(), world.process());
+    let transcript = check(|it| it, &first_login());
+    transcript.0.lock().unwrap().now += Duration::from_secs(3600);
+    transcript.more(&renews("r-1", &gives("t-2", r#","refresh_token":"r-2""#)));
+    let (one, two) = (transcript.process(), transcript.process());
     let to = Target { method: "POST", url: SERVER };
     let all = run_all(vec![one.headers(to), two.headers(to), one.headers(to)]);
     for headers in all {
         assert_eq!(headers, Ok(vec![("authorization", "Bearer t-2".to_owned())]));
     }
-    assert_eq!(world.take(), None);
-    assert_eq!(world.kept("token")["refresh"], "r-2");
+    assert_eq!(transcript.take(), None);
+    assert_eq!(transcript.kept("token")["refresh"], "r-2");
 }
 
 #[test]
 fn requests_that_are_refused_at_once_cost_one_refresh() {
-    let world = check(|it| it, &first_login());
+    let transcript = check(|it| it, &first_login());
     let script = [&resource(""), &*issuer("")].concat();
-    // Each looks whether the server has moved, then one renews and the others see it.
+    // Each checks whether the server has moved, then one refreshes and the others see it.
     let lines: Vec<_> = script.lines().map(str::trim).filter(|it| !it.is_empty()).collect();
     for pair in lines.chunks(2) {
-        (0..2).for_each(|_| world.more(&pair.join("\n")));
+        (0..2).for_each(|_| transcript.more(&pair.join("\n")));
     }
-    world.more(&renews("r-1", &gives("t-2", r#","refresh_token":"r-2""#)));
-    let (one, two) = (world.process(), world.process());
+    transcript.more(&renews("r-1", &gives("t-2", r#","refresh_token":"r-2""#)));
+    let (one, two) = (transcript.process(), transcript.process());
     let sent = vec![("authorization", "Bearer t-1".to_owned())];
     let to = Target { method: "POST", url: SERVER };
     let refusal = Refused { status: 401, challenges: &[], sent: &sent, times: 1 };
     let all = run_all(vec![one.refused(to, refusal, None), two.refused(to, refusal, None)]);
     assert_eq!(all, [Ok(()), Ok(())]);
-    assert_eq!(world.take(), None);
+    assert_eq!(transcript.take(), None);
 }
 
 #[test]
@@ -183,42 +183,42 @@ fn requests_that_are_refused_at_once_show_one_page() {
     let (_, login) =
         first_login().split_once("< 401 Bearer\n").map(|(a, b)| (a.len(), b.to_owned())).unwrap();
     let (login, _) = login.split_once("> MCP").unwrap();
-    let world = World::new(login);
-    let oauth = world.process();
+    let transcript = Transcript::new(login);
+    let oauth = transcript.process();
     let (none, people) = (Vec::new(), |_| ());
     let to = Target { method: "POST", url: SERVER };
     let refusal = Refused { status: 401, challenges: &[], sent: &none, times: 1 };
     let ask = || oauth.refused(to, refusal, Some(&people));
     assert_eq!(run_all(vec![ask(), ask(), ask()]), [Ok(()), Ok(()), Ok(())]);
-    assert_eq!(world.take(), None);
+    assert_eq!(transcript.take(), None);
 }
 
 #[test]
 fn a_process_that_dies_before_it_could_save_loses_nothing() {
-    let world = check(|it| it, &first_login());
-    world.0.lock().unwrap().now += Duration::from_secs(3600);
-    world.more(&renews("r-1", &gives("t-2", r#","refresh_token":"r-2""#)));
+    let transcript = check(|it| it, &first_login());
+    transcript.0.lock().unwrap().now += Duration::from_secs(3600);
+    transcript.more(&renews("r-1", &gives("t-2", r#","refresh_token":"r-2""#)));
     {
-        let oauth = world.process();
+        let oauth = transcript.process();
         let mut dies = oauth.headers(Target { method: "POST", url: SERVER });
         let mut context = Context::from_waker(Waker::noop());
-        // The request is on its way: the answer will never be read.
+        // The request is in flight: the response will never be read.
         assert!(dies.as_mut().poll(&mut context).is_pending());
-        assert!(world.0.lock().unwrap().locked.len() == 1);
+        assert!(transcript.0.lock().unwrap().locked.len() == 1);
     }
-    assert!(world.0.lock().unwrap().locked.is_empty());
-    assert_eq!(world.kept("token")["refresh"], "r-1");
-    world.more("call");
-    world.0.lock().unwrap().script.rotate_right(1);
-    world.more("> MCP Bearer t-2\n< 200\n= 200");
-    play(&world, |it| it);
-    assert_eq!(world.kept("token")["refresh"], "r-2");
+    assert!(transcript.0.lock().unwrap().locked.is_empty());
+    assert_eq!(transcript.kept("token")["refresh"], "r-1");
+    transcript.more("call");
+    transcript.0.lock().unwrap().script.rotate_right(1);
+    transcript.more("> MCP Bearer t-2\n< 200\n= 200");
+    play(&transcript, |it| it);
+    assert_eq!(transcript.kept("token")["refresh"], "r-2");
 }
 
 #[test]
 fn leaving_gives_tokens_back_and_forgets_them() {
     let more = r#","revocation_endpoint":"https://id.example/revoke""#;
-    let world = check(
+    let transcript = check(
         |it| it,
         &[
             "login\n",
@@ -243,22 +243,22 @@ fn leaving_gives_tokens_back_and_forgets_them() {
         ]
         .concat(),
     );
-    assert!(world.names().is_empty());
+    assert!(transcript.names().is_empty());
 }
 
 #[test]
 fn logins_can_be_listed() {
-    let world = check(|it| it, &first_login());
-    let login = run(world.process().status()).unwrap().unwrap();
+    let transcript = check(|it| it, &first_login());
+    let login = run(transcript.process().status()).unwrap().unwrap();
     assert_eq!((&*login.server, &*login.issuer), (SERVER, "https://id.example"));
     assert_eq!((&*login.resource, &*login.client_id), (SERVER, "c-1"));
     assert!(login.renews && !login.is_bound && login.subject.is_none());
-    assert_eq!(login.expires, Some(world.now() + Duration::from_secs(3600)));
-    assert_eq!(run(OAuth::kept(&world)).unwrap(), [login]);
-    // What cannot be read is as if it were not there.
-    world.0.lock().unwrap().vault.values_mut().for_each(|it| it.truncate(3));
-    assert_eq!(run(OAuth::kept(&world)).unwrap(), []);
-    assert_eq!(run(world.process().status()).unwrap(), None);
+    assert_eq!(login.expires, Some(transcript.now() + Duration::from_secs(3600)));
+    assert_eq!(run(OAuth::kept(&transcript)).unwrap(), [login]);
+    // An unreadable entry counts as absent.
+    transcript.0.lock().unwrap().vault.values_mut().for_each(|it| it.truncate(3));
+    assert_eq!(run(OAuth::kept(&transcript)).unwrap(), []);
+    assert_eq!(run(transcript.process().status()).unwrap(), None);
 }
 
 #[test]

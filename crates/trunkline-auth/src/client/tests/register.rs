@@ -1,4 +1,4 @@
-//! As whom we are known: given, by a document, registered; and by whom.
+//! How we are registered: pre-registered, by a document, dynamically; and with whom.
 
 use super::*;
 use crate::client::{Reregistration, Step};
@@ -25,12 +25,12 @@ fn a_given_client_shows_its_secret_as_the_server_takes_it() {
             < 200 {{\"access_token\":\"t-1\",\"token_type\":\"Bearer\"}}
             = login https://id.example"
         );
-        let world = check(
+        let transcript = check(
             |it| it.client_id("given").client_secret("p@ss:word").for_issuer("https://id.example"),
             &["login\n", &resource(""), &issuer(&more), GIVEN, &exchange].concat(),
         );
-        // What is part of the set-up is not written down.
-        let kept = world.kept("token person:given").to_string();
+        // The parts of the set-up are not stored.
+        let kept = transcript.kept("token person:given").to_string();
         assert!(!kept.contains("p@ss"), "{kept}");
     }
 }
@@ -43,7 +43,7 @@ fn a_given_client_is_never_shown_to_another_issuer() {
         |it| it.client_id("given").for_issuer("https://other.example"),
         &["login\n", &resource(""), error].concat(),
     );
-    // Without a word in the set-up, the first issuer is the one.
+    // Without an issuer in the set-up, it is the first one.
     let moved = resource("").replace("https://id", "https://new");
     let document = issuer("").replace("https://id", "https://new");
     let error = "! The client's credentials are those of `https://id.example`, but \
@@ -71,13 +71,13 @@ fn a_document_is_a_client_where_that_is_known() {
     let more = r#","client_id_metadata_document_supported":true"#;
     let visit = VISIT.replace("c-1", url);
     let exchange = EXCHANGE.replace("code=k-1 *", &format!("code=k-1 *client_id={url}"));
-    let world = check(
+    let transcript = check(
         |it| it.client_metadata_url(url).redirect_uris(["http://127.0.0.1:7777/cb"]),
         &["login\n", &resource(""), &issuer(more), &visit, &exchange, "= login https://id.example"]
             .concat(),
     );
-    assert!(world.names().iter().all(|it| !it.starts_with("client ")));
-    assert_eq!(world.kept("token")["client"]["redirect_uris"][0], "http://127.0.0.1:7777/cb");
+    assert!(transcript.names().iter().all(|it| !it.starts_with("client ")));
+    assert_eq!(transcript.kept("token")["client"]["redirect_uris"][0], "http://127.0.0.1:7777/cb");
     check(|it| it.client_metadata_url(url), &first_login());
 }
 
@@ -160,18 +160,18 @@ fn a_registration_is_used_again_while_it_is_good() {
         "= login https://id.example\n",
     ]
     .concat();
-    let world = check(|it| it, &[&first_login(), &*again].concat());
-    // Its redirect URI cannot be used any more: another registration.
-    world.0.lock().unwrap().taken.insert("http://127.0.0.1:9001/callback".to_owned());
+    let transcript = check(|it| it, &[&first_login(), &*again].concat());
+    // Its redirect URI is no longer available: another registration.
+    transcript.0.lock().unwrap().taken.insert("http://127.0.0.1:9001/callback".to_owned());
     let anew = again
         .replace("> BROWSER", &format!("{}\n> BROWSER", REGISTER.replace("c-1", "c-2")))
         .replace(
             "client_id=c-1 redirect_uri=http://127.0.0.1:9001",
             "client_id=c-2 redirect_uri=*",
         );
-    world.more(&anew);
-    play(&world, |it| it);
-    assert_eq!(world.kept("client https://id.example")["id"], "c-2");
+    transcript.more(&anew);
+    play(&transcript, |it| it);
+    assert_eq!(transcript.kept("client https://id.example")["id"], "c-2");
 }
 
 #[test]
@@ -232,7 +232,7 @@ fn a_registration_that_was_forgotten_there_is_made_again_once() {
     );
 }
 
-/// Somebody logs in and is let in, with whatever happens between discovery and exchange.
+/// A successful login, with these steps between discovery and exchange.
 fn login(between: &str) -> String {
     let end = "= login https://id.example\n";
     ["login\n", &resource(""), &issuer(""), between, EXCHANGE, end].concat()
@@ -246,14 +246,14 @@ fn killed() -> String {
 
 #[test]
 fn a_registration_whose_page_led_nowhere_is_not_used_again() {
-    let world = check(|it| it, &[&*first_login(), &killed()].concat());
-    assert_eq!(world.kept("client https://id.example")["is_unanswered"], true);
+    let transcript = check(|it| it, &[&*first_login(), &killed()].concat());
+    assert_eq!(transcript.kept("client https://id.example")["is_unanswered"], true);
     let anew = [REGISTER, VISIT].concat().replace("c-1", "c-2");
-    world.more(&login(&anew));
+    transcript.more(&login(&anew));
     // The new one serves from then on, and the token endpoint was asked nothing else.
-    world.more(&login(&VISIT.replace("c-1", "c-2")));
+    transcript.more(&login(&VISIT.replace("c-1", "c-2")));
     let steps = Arc::new(Mutex::new(Vec::new()));
-    play(&world, |it| {
+    play(&transcript, |it| {
         let steps = Arc::clone(&steps);
         it.progress(move |step| steps.lock().unwrap().push(step))
     });
@@ -262,13 +262,13 @@ fn a_registration_whose_page_led_nowhere_is_not_used_again() {
     assert_eq!(steps[1], Step::Reregistering(at(), Reregistration::Unanswered));
     assert_eq!(steps[2], Step::Registering(at()));
     assert!(steps[3..].contains(&Step::Reusing(at())), "{steps:?}");
-    let kept = world.kept("client https://id.example");
+    let kept = transcript.kept("client https://id.example");
     assert_eq!((&kept["id"], kept.get("is_unanswered")), (&"c-2".into(), None));
 }
 
 #[test]
 fn a_registration_whose_page_led_back_is_used_again() {
-    // Whatever the page said: it knew the client.
+    // Whatever the page answered: it knew the client.
     let no = [
         "login\n",
         &resource(""),
@@ -278,10 +278,10 @@ fn a_registration_whose_page_led_back_is_used_again() {
     ]
     .concat();
     check(|it| it, &[&first_login(), &*no, &login(VISIT)].concat());
-    // One that was just made is known, whoever has no time to log in.
+    // A new registration is known, even if the user aborts the login.
     let first = killed().replace("> BROWSER", &format!("{REGISTER}\n> BROWSER"));
     check(|it| it, &[&*first, &login(VISIT)].concat());
-    // It is not the page of a stranger that says so.
+    // A forged redirect does not count.
     let stranger = VISIT.replace("state={state}", "state=other");
     let stranger = ["login\n", &resource(""), &issuer(""), &stranger, "! *\n"].concat();
     let anew = [REGISTER, VISIT].concat().replace("c-1", "c-2");
@@ -315,7 +315,7 @@ fn a_registration_that_can_be_read_is_read_before_it_is_used_again() {
     let other = format!(
         r#"200 {{"client_id":"c-1","client_secret":"s-2","registration_client_uri":"{own}","registration_access_token":"rt-2"}}"#
     );
-    let world = check(
+    let transcript = check(
         |it| it,
         &[
             &*first,
@@ -324,17 +324,17 @@ fn a_registration_that_can_be_read_is_read_before_it_is_used_again() {
         ]
         .concat(),
     );
-    let kept = world.kept("client https://id.example");
+    let kept = transcript.kept("client https://id.example");
     assert_eq!((&kept["secret"], &kept["management"]["token"]), (&"s-2".into(), &"rt-2".into()));
-    assert!(!world.kept("token").to_string().contains("rt-2"), "a login has no use for it");
-    // The authorization server's word is worth more than a page that led nowhere.
+    assert!(!transcript.kept("token").to_string().contains("rt-2"), "a login has no use for it");
+    // The authorization server's answer counts more than a page that never redirected.
     let left = killed().replace("> BROWSER", &format!("{}> BROWSER", reads("rt-1", same)));
     let again = login(&[&reads("rt-1", same), VISIT].concat());
     check(|it| it, &[&*first, &left, &again].concat());
-    // What makes no sense is not read.
+    // An invalid response is ignored.
     let odd = registered("c-1", own, "rt-1").replace(r#""rt-1""#, "1");
     check(|it| it, &[&*login(&[&odd, VISIT].concat()), &login(VISIT)].concat());
-    // The token goes to nobody else.
+    // The token is sent nowhere else.
     for elsewhere in ["https://evil.example/c-1", "http://id.example/c-1", "nowhere"] {
         let first = login(&[&registered("c-1", elsewhere, "rt-1"), VISIT].concat());
         check(|it| it, &[&*first, &login(VISIT)].concat());
@@ -343,21 +343,21 @@ fn a_registration_that_can_be_read_is_read_before_it_is_used_again() {
 
 #[test]
 fn a_new_registration_can_be_asked_for() {
-    let world = check(|it| it, &first_login());
-    world.more(&login(&[REGISTER, VISIT].concat().replace("c-1", "c-2")));
-    play(&world, OAuth::register_anew);
-    assert_eq!(world.kept("client https://id.example")["id"], "c-2");
+    let transcript = check(|it| it, &first_login());
+    transcript.more(&login(&[REGISTER, VISIT].concat().replace("c-1", "c-2")));
+    play(&transcript, OAuth::register_anew);
+    assert_eq!(transcript.kept("client https://id.example")["id"], "c-2");
 }
 
 #[test]
 fn a_server_that_moves_to_another_issuer_takes_no_credentials_along() {
     let to = |text: &str| text.replace("https://id", "https://two").replace("c-1", "c-2");
-    let world = check(
+    let transcript = check(
         |it| it,
         &[
             &first_login(),
             "call\n> MCP Bearer t-1\n< 401 Bearer error=\"invalid_token\"\n",
-            // Asked before the refresh token is shown to anybody.
+            // Before the refresh token is sent anywhere.
             &to(&resource("")),
             &to(&issuer("")),
             &to(REGISTER),
@@ -367,10 +367,10 @@ fn a_server_that_moves_to_another_issuer_takes_no_credentials_along() {
         ]
         .concat(),
     );
-    let names = world.names();
+    let names = transcript.names();
     assert!(names.contains(&"client https://id.example".to_owned()));
     assert!(names.contains(&"client https://two.example".to_owned()));
-    assert_eq!(world.kept("login")["issuer"], "https://two.example");
+    assert_eq!(transcript.kept("login")["issuer"], "https://two.example");
 }
 
 #[test]

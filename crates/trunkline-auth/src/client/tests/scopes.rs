@@ -1,4 +1,4 @@
-//! Which scopes are asked for, and when more are.
+//! Which scopes are requested, and when more are.
 
 use super::*;
 
@@ -60,7 +60,7 @@ fn second_visit(scope: &str, answer: &str) -> String {
 
 #[test]
 fn a_step_up_keeps_what_was_asked_for_before() {
-    let world = check(
+    let transcript = check(
         |it| it,
         &[
             &login_with(r#"Bearer scope="a""#, "", "", "a"),
@@ -72,24 +72,24 @@ fn a_step_up_keeps_what_was_asked_for_before() {
         ]
         .concat(),
     );
-    assert_eq!(world.kept("token")["granted"], "a b");
+    assert_eq!(transcript.kept("token")["granted"], "a b");
 }
 
 #[test]
 fn a_server_that_is_never_satisfied_is_left() {
     let start = login_with(r#"Bearer scope="a""#, "", "", "a");
-    // It wants what the login has.
+    // It requires what the login has.
     let has = STEP_UP.replace("scope=\"b\"", "scope=\"a\"");
     let error = "! `https://mcp.example/mcp` wants the scopes `a`, which the login has. Tell whoever \
         runs the server.";
     check(|it| it, &[&*start, &has, error].concat());
-    // It wants what was asked for in vain.
+    // It requires what was requested in vain.
     let again = STEP_UP.replace("call\n", "").replace("t-1", "t-2");
     let error = "! `https://mcp.example/mcp` wants the scopes `b`, which were asked for and not \
         granted. Log in as somebody who has them.";
     let vain = second_visit("a b", r#","scope":"a""#);
     check(|it| it, &[&*start, STEP_UP, &resource(""), &issuer(""), &vain, &again, error].concat());
-    // It wants something else each time: three logins, and no more.
+    // It requires something else each time: three logins, and no more.
     let mut script = start.clone();
     for (token, scope, all) in [("1", "b", "a b"), ("2", "c", "a b c"), ("3", "d", "a b c d")] {
         let step = STEP_UP.replace("scope=\"b\"", &format!("scope=\"{scope}\""));
@@ -140,17 +140,17 @@ fn a_fresh_login_that_is_refused_is_not_repeated() {
 
 #[test]
 fn nobody_is_asked_in_the_background() {
-    let world = check(
+    let transcript = check(
         |it| it,
         "background
         > MCP -
         < 401 Bearer
         ! `https://mcp.example/mcp` wants a login. Log in to it and try again.",
     );
-    // What somebody else found meanwhile is used.
-    world.more(&first_login());
-    play(&world, |it| it);
-    let oauth = world.process();
+    // Another caller's new login is used.
+    transcript.more(&first_login());
+    play(&transcript, |it| it);
+    let oauth = transcript.process();
     let none = Vec::new();
     let to = Target { method: "GET", url: SERVER };
     let refusal = Refused { status: 401, challenges: &[], sent: &none, times: 1 };

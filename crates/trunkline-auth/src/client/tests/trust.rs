@@ -1,4 +1,4 @@
-//! Whom secrets and tokens are shown to.
+//! Who gets secrets and tokens.
 
 use super::machine::{BASIC, GIVES, enterprise, report, start};
 use super::refresh::{gives, renews};
@@ -19,14 +19,14 @@ fn workload() -> Grant {
 #[test]
 fn secrets_are_not_for_whomever_a_server_names() {
     for grant in [report(), workload(), Grant::Enterprise(enterprise())] {
-        let world = check(|it| it.grant(grant.clone()), &[&*start(BASIC), UNNAMED].concat());
-        assert!(world.names().is_empty());
+        let transcript = check(|it| it.grant(grant.clone()), &[&*start(BASIC), UNNAMED].concat());
+        assert!(transcript.names().is_empty());
     }
     check(
         |it| it.client_id("given").client_secret("s3cret"),
         &["login\n", &resource(""), &*issuer(""), UNNAMED].concat(),
     );
-    // A key signs for one issuer alone, and a name is no secret.
+    // A key signs for one issuer only, and a client id is no secret.
     let key = || ClientAuth::private_key("report", SigningKey::generate());
     for client in [key(), ClientAuth::public("report")] {
         let grant = || Grant::ClientCredentials(client.clone());
@@ -40,8 +40,8 @@ fn credentials_are_bound_before_they_are_first_sent_and_stay_so() {
     let error = "! The client's credentials are those of `https://id.example`, but \
         `https://mcp.example/mcp` now names `https://new.example`. *\n";
     let call = "background\n> MCP -\n< 401 Bearer\n";
-    // Whoever takes them and does not answer is the one that has them.
-    let world = check(
+    // An issuer that got them and does not answer still has them.
+    let transcript = check(
         |it| it.grant(report()).trust_first_issuer(),
         &[
             &start(BASIC),
@@ -51,7 +51,7 @@ fn credentials_are_bound_before_they_are_first_sent_and_stay_so() {
             call,
             &moved,
             error,
-            // A login that was given up changes nothing about it.
+            // An aborted login changes nothing about it.
             &start(BASIC),
             ASKS,
             GIVES,
@@ -62,25 +62,25 @@ fn credentials_are_bound_before_they_are_first_sent_and_stay_so() {
         ]
         .concat(),
     );
-    assert_eq!(world.names(), ["issuer machine:report https://mcp.example/mcp"]);
-    // What was bound once need not be trusted again.
-    world.more(&[&*start(BASIC), ASKS, GIVES].concat());
-    play(&world, |it| it.grant(report()));
-    // The set-up has the last word, and needs nothing to be written down.
+    assert_eq!(transcript.names(), ["issuer machine:report https://mcp.example/mcp"]);
+    // A bound issuer need not be trusted again.
+    transcript.more(&[&*start(BASIC), ASKS, GIVES].concat());
+    play(&transcript, |it| it.grant(report()));
+    // The set-up takes precedence, and needs nothing stored.
     let token = "> POST https://new.example/token *\n";
     let script = [call, &*moved, token, GIVES, "logout\n= logout"].concat();
-    let world = check(|it| it.grant(report()).for_issuer("https://new.example"), &script);
-    assert!(world.names().is_empty());
+    let transcript = check(|it| it.grant(report()).for_issuer("https://new.example"), &script);
+    assert!(transcript.names().is_empty());
 }
 
 #[test]
 fn a_login_of_another_issuer_than_the_named_one_is_not_used() {
-    let world = check(
+    let transcript = check(
         |it| it.grant(report()).for_issuer("https://id.example"),
         &[&*start(BASIC), ASKS, GIVES].concat(),
     );
-    world.more("background\n> MCP -\n< 200\n= 200\nlogout\n= logout");
-    play(&world, |it| it.grant(report()).for_issuer("https://new.example"));
+    transcript.more("background\n> MCP -\n< 200\n= 200\nlogout\n= logout");
+    play(&transcript, |it| it.grant(report()).for_issuer("https://new.example"));
 }
 
 #[test]
@@ -114,29 +114,29 @@ fn a_machine_gives_its_tokens_back_too() {
 #[test]
 fn who_leaves_while_tokens_are_renewed_gives_the_new_ones_back() {
     let revokes = r#","revocation_endpoint":"https://id.example/revoke""#;
-    let world = check(|it| it, &first_login().replace(&issuer(""), &issuer(revokes)));
-    world.0.lock().unwrap().now += Duration::from_secs(3600);
-    world.more(&renews("r-1", &gives("t-2", r#","refresh_token":"r-2""#)));
-    world.more(
+    let transcript = check(|it| it, &first_login().replace(&issuer(""), &issuer(revokes)));
+    transcript.0.lock().unwrap().now += Duration::from_secs(3600);
+    transcript.more(&renews("r-1", &gives("t-2", r#","refresh_token":"r-2""#)));
+    transcript.more(
         "> POST https://id.example/revoke token=r-2 *
         < 200
         > POST https://id.example/revoke token=t-2 *
         < 200",
     );
-    let (one, two) = (world.process(), world.process());
+    let (one, two) = (transcript.process(), transcript.process());
     let to = Target { method: "POST", url: SERVER };
     let renews = async { one.headers(to).await.map(drop).map_err(|it| it.why) };
     let leaves = async { two.logout().await.map_err(words) };
     assert_eq!(run_all(vec![Box::pin(renews), Box::pin(leaves)]), [Ok(()), Ok(())]);
-    assert_eq!(world.take(), None);
-    assert!(world.names().is_empty());
+    assert_eq!(transcript.take(), None);
+    assert!(transcript.names().is_empty());
 }
 
 #[test]
 fn a_client_that_is_refused_keeps_its_refresh_token() {
     for code in ["invalid_client", "unauthorized_client", "unsupported_grant_type"] {
         let no = format!(r#"401 {{"error":"{code}"}}"#);
-        let world = check(
+        let transcript = check(
             |it| it,
             &[
                 &first_login(),
@@ -145,23 +145,23 @@ fn a_client_that_is_refused_keeps_its_refresh_token() {
                 "> MCP -\n< 401 Bearer
                 ! `https://mcp.example/mcp` wants a login. Log in to it and try again.
                 background\n",
-                // It was a mistake of theirs, and they have noticed.
+                // It was their mistake, which they have corrected.
                 &renews("r-1", &gives("t-2", r#","refresh_token":"r-2""#)),
                 "> MCP Bearer t-2\n< 200\n= 200",
             ]
             .concat(),
         );
-        assert_eq!(world.kept("token")["refresh"], "r-2");
+        assert_eq!(transcript.kept("token")["refresh"], "r-2");
     }
 }
 
 #[test]
 fn tokens_are_not_sent_where_others_can_listen() {
-    let world = World::new("");
+    let transcript = Transcript::new("");
     let at = |url: &str| {
-        let world = Arc::new(world.clone());
-        let (fetch, vault) = (Arc::clone(&world), Arc::clone(&world));
-        OAuth::new(url).fetch(fetch).vault(vault).browser(world)
+        let transcript = Arc::new(transcript.clone());
+        let (fetch, vault) = (Arc::clone(&transcript), Arc::clone(&transcript));
+        OAuth::new(url).fetch(fetch).vault(vault).browser(transcript)
     };
     let url = "http://mcp.example/mcp";
     let why = "`http://mcp.example/mcp` is reached over `http`, where whoever is between could read \
@@ -171,12 +171,12 @@ fn tokens_are_not_sent_where_others_can_listen() {
     let (to, sent) = (Target { method: "POST", url }, Vec::new());
     let refusal = Refused { status: 401, challenges: &[], sent: &sent, times: 1 };
     assert_eq!(run(at(url).refused(to, refusal, None)), Err(Denied::new(why)));
-    // A login that is there already is not sent either.
+    // An existing login is not sent either.
     let kept = check(|it| it, &first_login());
     let moved =
         |(name, text): (&String, &String)| (name.replace(SERVER, url), text.replace(SERVER, url));
     let moved = kept.0.lock().unwrap().vault.iter().map(moved).collect();
-    world.0.lock().unwrap().vault = moved;
+    transcript.0.lock().unwrap().vault = moved;
     assert_eq!(run(at(url).headers(to)), Ok(Vec::new()));
     let headers = run(at(url).allow_insecure().headers(to)).unwrap();
     assert_eq!(headers, [("authorization", "Bearer t-1".to_owned())]);

@@ -1,5 +1,5 @@
-//! Tokens that are being asked about: one asks, whoever brings the same token waits for that
-//! answer, and only so many are asked about at once.
+//! Single-flight introspection: one caller asks, others with the same token wait for that answer,
+//! and the number of questions in flight is bounded.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,25 +11,25 @@ use crate::resource::turn::Turn;
 
 type Outcome = Result<Principal, Unproven>;
 
-/// Every question that is open.
+/// The questions in flight.
 #[derive(Default)]
 pub(super) struct Flights(Mutex<HashMap<Name, Open>>);
 
 #[derive(Default)]
 struct Open {
     flight: Arc<Flight>,
-    /// How many have a part in it.
+    /// The number of callers that share it.
     seats: usize,
 }
 
-/// One question. Who has the turn asks it.
+/// One question. The caller that holds the turn asks it.
 #[derive(Default)]
 struct Flight {
     turn: Turn,
     outcome: Mutex<Option<Outcome>>,
 }
 
-/// Somebody who has a part in a question.
+/// A caller's share in a question.
 struct Seat<'a> {
     flights: &'a Flights,
     name: Name,
@@ -37,8 +37,8 @@ struct Seat<'a> {
 }
 
 impl Flights {
-    /// What `ask` finds out about the token, or what somebody found out meanwhile. Nothing if too
-    /// many are being asked about.
+    /// The result of `ask`, or of another caller's `ask` for the same token. `None` if too many are
+    /// in flight.
     pub(super) async fn share(
         &self,
         name: Name,
@@ -51,7 +51,7 @@ impl Flights {
         }
         let outcome = ask.await;
         *lock(&seat.flight.outcome) = Some(outcome.clone());
-        // Who comes from here on asks anew, if it is not remembered.
+        // Later callers ask again, unless the answer is cached.
         seat.open(|all| all.remove(&name));
         Some(outcome)
     }
@@ -73,7 +73,7 @@ impl Flights {
 }
 
 impl Seat<'_> {
-    /// Does something with the questions, if this one is still among them.
+    /// Accesses the questions, if this one is still among them.
     fn open<T>(&self, then: impl FnOnce(&mut HashMap<Name, Open>) -> T) -> Option<T> {
         let mut all = lock(&self.flights.0);
         let is_open = all.get(&self.name).is_some_and(|it| Arc::ptr_eq(&it.flight, &self.flight));
@@ -82,7 +82,7 @@ impl Seat<'_> {
 }
 
 impl Drop for Seat<'_> {
-    /// Who leaves in the middle leaves the question to the next, if there is one.
+    /// A caller that is dropped leaves the question to the next, if there is one.
     fn drop(&mut self) {
         self.open(|all| match all.get_mut(&self.name) {
             Some(open) if open.seats > 1 => open.seats -= 1,
@@ -95,5 +95,5 @@ fn lock<T>(it: &Mutex<T>) -> MutexGuard<'_, T> {
     it.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How many questions an authorization server is asked at once.
+/// How many questions to an authorization server may be in flight.
 pub(super) const MOST: usize = 64;

@@ -1,18 +1,18 @@
-//! What was said of tokens, each for a while, and never more than so many.
+//! A bounded cache of introspection results, each with a TTL.
 
 use std::collections::HashMap;
 use std::time::SystemTime;
 
 use ring::digest::{SHA256, digest};
 
-/// A token's digest: of the token itself nothing is kept.
+/// A token's digest: the token itself is not kept.
 pub(super) type Name = [u8; 32];
 
 pub(super) fn name(token: &str) -> Name {
     digest(&SHA256, token.as_bytes()).as_ref().try_into().expect("a SHA-256 has 32 bytes")
 }
 
-/// At most `most` of something, by the digest of a token.
+/// At most `most` values, by the digest of a token.
 pub(super) struct Memory<T> {
     most: usize,
     all: HashMap<Name, (T, SystemTime)>,
@@ -27,7 +27,7 @@ impl<T> Memory<T> {
         self.all.get(name).filter(|(_, until)| now < *until).map(|(it, _)| it)
     }
 
-    /// Remembers it until then. Room is made by what has ended, or else by what ends first.
+    /// Caches it until then. Evicts expired entries, or else the one that expires first.
     pub(super) fn put(&mut self, name: Name, it: T, until: SystemTime, now: SystemTime) {
         if self.all.len() >= self.most {
             self.all.retain(|_, (_, until)| now < *until);

@@ -59,7 +59,7 @@ fn what_the_server_says_is_judged() {
                 all.until(UNIX_EPOCH + Duration::from_secs(START + 1))
             }),
         ),
-        // A client by itself is who it is.
+        // A client that acts for itself.
         (
             json!({"active": true, "aud": RESOURCE, "client_id": "robot", "sub": ""}),
             Ok(Principal::new("robot").issued_by(URL).acting_by("robot")),
@@ -209,7 +209,7 @@ fn what_is_not_valid_is_asked_about_again_after_ten_seconds() {
         assert_eq!(script.asked().len(), 1);
         script.wait(60);
     }
-    // What nobody could say is not remembered.
+    // A failure is not cached.
     script.down(URL);
     assert!(check(&introspector, &script, "u").is_err());
     script.at(URL, 200, json!({"active": true, "aud": RESOURCE, "sub": "alice"}));
@@ -231,7 +231,7 @@ fn strangers_push_nobody_out() {
     assert_eq!(script.asked().len(), 0);
 }
 
-/// Whoever waits for an answer, polled once at a time.
+/// A caller that waits for an answer, polled step by step.
 type Asking<'a> = Pin<Box<dyn Future<Output = Result<Principal, Unproven>> + 'a>>;
 
 fn poll(asking: &mut Asking<'_>) -> Poll<Result<Principal, Unproven>> {
@@ -251,7 +251,7 @@ fn one_asks_and_the_others_take_the_same_answer() {
         let mut all: Vec<Asking<'_>> =
             (0..5).map(|_| Box::pin(introspector.check("t", &*script)) as Asking<'_>).collect();
         assert!(all.iter_mut().all(|it| poll(it).is_pending()));
-        // The one that asks leaves: the next asks in its place.
+        // The asking caller is dropped: the next asks in its place.
         assert_eq!(script.asked().len(), 1);
         drop(all.remove(0));
         assert!(all.iter_mut().all(|it| poll(it).is_pending()));
@@ -288,7 +288,7 @@ fn only_so_many_are_asked_about_at_once() {
     assert_eq!(check(&introspector, &script, "one more"), full);
     assert!(check(&introspector, &script, "known").is_ok());
     assert_eq!(script.asked().len(), 0);
-    // Both of one token leave, one after the other, and make room.
+    // Both callers of one token are dropped, one after the other, and make room.
     drop(strangers.remove(0));
     assert_eq!(check(&introspector, &script, "one more"), full);
     drop(strangers.remove(0));
@@ -312,7 +312,7 @@ fn who_comes_after_the_answer_asks_anew() {
     assert!(poll(&mut first).is_pending() && poll(&mut waits).is_pending());
     script.hold(false);
     assert!(matches!(poll(&mut first), Poll::Ready(Err(_))));
-    // One still waits for that answer, but it is no longer new.
+    // One still waits for that answer, but it is no longer fresh.
     script.at(URL, 200, json!({"active": true, "aud": RESOURCE, "sub": "alice"}));
     script.hold(true);
     let mut later: Asking<'_> = Box::pin(introspector.check("t", &*script));
@@ -337,7 +337,7 @@ fn so_many_are_remembered_and_no_more() {
     check(&introspector, &script, "ends first").unwrap();
     assert_eq!((lock(&introspector.known).len(), MOST), (1024, 1024));
     script.asked();
-    // Room is made by the one that would end first.
+    // The entry that would expire first is evicted.
     script.at(URL, 200, said(600));
     check(&introspector, &script, "one more").unwrap();
     assert_eq!(lock(&introspector.known).len(), MOST);
@@ -346,7 +346,7 @@ fn so_many_are_remembered_and_no_more() {
     assert_eq!(script.asked().len(), 1);
     check(&introspector, &script, "ends first").unwrap();
     assert_eq!(script.asked().len(), 1);
-    // And by all that have ended.
+    // And so are all that have expired.
     script.wait(50);
     check(&introspector, &script, "and another").unwrap();
     assert_eq!(lock(&introspector.known).len(), 3);

@@ -22,13 +22,7 @@ fn claims() -> Value {
 
 /// The claims with one set to this; or without it, if null.
 fn with(member: &str, value: Value) -> Value {
-    let mut claims = claims();
-    if value.is_null() {
-        claims.as_object_mut().unwrap().remove(member);
-    } else {
-        claims[member] = value;
-    }
-    claims
+    crate::jose::tests::changed(claims(), member, value)
 }
 
 fn checked_by(rules: &Rules, claims: &Value, now: SystemTime) -> Result<Claims, TokenError> {

@@ -38,11 +38,17 @@ fn one(kid: &str) -> Result<Vec<String>, String> {
     Ok(vec![kid.to_owned()])
 }
 
-#[test]
-fn keys_are_read_once_and_again_when_they_are_old() {
+/// Keys that were read once: `a`.
+fn at_a() -> (Keys, Arc<Script>) {
     let (keys, script) = (at(), Script::new());
     script.at(JWKS, 200, set("a"));
     assert_eq!(current(&keys, &script), one("a"));
+    (keys, script)
+}
+
+#[test]
+fn keys_are_read_once_and_again_when_they_are_old() {
+    let (keys, script) = at_a();
     script.at(JWKS, 200, set("b"));
     script.wait(599);
     assert_eq!(current(&keys, &script), one("a"));
@@ -54,9 +60,7 @@ fn keys_are_read_once_and_again_when_they_are_old() {
 
 #[test]
 fn old_keys_are_kept_for_a_day_when_nobody_answers() {
-    let (keys, script) = (at(), Script::new());
-    script.at(JWKS, 200, set("a"));
-    assert_eq!(current(&keys, &script), one("a"));
+    let (keys, script) = at_a();
     script.down(JWKS);
     script.wait(600);
     assert_eq!(current(&keys, &script), one("a"));
@@ -154,9 +158,7 @@ fn who_leaves_in_the_middle_keeps_nobody_from_a_new_key() {
 
 #[test]
 fn a_clock_that_is_turned_back_keeps_nothing_for_ever() {
-    let (keys, script) = (at(), Script::new());
-    script.at(JWKS, 200, set("a"));
-    assert_eq!(current(&keys, &script), one("a"));
+    let (keys, script) = at_a();
     script.at(JWKS, 200, set("b"));
     script.turn_back(100_000);
     assert_eq!(current(&keys, &script), one("b"));
@@ -210,10 +212,8 @@ fn one_who_leaves_in_the_middle_leaves_the_turn() {
 
 #[test]
 fn nobody_waits_while_old_keys_are_read_again() {
-    let (keys, script) = (at(), Script::new());
+    let (keys, script) = at_a();
     let mut context = Context::from_waker(Waker::noop());
-    script.at(JWKS, 200, set("a"));
-    assert_eq!(current(&keys, &script), one("a"));
     script.wait(600);
     script.at(JWKS, 200, set("b"));
     script.hold(true);

@@ -1,9 +1,9 @@
-//! An authorization server that is asked about tokens: where, as whom, and for whom it speaks.
+//! The configuration of token introspection.
 
 use std::fmt;
 
-/// An authorization server that is asked about tokens (RFC 7662). What it says is remembered for a
-/// minute at most.
+/// An authorization server that introspects tokens (RFC 7662). Its answers are cached for at most a
+/// minute.
 #[derive(Clone)]
 pub struct Introspection {
     pub(crate) url: String,
@@ -14,7 +14,7 @@ pub struct Introspection {
 }
 
 impl Introspection {
-    /// Asks at this URL, as this client.
+    /// Sends requests to this URL, as this client.
     pub fn new(
         url: impl Into<String>,
         client_id: impl Into<String>,
@@ -24,25 +24,18 @@ impl Introspection {
         Self { url, client_id, secret, issuer: None, audiences: Vec::new() }
     }
 
-    /// It speaks for this issuer, and for no other. Unless this is said, it speaks for whichever
-    /// issuer it names, but never for one of [`Protect::jwt`](super::Protect::jwt).
-    #[must_use]
-    pub fn issuer(mut self, issuer: impl Into<String>) -> Self {
-        self.issuer = Some(issuer.into());
-        self
-    }
+    setters! {
+        /// Restricts it to this issuer. By default it vouches for whichever issuer it names, but never
+        /// for one of [`Protect::jwt`](super::Protect::jwt).
+        issuer(issuer: impl Into<String>) { issuer = Some(issuer.into()) }
 
-    /// Tokens are for this audience, and no longer for the resource's URL. Said again, either will
-    /// do.
-    #[must_use]
-    pub fn audience(mut self, audience: impl Into<String>) -> Self {
-        self.audiences.push(audience.into());
-        self
+        /// Requires this audience instead of the resource's URL. May be repeated to allow several.
+        audience(audience: impl Into<String>) { audiences.push(audience.into()) }
     }
 }
 
 impl fmt::Debug for Introspection {
-    /// Without the secret.
+    /// Omits the secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Introspection at {} as {}", crate::url::shown(&self.url), self.client_id)
     }

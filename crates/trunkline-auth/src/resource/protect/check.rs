@@ -1,4 +1,4 @@
-//! What was said of a resource → whether a gate can work so, and if not, why.
+//! The configuration of a gate → whether it is valid, and if not, why.
 
 use super::{Dpop, Misconfigured, Protect, Source};
 use crate::address::{Guard, Reach};
@@ -8,7 +8,7 @@ use crate::scope::{Scopes, is_scope};
 use crate::url::shown;
 
 impl Protect {
-    /// Whether it can work, and if not, why.
+    /// Whether it is valid, and if not, why.
     pub(crate) fn check(&self) -> Result<(), Misconfigured> {
         let no = |why: String| Err(Misconfigured(why));
         let resource = &self.resource;
@@ -67,7 +67,7 @@ impl Protect {
             Source::Known(_) => None,
         });
         let questions = self.introspection.iter().map(|it| &it.url);
-        // A name that is no URL is fine where nobody is asked and nobody is sent.
+        // A name that is not a URL is fine if no request and no client is sent there.
         let named = self.authorization_servers.iter().filter(|it| it.starts_with("http://"));
         match keys.chain(questions).chain(named).find(|it| !is_safe(it)) {
             Some(bad) => no(format!(
@@ -104,8 +104,8 @@ impl Protect {
     }
 }
 
-/// Whether what is asked there can be believed: others can change what comes in the clear, but for
-/// what comes from this machine or a private network.
+/// Whether a response from there can be trusted: plain text can be tampered with, except on this
+/// machine or a private network.
 pub(crate) fn is_safe(url: &str) -> bool {
     url.starts_with("https://")
         || url.starts_with("http://") && Guard::for_server(url) != Guard::new(Reach::Public)

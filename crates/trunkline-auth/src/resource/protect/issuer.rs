@@ -1,4 +1,4 @@
-//! An issuer: whose JWTs are let in, where its keys are, and what they must say.
+//! The configuration of an issuer: its keys, and the required claims of its JWTs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::jose::{Algorithm, Jwks};
 use crate::resource::jwt::{Rules, Types};
 
-/// An issuer whose JWTs are let in.
+/// An issuer whose JWTs are accepted.
 #[derive(Clone, Debug)]
 pub struct JwtIssuer {
     pub(crate) issuer: String,
@@ -14,20 +14,20 @@ pub struct JwtIssuer {
     pub(crate) rules: Rules,
 }
 
-/// Where an issuer's keys come from.
+/// The source of an issuer's keys.
 #[derive(Clone, Debug)]
 pub(crate) enum Source {
-    /// From where the issuer's own document says.
+    /// The URL in the issuer's own metadata.
     Discovered,
-    /// From here.
+    /// This URL.
     At(String),
-    /// They are known.
+    /// These keys.
     Known(Arc<Jwks>),
 }
 
 impl JwtIssuer {
-    /// An issuer by its identifier, byte for byte what `iss` says. Its keys are found through its
-    /// metadata, its tokens must be for the resource's URL, a minute of leeway is given, and every
+    /// An issuer by its identifier, exactly as in `iss`. By default its keys come from its
+    /// metadata, its tokens must be for the resource's URL, the clock skew is a minute, and every
     /// algorithm with a public key is allowed.
     pub fn new(issuer: impl Into<String>) -> Self {
         let issuer = issuer.into();
@@ -35,64 +35,37 @@ impl JwtIssuer {
         Self { issuer, source: Source::Discovered, rules }
     }
 
-    /// Its keys are here.
-    #[must_use]
-    pub fn jwks_url(mut self, url: impl Into<String>) -> Self {
-        self.source = Source::At(url.into());
-        self
-    }
+    setters! {
+        /// Sets the URL of its keys.
+        jwks_url(url: impl Into<String>) { source = Source::At(url.into()) }
 
-    /// Its keys are these, and never change.
-    #[must_use]
-    pub fn jwks(mut self, keys: Jwks) -> Self {
-        self.source = Source::Known(Arc::new(keys));
-        self
-    }
+        /// Sets its keys, which never change.
+        jwks(keys: Jwks) { source = Source::Known(Arc::new(keys)) }
 
-    /// Its keys are where its own metadata says (RFC 8414, OpenID Connect Discovery). This is so
-    /// from the beginning.
-    #[must_use]
-    pub fn discover(mut self) -> Self {
-        self.source = Source::Discovered;
-        self
-    }
+        /// Takes its keys from its own metadata (RFC 8414, OpenID Connect Discovery). This is the
+        /// default.
+        discover() { source = Source::Discovered }
 
-    /// What a claim of its tokens says is kept in [`Principal::claims`](crate::Principal::claims), under this
-    /// name. A claim within another is written `realm_access.roles`.
-    #[must_use]
-    pub fn claim(mut self, name: impl Into<String>, claim: impl Into<String>) -> Self {
-        self.rules.claims.push((name.into(), claim.into()));
-        self
-    }
+        /// Copies a claim of its tokens to [`Principal::claims`](crate::Principal::claims), under this
+        /// name. A nested claim is written `realm_access.roles`.
+        claim(name: impl Into<String>, claim: impl Into<String>) {
+            rules.claims.push((name.into(), claim.into()))
+        }
 
-    /// Its tokens are for this audience, and no longer for the resource's URL. Said again, either
-    /// will do.
-    #[must_use]
-    pub fn audience(mut self, audience: impl Into<String>) -> Self {
-        self.rules.audiences.push(audience.into());
-        self
-    }
+        /// Requires this audience instead of the resource's URL. May be repeated to allow several.
+        audience(audience: impl Into<String>) { rules.audiences.push(audience.into()) }
 
-    /// Its tokens are signed with one of these.
-    #[must_use]
-    pub fn algorithms(mut self, algorithms: impl IntoIterator<Item = Algorithm>) -> Self {
-        self.rules.algorithms = algorithms.into_iter().collect();
-        self
-    }
+        /// Allows only these algorithms.
+        algorithms(algorithms: impl IntoIterator<Item = Algorithm>) {
+            rules.algorithms = algorithms.into_iter().collect()
+        }
 
-    /// Its tokens say this `typ`, and no other: `at+jwt` where it follows RFC 9068, which keeps
-    /// every other kind of its JWTs out. Unless this is said, `JWT` and nothing will also do, for
-    /// that is what many issuers say; of those, what looks like an ID token is refused.
-    #[must_use]
-    pub fn token_type(mut self, typ: impl Into<String>) -> Self {
-        self.rules.types = Types::Only(typ.into());
-        self
-    }
+        /// Requires this `typ`: `at+jwt` if it follows RFC 9068, which excludes every other kind of its
+        /// JWTs. By default `JWT` and a missing `typ` are accepted too, because many issuers use them;
+        /// of those, tokens that look like ID tokens are refused.
+        token_type(typ: impl Into<String>) { rules.types = Types::Only(typ.into()) }
 
-    /// How far its clock and ours may differ.
-    #[must_use]
-    pub fn leeway(mut self, leeway: Duration) -> Self {
-        self.rules.leeway = leeway;
-        self
+        /// Sets the allowed clock skew.
+        leeway(leeway: Duration) { rules.leeway = leeway }
     }
 }

@@ -1,11 +1,11 @@
-//! Catalogs as people write them, and what is left of them afterwards: everything.
+//! Catalogs as people write them, and that an edit keeps the rest of them.
 
-use super::super::entry::Way;
+use super::super::entry::ServerTransport;
 use super::*;
 
 fn entry(command: &str) -> Entry {
     Entry {
-        way: Way::Stdio {
+        transport: ServerTransport::Stdio {
             command: command.to_owned(),
             args: vec!["-y".to_owned(), "a/b".to_owned()],
             env: vec![

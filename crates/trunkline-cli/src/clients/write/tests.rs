@@ -1,4 +1,4 @@
-//! Every client's file, there and back.
+//! Every client's file, with the entry added and removed.
 
 use super::super::fixtures;
 use super::*;
@@ -26,7 +26,7 @@ fn every_file_goes_there_and_back_to_the_byte() {
             assert_eq!(connect(client, &with, &ours).unwrap(), with, "{client:?}: once is enough");
             assert_eq!(disconnect(client, &with, None).unwrap().unwrap(), text, "{client:?}");
             assert_eq!(disconnect(client, text, None).unwrap(), None);
-            // Every line that was there is there.
+            // Every original line is kept.
             let mut rest = with.lines();
             for line in text.lines().filter(|_| text.contains('\n')) {
                 let is_it = |it: &str| it.replace(',', "") == line.replace(',', "");
@@ -123,7 +123,7 @@ fn what_was_before_comes_back_to_the_byte_where_it_cannot_be_guessed() {
             Some(before)
         );
     }
-    // Somebody has changed the file since: only our entry goes.
+    // The file was changed since: only our entry is removed.
     let with = connect(Client::Cursor, "{}\n", &stdio()).unwrap();
     let changed = with.replacen("{\n", "{\n  \"new\": true,\n", 1);
     let found = disconnect(Client::Cursor, &changed, Some("{}\n")).unwrap().unwrap();
@@ -148,7 +148,7 @@ fn a_file_cut_anywhere_is_read_or_refused_and_never_harmed() {
             let Ok(with) = connect(client, cut, &stdio()) else { continue };
             let back = disconnect(client, &with, Some(cut)).unwrap();
             assert_eq!(back.as_deref(), Some(cut), "{client:?}");
-            // Without a backup the entry goes, and what remains can be read.
+            // Without a backup the entry is removed, and the rest can still be parsed.
             let back = disconnect(client, &with, None).unwrap().unwrap();
             assert!(!is_connected(client, &back).unwrap(), "{client:?}: {back}");
         }

@@ -1,7 +1,7 @@
-//! Two definitions → lines that say what differs, in which nothing is invisible.
+//! Two definitions → the lines that differ, with invisible characters escaped.
 //!
-//! A definition becomes one line for each value, with the way to it before it. Texts are cut into
-//! lines at their line ends and sentences, so that one changed sentence shows as one.
+//! A definition becomes one line per value, prefixed with its path. Texts are split at line ends
+//! and sentences, so that one changed sentence shows as one line.
 
 use serde_json::Value;
 use trunkline_gateway::policy::hidden;
@@ -14,7 +14,7 @@ pub(super) enum Line {
     New(String),
 }
 
-/// What differs between two definitions, with some of what stays around it.
+/// The difference between two definitions, with some context.
 pub(super) fn diff(before: Option<&str>, now: &str) -> Vec<Line> {
     let now = lines(now);
     let Some(before) = before.map(lines) else {
@@ -68,7 +68,7 @@ fn sentences(text: &str) -> Vec<&str> {
     parts
 }
 
-/// The longest common part stays; what is very long is told as gone and new.
+/// Keeps the longest common subsequence; very long inputs are shown as removed and added.
 fn compare(before: &[String], now: &[String]) -> Vec<Line> {
     let same_head = before.iter().zip(now).take_while(|(a, b)| a == b).count();
     let (before_rest, now_rest) = (&before[same_head..], &now[same_head..]);
@@ -79,7 +79,7 @@ fn compare(before: &[String], now: &[String]) -> Vec<Line> {
         out.extend(now_rest.iter().cloned().map(Line::New));
         return out;
     }
-    // The length of the longest common part of what is behind each pair of places.
+    // The length of the longest common subsequence after each pair of positions.
     let mut common = vec![vec![0_u32; columns + 1]; rows + 1];
     for a in (0..rows).rev() {
         for b in (0..columns).rev() {
@@ -105,7 +105,7 @@ fn compare(before: &[String], now: &[String]) -> Vec<Line> {
     out
 }
 
-/// Without what stays far from any change.
+/// Drops unchanged lines far from any change.
 fn near(all: Vec<Line>) -> Vec<Line> {
     let is_change = |it: &Line| !matches!(it, Line::Same(_));
     let changes: Vec<_> =
@@ -117,7 +117,7 @@ fn near(all: Vec<Line>) -> Vec<Line> {
     all.into_iter().enumerate().filter(|(at, _)| is_near(*at)).map(|(_, it)| it).collect()
 }
 
-/// Pairs of lines that are compared at most.
+/// The most pairs of lines that are compared.
 const MOST: usize = 4_000_000;
 /// Lines that are shown around a change.
 const AROUND: usize = 2;

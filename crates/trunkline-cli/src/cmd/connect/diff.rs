@@ -1,7 +1,7 @@
-//! Two texts → the lines in which they differ. One place differs, so that what they have in common
-//! before and after it is all there is to find.
+//! Two texts → the lines in which they differ. They differ in one place, so comparing the common
+//! start and end is enough.
 
-/// The lines that go and come, with a few around them.
+/// The removed and added lines, with some context.
 pub(crate) fn lines<'a>(old: &'a str, new: &'a str) -> Vec<(char, &'a str)> {
     let (before, after): (Vec<_>, Vec<_>) = (old.lines().collect(), new.lines().collect());
     let pairs = before.iter().zip(&after);

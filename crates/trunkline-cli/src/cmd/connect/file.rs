@@ -1,4 +1,4 @@
-//! A file of somebody's → its text; and a new text → the file, whole or not at all.
+//! Reads another program's file, and replaces it atomically.
 
 use std::fs::{self, OpenOptions, Permissions};
 use std::io::{self, Write};
@@ -12,15 +12,15 @@ use crate::failure::Failure;
 
 /// A file as it was read.
 pub(crate) struct Seen {
-    /// Where it really is.
+    /// Its real path.
     pub(crate) path: PathBuf,
-    /// What was in it; `None` if there is no file.
+    /// Its text; `None` if there is no file.
     pub(crate) text: Option<String>,
     mode: u32,
 }
 
 impl Seen {
-    /// Reads a file. Links are followed, so that what is written goes where they lead.
+    /// Reads a file. Symbolic links are followed, so that a write goes to their target.
     pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
         let (path, metadata) = match fs::canonicalize(path) {
             Ok(path) => (path.clone(), Some(fs::metadata(&path).map_err(|it| unread(&path, &it))?)),
@@ -47,7 +47,7 @@ impl Seen {
         Ok(Self { path, text: Some(text), mode: metadata.permissions().mode() & 0o777 })
     }
 
-    /// Keeps what was read beside the file, under a name with the time.
+    /// Backs up the text beside the file, under a name with the time.
     pub(crate) fn back_up(&self) -> Result<Option<PathBuf>, Failure> {
         let Some(text) = &self.text else { return Ok(None) };
         let name = format!("{}.bak-{}", self.path.display(), stamp(SystemTime::now()));
@@ -62,8 +62,8 @@ impl Seen {
         Err(Failure::usage(format!("There are too many backups like `{name}`.")))
     }
 
-    /// Puts a text in place of what was read, unless somebody else did so meanwhile. With
-    /// `is_private` nobody but the owner can read it.
+    /// Replaces the text that was read, unless the file has changed since. With `is_private` only
+    /// the owner can read it.
     pub(crate) fn write(&self, text: &str, is_private: bool) -> Result<(), Failure> {
         let fail = |error: io::Error| unwritten(&self.path, &error);
         if let Some(folder) = self.path.parent() {
@@ -86,7 +86,7 @@ impl Seen {
         outcome
     }
 
-    /// Removes the file, unless somebody else changed it meanwhile.
+    /// Removes the file, unless it has changed since.
     pub(crate) fn remove(&self) -> Result<(), Failure> {
         match self.is_as_it_was() {
             true => fs::remove_file(&self.path).map_err(|error| unwritten(&self.path, &error)),
@@ -94,7 +94,7 @@ impl Seen {
         }
     }
 
-    /// The texts of the backups, the newest first.
+    /// The texts of the backups, newest first.
     pub(crate) fn backups(&self) -> Vec<String> {
         let Some((folder, name)) = self.path.parent().zip(self.path.file_name()) else {
             return Vec::new();
@@ -113,7 +113,7 @@ impl Seen {
     }
 }
 
-/// Makes a file that is not there yet.
+/// Creates a file that does not exist yet.
 fn put(path: &Path, text: &str, mode: u32) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     let written = file
@@ -135,14 +135,14 @@ fn unwritten(path: &Path, error: &io::Error) -> Failure {
         .advice("Check who may write there; nothing was changed.")
 }
 
-/// A time as a name of a file has it, in UTC: `20261115-213000`.
+/// A timestamp for a file name, in UTC: `20261115-213000`.
 fn stamp(at: SystemTime) -> String {
     let text = rfc3339(at);
     let seconds = text.split('.').next().unwrap_or(&text);
     seconds.replace(['-', ':'], "").replace('T', "-")
 }
 
-/// More than any file of settings has.
+/// Larger than any settings file.
 const LARGEST: u64 = 16 << 20;
 
 #[cfg(test)]

@@ -68,20 +68,20 @@ pub(super) async fn check(plan: &Plan, named: Option<PathBuf>, stages: &mut Stag
     }
 }
 
-/// Whether a folder is there, if something can be written there.
+/// Whether a folder exists, if it is writable.
 fn is_writable(folder: &Path) -> io::Result<bool> {
     let mut at = folder;
     while !at.exists() {
         at = at.parent().ok_or(io::ErrorKind::NotFound)?;
     }
-    // Only writing shows whether one may.
+    // Only a write shows whether it is allowed.
     let file = at.join(format!(".trunkline-doctor-{}", std::process::id()));
     OpenOptions::new().write(true).create_new(true).open(&file)?;
     fs::remove_file(&file)?;
     Ok(at == folder)
 }
 
-/// The status with which an admin API answers.
+/// The status of an admin API's response.
 async fn answers(at: &str) -> io::Result<u16> {
     let asking = async {
         match at.strip_prefix("unix:") {

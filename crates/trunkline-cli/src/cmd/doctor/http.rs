@@ -1,4 +1,4 @@
-//! A URL in the catalog → looked up, reached, encrypted, let in, shaken hands with and asked.
+//! Checks a server at a URL: name resolution, connection, TLS, login, handshake and lists.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use trunkline_gateway::catalog::plan::{Outward, Reach, ServerPlan};
 
 use super::stages::Stages;
 use super::{identity, offers};
-use crate::logins::{Logins, Way, certificate};
+use crate::logins::{Logins, StoredLogin, certificate};
 use crate::words::as_word;
 
 pub(super) async fn check(server: &ServerPlan, stages: &mut Stages) {
@@ -67,7 +67,7 @@ pub(super) async fn check(server: &ServerPlan, stages: &mut Stages) {
     stages.fine("stop", "the session is over");
 }
 
-/// Looks the name up and opens a connection; whether that went well.
+/// Resolves the name and opens a connection; whether that succeeded.
 async fn reach(host: &str, port: u16, stages: &mut Stages) -> bool {
     stages.begin();
     let bare = host.trim_start_matches('[').trim_end_matches(']');
@@ -100,7 +100,7 @@ async fn reach(host: &str, port: u16, stages: &mut Stages) -> bool {
     false
 }
 
-/// A connection that came to nothing: the step at which it did, and what went well before.
+/// A failed connection: the stage that failed, and the stages before it.
 fn refused(
     url: &str,
     is_secure: bool,
@@ -157,8 +157,8 @@ async fn credentials(
             let Some(profile) = logins.find(url).await.map_err(|it| fail(it.cause))? else {
                 return Err(fail(format!("Nobody is logged in to `{}`.", shown(url))));
             };
-            let way = logins.way_in(&profile).await.map_err(|it| fail(it.cause))?;
-            Ok(builder.credentials(Arc::new(Way::new(way)) as _))
+            let oauth = logins.way_in(&profile).await.map_err(|it| fail(it.cause))?;
+            Ok(builder.credentials(Arc::new(StoredLogin::new(oauth)) as _))
         }
     }
 }
@@ -187,7 +187,7 @@ fn authority(url: &str) -> Option<(bool, String, u16)> {
     (!host.is_empty()).then(|| (is_secure, host.to_owned(), port))
 }
 
-/// How long looking up and connecting may take.
+/// The time-out of name resolution and connecting.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
 
 #[cfg(test)]

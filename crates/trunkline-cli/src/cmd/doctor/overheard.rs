@@ -1,4 +1,4 @@
-//! A server's stdout, with what it says there that is no message kept aside.
+//! A server's stdout, with lines that are not messages recorded separately.
 
 use std::io;
 use std::pin::Pin;
@@ -8,12 +8,12 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::sync::Notify;
 
-/// What was heard on a server's stdout.
+/// What a server wrote to its stdout.
 #[derive(Clone, Default)]
-pub(super) struct Ear(Arc<Heard>);
+pub(super) struct StdoutRecorder(Arc<Recorded>);
 
 #[derive(Default)]
-struct Heard {
+struct Recorded {
     lines: Mutex<Lines>,
     news: Notify,
 }
@@ -22,11 +22,11 @@ struct Heard {
 struct Lines {
     begun: Vec<u8>,
     odd: Vec<String>,
-    /// Whether anything was a message.
+    /// Whether any line was a message.
     has_spoken: bool,
 }
 
-impl Ear {
+impl StdoutRecorder {
     fn hear(&self, bytes: &[u8]) {
         let mut lines = self.0.lines.lock().unwrap_or_else(PoisonError::into_inner);
         if lines.has_spoken {
@@ -53,12 +53,12 @@ impl Ear {
         self.0.news.notify_one();
     }
 
-    /// What was no message.
+    /// The lines that were not messages.
     pub(super) fn odd(&self) -> Vec<String> {
         self.0.lines.lock().unwrap_or_else(PoisonError::into_inner).odd.clone()
     }
 
-    /// Ready when there was something odd, and no message soon after.
+    /// Ready when there was such a line, and no message soon after.
     pub(super) async fn is_odd(&self) {
         loop {
             self.0.news.notified().await;
@@ -74,10 +74,10 @@ impl Ear {
     }
 }
 
-/// Bytes on their way, heard by an [`Ear`].
+/// A byte stream that a [`StdoutRecorder`] records.
 pub(super) struct Overheard<R> {
     pub(super) from: R,
-    pub(super) ear: Ear,
+    pub(super) recorder: StdoutRecorder,
 }
 
 impl<R: AsyncRead + Unpin> AsyncRead for Overheard<R> {
@@ -88,14 +88,14 @@ impl<R: AsyncRead + Unpin> AsyncRead for Overheard<R> {
     ) -> Poll<io::Result<()>> {
         let before = to.filled().len();
         let read = Pin::new(&mut self.from).poll_read(cx, to);
-        self.ear.hear(&to.filled()[before..]);
+        self.recorder.hear(&to.filled()[before..]);
         read
     }
 }
 
 const MOST: usize = 5;
 const LONGEST: usize = 500;
-/// How long a server that prints other things has to say something that is a message.
+/// How long a server that prints other things has until its first message.
 const SOON: std::time::Duration = std::time::Duration::from_secs(5);
 
 #[cfg(test)]
@@ -104,13 +104,13 @@ mod tests {
 
     #[test]
     fn what_is_no_message_is_kept_until_one_comes() {
-        let ear = Ear::default();
-        ear.hear(b"Listening on\n port 3000\n\n{\"jsonrpc\":\"2.0\"}\nmore\n");
-        assert_eq!(ear.odd(), ["Listening on", "port 3000"]);
-        ear.hear(b"after that nobody listens\n");
-        assert_eq!(ear.odd().len(), 2);
-        let ear = Ear::default();
-        (0..9).for_each(|_| ear.hear(b"x\n"));
-        assert_eq!(ear.odd().len(), MOST);
+        let recorder = StdoutRecorder::default();
+        recorder.hear(b"Listening on\n port 3000\n\n{\"jsonrpc\":\"2.0\"}\nmore\n");
+        assert_eq!(recorder.odd(), ["Listening on", "port 3000"]);
+        recorder.hear(b"after that nobody listens\n");
+        assert_eq!(recorder.odd().len(), 2);
+        let recorder = StdoutRecorder::default();
+        (0..9).for_each(|_| recorder.hear(b"x\n"));
+        assert_eq!(recorder.odd().len(), MOST);
     }
 }

@@ -1,4 +1,4 @@
-//! Steps that went well or not, with their times → lines for people and JSON for programs.
+//! Stages with their results and times → lines for people and JSON for programs.
 
 use std::fmt::Write;
 use std::time::{Duration, Instant};
@@ -34,12 +34,12 @@ impl Default for Stages {
 }
 
 impl Stages {
-    /// The next step takes its time from here on.
+    /// Starts the clock of the next stage.
     pub(super) fn begin(&mut self) {
         self.since = Instant::now();
     }
 
-    /// It went well.
+    /// It succeeded.
     pub(super) fn fine(&mut self, stage: &'static str, what: impl Into<String>) {
         self.push(stage, Some(true), what.into(), String::new());
     }
@@ -49,7 +49,7 @@ impl Stages {
         self.push(stage, None, what.into(), String::new());
     }
 
-    /// It did not go well.
+    /// It failed.
     pub(super) fn bad(
         &mut self,
         stage: &'static str,
@@ -59,7 +59,7 @@ impl Stages {
         self.push(stage, Some(false), what.into(), advice.into());
     }
 
-    /// What the server wrote to stderr, to the last step.
+    /// Adds the server's stderr to the last stage.
     pub(super) fn stderr(&mut self, mut lines: Vec<String>) {
         lines.retain(|it| !it.trim().is_empty());
         let first = lines.len().saturating_sub(LAST);
@@ -68,7 +68,7 @@ impl Stages {
         }
     }
 
-    /// What the server wrote to stdout that is no message, to the last step.
+    /// Adds the server's stdout lines that are not messages to the last stage.
     pub(super) fn stdout(&mut self, lines: Vec<String>) {
         if let Some(step) = self.steps.last_mut() {
             step.stdout = lines;

@@ -1,4 +1,4 @@
-//! A program in the catalog → found, started, shaken hands with, asked and stopped.
+//! Checks a program: its path, start, handshake, lists and stop.
 
 use std::env;
 use std::ffi::OsString;
@@ -10,7 +10,7 @@ use trunkline::{Era, Limits, Revisions};
 use trunkline_gateway::catalog::plan::{Reach, ServerPlan};
 use trunkline_transport::child::Child;
 
-use super::overheard::{Ear, Overheard};
+use super::overheard::{Overheard, StdoutRecorder};
 use super::stages::Stages;
 use super::{identity, offers};
 
@@ -37,7 +37,7 @@ pub(super) async fn check(server: &ServerPlan, stages: &mut Stages) {
     }
     let limits =
         Limits::default().init_deadline(server.timeouts.start).call_deadline(server.timeouts.call);
-    // A server of the first era may not survive the first question of the second.
+    // A server of the stateful era may exit on the `server/discover` probe.
     let stateful = server.revisions.of_era(Era::Stateful);
     let mut heard = Vec::new();
     let Some((child, outcome)) = start(&line, &limits, server.revisions, &mut heard, stages).await
@@ -82,7 +82,7 @@ pub(super) async fn check(server: &ServerPlan, stages: &mut Stages) {
     }
 }
 
-/// Starts it and shakes hands. `None` if it did not start, which has been told then.
+/// Starts it and performs the handshake. `None` if it did not start, which is reported then.
 async fn start(
     line: &Command,
     limits: &Limits,
@@ -102,20 +102,20 @@ async fn start(
     let (to, from) = child.take_stdin().zip(child.take_stdout())?;
     let builder = Client::builder("trunkline-doctor", env!("CARGO_PKG_VERSION"));
     let builder = builder.limits(limits.clone()).protocols(revisions);
-    let ear = Ear::default();
-    let from = Overheard { from, ear: ear.clone() };
+    let recorder = StdoutRecorder::default();
+    let from = Overheard { from, recorder: recorder.clone() };
     tokio::select! {
         outcome = builder.connect_io(from, to) => {
             if outcome.is_err() {
-                heard.clone_from(&ear.odd());
+                heard.clone_from(&recorder.odd());
             }
             Some((child, outcome))
         }
-        () = ear.is_odd() => {
+        () = recorder.is_odd() => {
             let what = "It prints to stdout what is no message of MCP, and answers nothing.";
             let advice = "Have it print to stderr, or speak MCP over stdio (some servers need an option for that).";
             stages.bad("handshake", what, advice);
-            stages.stdout(ear.odd());
+            stages.stdout(recorder.odd());
             let stderr = child.stderr().clone();
             child.stop().await;
             stages.stderr(stderr.lines());
@@ -124,7 +124,7 @@ async fn start(
     }
 }
 
-/// Tells of a handshake that failed, with the end and the last words of the server.
+/// Reports a failed handshake, with the server's exit status and last lines of stderr.
 async fn failed(child: Child, error: &ConnectError, stages: &mut Stages) {
     let advice = error.advice().unwrap_or("Run the command in a terminal to see what it does.");
     let cause = match &error.cause {
@@ -132,7 +132,7 @@ async fn failed(child: Child, error: &ConnectError, stages: &mut Stages) {
         other => format!("{other:?}"),
     };
     let stderr = child.stderr().clone();
-    // Whoever hung up is about to end, and how it does is worth knowing.
+    // A server that closed its stdout is about to exit, and its status is worth knowing.
     if matches!(&error.cause, ConnectCause::Handshake(OpenError::Closed { .. })) {
         let exit = child.stop().await;
         let advice = "Run the command in a terminal to see why it ends.";

@@ -1,4 +1,4 @@
-//! Secrets → a file of variables that only its owner reads, which the catalog names.
+//! Secrets → an `envFile` that only its owner can read.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ pub(super) struct Kept(Option<Inner>);
 struct Inner {
     seen: Seen,
     values: BTreeMap<String, String>,
-    /// Its name as the catalog is to have it; none if the catalog has it.
+    /// Its name for the catalog; `None` if the catalog has it already.
     name: Option<String>,
 }
 
@@ -56,12 +56,12 @@ impl Kept {
         self.0.as_ref().map(|it| it.seen.path.as_path())
     }
 
-    /// What to write into the catalog, if that does not name it yet.
+    /// What to write into the catalog, if it does not name the file yet.
     pub(super) fn name_to_write(&self) -> Option<&str> {
         self.0.as_ref().and_then(|it| it.name.as_deref())
     }
 
-    /// Takes out of `variables` those that it has or gets, and gives the latter.
+    /// Removes from `variables` those that it has or gets, and returns the latter.
     pub(super) fn take(
         &self,
         variables: &mut Vec<String>,
@@ -79,7 +79,7 @@ impl Kept {
         stored
     }
 
-    /// Writes them, for the owner alone.
+    /// Writes them, readable by the owner only.
     pub(super) fn write(&mut self, stored: &BTreeMap<String, String>) -> Result<(), Failure> {
         let Some(inner) = self.0.as_mut().filter(|_| !stored.is_empty()) else { return Ok(()) };
         let text = inner.seen.text.clone().unwrap_or_default();
@@ -92,7 +92,7 @@ fn whole(path: &Path) -> Result<PathBuf, Failure> {
         .map_err(|error| Failure::usage(format!("`{}` is no path: {error}.", path.display())))
 }
 
-/// How a catalog in a folder names a file: by what comes after the folder, if it lies below it.
+/// The name of a file in a catalog: relative to the catalog's folder if it is below it.
 fn name(path: &Path, folder: &Path) -> Result<String, Failure> {
     let folder = std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
     let whole = match (path.parent().map(std::fs::canonicalize), path.file_name()) {

@@ -1,16 +1,16 @@
-//! What becomes of servers → a table for people, JSON for programs. No secret is in either.
+//! The decisions about servers → a table for people, JSON for programs. Neither contains secrets.
 
 use std::fmt::Write;
 
 use serde_json::{Value, json};
 
-use super::Strange;
+use super::UnreadableFile;
 use crate::clients::{Entry, Origin, Row, Secrets, Verdict, summary};
 use crate::cmd::connect::shown;
 use crate::output::{Screen, Tone, one_line};
 
 /// A table: one part for each file.
-pub(super) fn table(screen: &Screen, rows: &[Row], strange: &[Strange]) -> String {
+pub(super) fn table(screen: &Screen, rows: &[Row], unread_files: &[UnreadableFile]) -> String {
     let mut out = String::new();
     let mut last = None;
     for row in rows {
@@ -26,11 +26,11 @@ pub(super) fn table(screen: &Screen, rows: &[Row], strange: &[Strange]) -> Strin
         }
         one(screen, row, &mut out);
     }
-    for it in strange {
+    for it in unread_files {
         let what = screen.tone(Tone::Bad, "not understood:");
         let _ = writeln!(out, "{what} `{}`: {}", shown(&it.path), one_line(&it.why));
     }
-    if rows.is_empty() && strange.is_empty() {
+    if rows.is_empty() && unread_files.is_empty() {
         out.push_str("No settings with servers were found.\n");
     }
     let _ = writeln!(out, "\n{}", counts(rows));
@@ -134,7 +134,8 @@ pub(super) fn to_json(row: &Row) -> Value {
     })
 }
 
-/// Whether there are values in an entry that are more than references, or secrets in its arguments or URL.
+/// Whether an entry contains values that are more than references, or secrets in its arguments or
+/// URL.
 pub(super) fn holds_values(entry: &Entry) -> bool {
     let is_value = |value: &str| !(value.contains("${") && value.ends_with('}'));
     let has_secret = || Secrets::default().replace("", entry) != *entry;

@@ -1,5 +1,5 @@
-//! A host that shares a gateway: found, or started in the background, and then what the host says goes
-//! there and what it hears comes from there.
+//! A host that shares a gateway: finds it, or starts it in the background, and forwards the host's
+//! messages both ways.
 
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -15,15 +15,15 @@ use trunkline_auth::digest::sha256;
 use trunkline_gateway::{Selector, attach};
 use trunkline_transport::stdio;
 
-/// Where the gateway of a catalog is found by the hosts of one person.
-pub(super) struct Way {
+/// Where the hosts of one user find the gateway of a catalog.
+pub(super) struct HostSockets {
     state: PathBuf,
     catalog: PathBuf,
     name: String,
 }
 
-impl Way {
-    /// The way to the gateway of a catalog, by which path ever it is named.
+impl HostSockets {
+    /// The gateway of a catalog, whatever path names the catalog.
     pub(super) fn to(catalog: &Path, state: &Path) -> Result<Self> {
         let catalog = catalog.canonicalize();
         let catalog = catalog.context("The path of the catalog cannot be followed")?;
@@ -32,12 +32,12 @@ impl Way {
         Ok(Self { state: state.to_owned(), catalog, name })
     }
 
-    /// Where it listens for hosts.
+    /// Its socket for hosts.
     pub(super) fn socket(&self) -> PathBuf {
         self.state.join(format!("hosts-{}.sock", self.name))
     }
 
-    /// Where its admin API is, if nothing else serves this catalog.
+    /// Its admin socket, if no other gateway serves this catalog.
     pub(super) fn admin(&self) -> PathBuf {
         self.state.join(format!("admin-{}.sock", self.name))
     }
@@ -46,7 +46,7 @@ impl Way {
         self.state.join(format!("hosts-{}.log", self.name))
     }
 
-    /// Comes in, if somebody is there.
+    /// Connects, if a gateway answers.
     pub(super) async fn join(&self, selector: &Selector) -> Option<UnixStream> {
         let mut stream = UnixStream::connect(self.socket()).await.ok()?;
         let mut said = [0; attach::WELCOME.len()];
@@ -58,8 +58,8 @@ impl Way {
         (said == attach::WELCOME.as_bytes()).then_some(stream)
     }
 
-    /// Starts a gateway that outlives this host, and comes in. If others do so at the same moment, one of
-    /// them is the gateway of all.
+    /// Starts a gateway that outlives this host, and connects. If several hosts do so at once, one
+    /// of the gateways serves them all.
     pub(super) async fn start(&self, selector: &Selector) -> Result<UnixStream> {
         let log = std::fs::File::create(self.log())?;
         let program = std::env::current_exe().context("This program's own file cannot be found")?;
@@ -67,12 +67,12 @@ impl Way {
         command.args(["serve", "--attached", "--config"]).arg(&self.catalog);
         command.arg("--state").arg(&self.state);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
-        // What is meant for the host, such as Ctrl-C in its terminal, is not meant for this.
+        // Signals for the host, such as Ctrl-C in its terminal, must not reach it.
         let mut gateway = command.process_group(0).spawn()?;
         let until = Instant::now() + START;
         loop {
             if let Some(stream) = self.join(selector).await {
-                // It may have been another's, and ours have nothing to do: then it is over, and known to be.
+                // If another gateway won, ours exits at once, and is reaped here.
                 std::thread::spawn(move || gateway.wait());
                 return Ok(stream);
             }
@@ -86,7 +86,7 @@ impl Way {
     }
 }
 
-/// Carries what the host says and hears, until either side hangs up or the host is told to stop.
+/// Forwards messages until either side disconnects or the host is told to stop.
 pub(super) async fn carry(stream: UnixStream, mut stopped: watch::Receiver<bool>) -> Result<()> {
     let (mut stdin, mut stdout) = (stdio::stdin()?, stdio::stdout()?);
     let (mut from, mut to) = stream.into_split();
@@ -99,14 +99,13 @@ pub(super) async fn carry(stream: UnixStream, mut stopped: watch::Receiver<bool>
     if !is_done {
         bail!("The gateway that this host shares has ended; start the host's server again.");
     }
-    // What is in flight is answered first.
+    // Calls in flight are answered first.
     let _ = to.shutdown().await;
     let _ = timeout(LAST, down).await;
     Ok(())
 }
 
-/// Where a gateway of one host alone has its admin API. What those of hosts that were killed left behind
-/// is cleared away.
+/// The admin socket of a gateway for one host. It removes the stale sockets of killed hosts.
 pub(super) async fn own_admin(state: &Path) -> PathBuf {
     for entry in std::fs::read_dir(state).into_iter().flatten().flatten() {
         let (path, name) = (entry.path(), entry.file_name());
@@ -122,11 +121,11 @@ pub(super) async fn own_admin(state: &Path) -> PathBuf {
     state.join(format!("admin-{}.sock", std::process::id()))
 }
 
-/// How many digits of a digest tell the catalogs of one person apart.
+/// How many digits of a digest distinguish the catalogs of one user.
 const DIGITS: usize = 12;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long a gateway may take to start.
 const START: Duration = Duration::from_secs(20);
 const PACE: Duration = Duration::from_millis(50);
-/// How long the answers of a host that hung up are waited for.
+/// How long the answers for a host that disconnected are waited for.
 const LAST: Duration = Duration::from_secs(60);

@@ -1,4 +1,4 @@
-//! Where clients come in: a port, hosts that share the gateway, or one host at stdin and stdout.
+//! Where clients connect: a port, a socket for hosts that share the gateway, or stdin and stdout.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -15,37 +15,37 @@ use trunkline_gateway::{Front, Gateway, Operation, Selector, reached_at};
 use trunkline_transport::Limits;
 use trunkline_transport::http::bind;
 
-use super::attach::{Way, own_admin};
+use super::attach::{HostSockets, own_admin};
 use super::until;
 
-/// Where clients come in.
+/// Where clients connect.
 pub(super) enum Entrance {
     /// One host, at stdin and stdout.
     Stdio(Selector),
-    /// The hosts that share it, until none has been there for so long; and where its admin API is.
+    /// The hosts that share it, until there has been none for this long; and its admin socket.
     Hosts { hosts: Attach, linger: Duration, admin: PathBuf },
-    /// Whoever reaches a port, and the hosts of its catalog if no other gateway has those.
+    /// Clients at a port, and the hosts of its catalog unless another gateway serves them.
     Http { door: Door, names: Vec<String>, hosts: Option<Attach> },
 }
 
 impl Entrance {
-    /// For hosts alone; `None` if they have another gateway.
-    pub(super) async fn hosts(way: Option<&Way>, linger: u64) -> Option<Self> {
-        let way = way?;
-        let hosts = Attach::open(&way.socket()).await.ok()?;
-        Some(Self::Hosts { hosts, linger: Duration::from_secs(linger), admin: way.admin() })
+    /// For hosts only; `None` if they have another gateway.
+    pub(super) async fn hosts(sockets: Option<&HostSockets>, linger: u64) -> Option<Self> {
+        let sockets = sockets?;
+        let hosts = Attach::open(&sockets.socket()).await.ok()?;
+        Some(Self::Hosts { hosts, linger: Duration::from_secs(linger), admin: sockets.admin() })
     }
 
-    pub(super) async fn http(plan: &GatewayPlan, way: Option<&Way>) -> Result<Self> {
+    pub(super) async fn http(plan: &GatewayPlan, sockets: Option<&HostSockets>) -> Result<Self> {
         let door = Door::open(&plan.listen, plan.tls.clone()).await?;
-        let hosts = match way {
-            Some(way) => Attach::open(&way.socket()).await.ok(),
+        let hosts = match sockets {
+            Some(sockets) => Attach::open(&sockets.socket()).await.ok(),
             None => None,
         };
         Ok(Self::Http { door, names: plan.hosts.clone(), hosts })
     }
 
-    /// Opens the admin API. A host is served without, if it cannot be.
+    /// Opens the admin API. A host is served even without it.
     pub(super) async fn admin(&self, plan: &AdminPlan, state: &Path) -> Result<Option<Opened>> {
         let opened = match self {
             Self::Http { .. } => {
@@ -62,7 +62,7 @@ impl Entrance {
         }))
     }
 
-    /// Serves whoever comes in. Where that is, is told once clients can.
+    /// Serves clients. Announces the address once clients can connect.
     pub(super) async fn serve(
         self,
         gateway: &Gateway,
@@ -92,7 +92,7 @@ impl Entrance {
                 });
                 let served = door.serve(front, until(stopped)).await;
                 if let Some(hosts) = hosts {
-                    // Those that are served finish, unless nobody has said that it is time to.
+                    // Open connections finish, unless no shutdown was requested.
                     match &served {
                         Ok(()) => drop(hosts.await),
                         Err(_) => hosts.abort(),
@@ -104,7 +104,7 @@ impl Entrance {
     }
 }
 
-/// A port.
+/// A listening port.
 pub(super) struct Door {
     listener: tokio::net::TcpListener,
     address: std::net::SocketAddr,
@@ -120,7 +120,7 @@ impl Door {
         Ok(Self { address: listener.local_addr()?, listener, certificates })
     }
 
-    /// Where clients find it.
+    /// Its URL for clients.
     fn url(&self, hosts: &[String]) -> String {
         let scheme = if self.certificates.is_some() { "https" } else { "http" };
         format!("{scheme}://{}", reached_at(self.address, hosts))

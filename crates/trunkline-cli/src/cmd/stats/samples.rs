@@ -1,24 +1,24 @@
-//! The text that Prometheus reads → a few numbers for each server.
+//! The Prometheus text format → a few numbers per server.
 
 use std::collections::BTreeMap;
 
 use trunkline_gateway::metrics::samples;
 
-/// What is known of a server.
+/// The numbers of a server.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Numbers {
     pub(super) calls: u64,
-    /// Those that did not work, whosever fault it was.
+    /// Failed calls, whosever fault it was.
     pub(super) failed: u64,
     pub(super) not_acquired: u64,
     pub(super) starts: u64,
     pub(super) stops: u64,
-    /// How many calls took no longer than so many seconds.
+    /// Cumulative counts by bucket bound, in seconds.
     buckets: Vec<(f64, u64)>,
 }
 
 impl Numbers {
-    /// How many seconds this share of the calls took at most.
+    /// The duration within which this share of the calls finished.
     pub(super) fn quantile(&self, share: f64) -> Option<f64> {
         let all = self.buckets.last()?.1;
         let enough = (all as f64 * share).ceil().max(1.0) as u64;
@@ -36,7 +36,7 @@ impl Numbers {
     }
 }
 
-/// Reads what is of use; what is unknown is passed over.
+/// Parses the known metrics; skips the others.
 pub(super) fn read(text: &str) -> BTreeMap<String, Numbers> {
     let mut servers: BTreeMap<String, Numbers> = BTreeMap::new();
     for sample in samples(text) {

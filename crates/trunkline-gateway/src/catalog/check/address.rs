@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_told_from_other_texts() {
+    fn urls_and_addresses_are_recognised() {
         for (text, expected) in [
             ("127.0.0.1:7373", Some(("127.0.0.1", 7373))),
             ("[::1]:0", Some(("::1", 0))),

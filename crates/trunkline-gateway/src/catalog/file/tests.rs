@@ -40,7 +40,7 @@ fn every_value_knows_its_place() {
 }
 
 #[test]
-fn what_cannot_be_read_is_told_with_its_place() {
+fn unparsable_text_is_reported_with_its_position() {
     let deep = "[".repeat(70);
     let bomb: String = (1..12).fold("a0: &a0 [x]\n".to_owned(), |text, it| {
         let aliases = format!("*a{},", it - 1).repeat(9);

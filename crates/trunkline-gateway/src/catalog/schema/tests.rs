@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::catalog::tests::{EVERYTHING, PROGRAM, REMOTE, World, as_json, asked};
+use crate::catalog::tests::{EVERYTHING, FakeEnv, PROGRAM, REMOTE, as_json, asked};
 
 /// All nested tables of a table, itself included, by path.
 fn tables(path: &str, keys: &'static [Key], out: &mut Vec<(String, &'static [Key])>) {
@@ -25,9 +25,9 @@ fn known() -> Vec<(String, &'static [Key])> {
 
 #[test]
 fn every_key_of_the_table_is_read_and_no_other() {
-    let world = World::usual();
+    let env = FakeEnv::usual();
     let asked: BTreeSet<String> =
-        [EVERYTHING, PROGRAM, REMOTE].iter().flat_map(|it| asked(it, &world)).collect();
+        [EVERYTHING, PROGRAM, REMOTE].iter().flat_map(|it| asked(it, &env)).collect();
     let expected: BTreeSet<String> = known()
         .iter()
         .flat_map(|(_, keys)| keys.iter().map(move |key| format!("{:p}.{}", *keys, key.name)))

@@ -19,7 +19,7 @@ fn told(fault: &crate::catalog::Fault) -> String {
 }
 
 #[test]
-fn what_is_wrong_with_a_server_is_told_with_place_and_advice() {
+fn faults_of_a_server_are_reported_with_position_and_advice() {
     for (entry, expected) in [
         (
             "{}",
@@ -244,7 +244,7 @@ fn what_is_wrong_with_a_server_is_told_with_place_and_advice() {
 }
 
 #[test]
-fn what_is_wrong_with_the_gateway_is_told_with_place_and_advice() {
+fn faults_of_the_gateway_are_reported_with_position_and_advice() {
     for (entry, expected) in [
         (
             "listen: 0.0.0.0:80",
@@ -355,7 +355,7 @@ fn what_is_wrong_with_the_gateway_is_told_with_place_and_advice() {
 }
 
 #[test]
-fn all_that_is_wrong_is_told_at_once_and_in_order() {
+fn all_faults_are_reported_at_once_and_in_order() {
     let text = "\
 gateway: { listen: 0.0.0.0:80 }
 servers:
@@ -407,7 +407,7 @@ servers:
 }
 
 #[test]
-fn what_means_nothing_is_a_warning() {
+fn unknown_keys_are_warnings() {
     for (text, expected) in [
         (
             "mcpServers: { a: { command: b, maxConcurent: 3 } }",
@@ -450,7 +450,7 @@ fn what_means_nothing_is_a_warning() {
     }
     // A shared login gets a warning where no rule limits who may use it.
     let shared = "mcpServers: { a: { url: 'https://a.example', auth: { type: login } } }\ngateway:\n  auth: { resource: 'https://g.example/mcp', issuers: ['https://id.example'] }\n";
-    let told = "mcpServers.a.auth: All callers act with these credentials at this server, whoever they are. | Say by `gateway.rules` who may call it.";
+    let told = "mcpServers.a.auth: All callers share these credentials at this server. | Say by `gateway.rules` who may call it.";
     assert!(matches!(&*warnings(shared), [one] if one.ends_with(told)), "{:?}", warnings(shared));
     let ruled = format!("{shared}  rules: [{{ effect: deny }}]\n");
     assert_eq!(warnings(&ruled), [""; 0]);
@@ -458,7 +458,7 @@ fn what_means_nothing_is_a_warning() {
 }
 
 #[test]
-fn no_secret_is_in_what_is_told() {
+fn no_fault_shows_a_secret() {
     let text = "\
 mcpServers:
   a: { url: 'https://u:hunter2@c.example?k=hunter2', headers: { Host: hunter2, A: \"hunter2\\n\" } } # hunter2
@@ -479,7 +479,7 @@ gateway: { auth: { tokens: [{ name: a, token: hunter2 }, { name: a, token: hunte
 }
 
 #[test]
-fn what_a_variable_holds_is_not_told_either() {
+fn no_fault_shows_the_value_of_a_variable() {
     let text = "\
 servers:
   - { name: 'a ${TOKEN}', command: c }
@@ -496,9 +496,9 @@ gateway:
   admin: { listen: '${TOKEN}.example:80', token: 0123456789abcdef }
   auth: { tokens: [{ name: '${TOKEN}', token: short }] }
 ";
-    let mut world = World::usual();
-    world.vars.insert("SECRET", "hunter2");
-    let faults = load(text, ORIGIN.as_ref(), &world).unwrap_err();
+    let mut env = FakeEnv::usual();
+    env.vars.insert("SECRET", "hunter2");
+    let faults = load(text, ORIGIN.as_ref(), &env).unwrap_err();
     let all = faults.faults.iter().chain(&faults.warnings);
     let told: Vec<_> = all.map(|it| it.render("f".as_ref()).to_lowercase()).collect();
     for it in &told {
@@ -561,7 +561,7 @@ fn a_lone_carriage_return_ends_a_line_and_shows_no_secret() {
 }
 
 #[test]
-fn of_very_many_faults_the_first_are_told() {
+fn of_very_many_faults_the_first_are_reported() {
     let many: String = (0..5000).map(|it| format!("  s{it}: {{ nonsense{it}: 1 }}\n")).collect();
     let faults = loaded(&format!("mcpServers:\n{many}")).unwrap_err();
     assert_eq!((faults.faults.len(), faults.warnings.len()), (101, 101));

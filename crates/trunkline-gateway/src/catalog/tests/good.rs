@@ -147,7 +147,7 @@ fn every_key_of_the_gateway_has_its_effect() {
 }
 
 #[test]
-fn what_is_not_said_is_usual() {
+fn missing_keys_have_their_defaults() {
     let plan = loaded(PROGRAM).unwrap().plan;
     assert!(plan.gateway == GatewayPlan::default(), "{plan:?}");
     assert!(*plan.servers["a"] == ServerPlan::stdio("a", "b"), "{plan:?}");
@@ -356,7 +356,7 @@ servers:
 }
 
 #[test]
-fn a_disabled_server_is_left_out_and_harms_nobody() {
+fn a_disabled_server_is_left_out_and_its_faults_are_harmless() {
     let text = "mcpServers: { a: { command: '${NO}', disabled: true }, b: { command: c } }";
     let loaded = loaded(text).unwrap_or_else(|faults| panic!("{faults}"));
     assert_eq!(loaded.plan.servers.keys().collect::<Vec<_>>(), ["b"]);

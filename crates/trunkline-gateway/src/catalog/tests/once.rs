@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_certificate_that_is_missing_is_not_told_as_a_missing_tls() {
+fn a_missing_certificate_is_not_reported_as_missing_tls() {
     let text = "mcpServers: {}\ngateway:\n  listen: 0.0.0.0:1\n  \
                 auth: { tokens: [{ name: a, token: hunter2-hunter2-hunter2 }] }\n  \
                 tls: { certificate: none.pem, key: k.pem }\n";

@@ -22,29 +22,29 @@ use crate::tasks::{End, Entry, Taken, lost, named};
 /// Answers `tasks/…`.
 pub(in crate::gate) async fn manage(
     walk: &mut Walk,
-    trail: &mut CallRecord,
+    record: &mut CallRecord,
 ) -> Result<CallOutcome, CallFailure> {
     let is_core = walk.call.revision.profile().tasks == era::Tasks::Core;
     let told = match walk.call.method.method {
         Method::TasksList => list(walk)?,
         Method::TasksGet => {
-            let (entry, _) = find(walk, trail)?;
-            entry.look().await;
+            let (entry, _) = find(walk, record)?;
+            entry.poll_now().await;
             match is_core {
                 true => stateful::encode_task(&entry.task(true)),
                 false => stateless::encode_task_detail(&entry.detail(), &extras()),
             }
         }
         Method::TasksResult => {
-            let (entry, _) = find(walk, trail)?;
+            let (entry, _) = find(walk, record)?;
             result(walk, &entry).await?
         }
         Method::TasksCancel => {
-            let (entry, task) = find(walk, trail)?;
+            let (entry, task) = find(walk, record)?;
             cancel(&entry, &task, is_core).await?
         }
         Method::TasksUpdate => {
-            let (entry, _) = find(walk, trail)?;
+            let (entry, _) = find(walk, record)?;
             update(walk, &entry)?
         }
         other => return Err(ErrorObject::method_not_found(other.name()).into()),
@@ -53,16 +53,16 @@ pub(in crate::gate) async fn manage(
 }
 
 /// The caller's task and its id at the server. Another caller's task does not exist.
-fn find(walk: &Walk, trail: &mut CallRecord) -> Result<(Arc<Entry>, String), CallFailure> {
+fn find(walk: &Walk, record: &mut CallRecord) -> Result<(Arc<Entry>, String), CallFailure> {
     let bad = || ErrorObject::invalid_params("`taskId` must be a string.");
     let id = walk.call.params.get("taskId").ok_or_else(bad)?;
     let id: String = id.to().map_err(|_| bad())?;
     let unknown = || Failure::new(Reason::UnknownTask, Stage::Route, "There is no such task.");
     let sealed = walk.shared.seals.open_task(&id, &walk.caller.id).ok_or_else(unknown)?;
     let entry = walk.shared.tasks.get(&id).ok_or_else(unknown)?;
-    trail.server = Some(Arc::clone(&entry.known().server));
-    trail.name = Some(Arc::from(entry.known().tool.name.as_str()));
-    trail.instance = Some(sealed.instance);
+    record.server = Some(Arc::clone(&entry.known().server));
+    record.name = Some(Arc::from(entry.known().tool.name.as_str()));
+    record.instance = Some(sealed.instance);
     Ok((entry, sealed.task))
 }
 
@@ -104,8 +104,8 @@ async fn result(walk: &Walk, entry: &Arc<Entry>) -> Result<Json, ErrorObject> {
             return entry.outcome(end, walk.call.revision);
         }
         for taken in entry.take_questions() {
-            let (voice, key) = (walk.voice.clone(), walk.call.key);
-            asking.spawn(ask(voice, key, walk.call.revision, taken));
+            let (handle, key) = (walk.handle.clone(), walk.call.key);
+            asking.spawn(ask(handle, key, walk.call.revision, taken));
         }
         tokio::select! {
             () = changed => {}
@@ -115,7 +115,7 @@ async fn result(walk: &Walk, entry: &Arc<Entry>) -> Result<Json, ErrorObject> {
 }
 
 /// Asks the client that waits for the task.
-async fn ask(voice: ConversationHandle, during: CallKey, revision: Revision, taken: Taken) {
+async fn ask(handle: ConversationHandle, during: CallKey, revision: Revision, taken: Taken) {
     let params = match taken.params(revision) {
         Ok(params) => params,
         Err(error) => return taken.told(Err(error)),
@@ -123,7 +123,7 @@ async fn ask(voice: ConversationHandle, during: CallKey, revision: Revision, tak
     let mut request = Request::new(taken.request.method(), params);
     request.during = Some(during);
     request.timing = Some(crate::question::THINKING);
-    match voice.ask(request).await {
+    match handle.ask(request).await {
         Ok(answer) => taken.told(Ok(answer)),
         Err(CallError::Peer(error) | CallError::Refused(error)) => taken.told(Err(error)),
         // The client went away without an answer: another client may answer.
@@ -142,7 +142,7 @@ async fn cancel(entry: &Arc<Entry>, task: &str, is_core: bool) -> Result<Json, C
         Ok(_) => true,
         // The task may have ended just now: then it was not cancelled.
         Err(CallError::Peer(error)) if error.code == code::INVALID_PARAMS => {
-            entry.look().await;
+            entry.poll_now().await;
             if is_core { return Err(over().into()) } else { false }
         }
         // The server cannot cancel it: the gateway stops waiting.
@@ -157,7 +157,7 @@ async fn cancel(entry: &Arc<Entry>, task: &str, is_core: bool) -> Result<Json, C
         entry.settle(End::Cancelled);
     } else {
         // The next poll shows whether the server obeyed.
-        entry.look().await;
+        entry.poll_now().await;
     }
     Ok(if is_core { stateful::encode_task(&entry.task(true)) } else { empty() })
 }

@@ -67,7 +67,7 @@ pub(super) fn decide(wish: Wish, offer: Offer) -> Result<How, ErrorObject> {
             How { declares: true, is_shown: true, ..plain }
         }
         (Wish::Result, Offer::Must) => How { task: Some(TaskRequest::new()), ..plain },
-        // A server of the new era says only when called that a tool runs as a task only. A server without
+        // A server of the stateless era says only when called that a tool runs as a task only. A server without
         // tasks ignores the wish (2025-11-25 §Tasks, "Capabilities").
         (_, Offer::None) | (Wish::Either, Offer::Forbidden) | (Wish::Result, _) => plain,
     })

@@ -17,9 +17,9 @@ fn many(bytes: usize) -> crate::merge::Lists {
 }
 
 #[tokio::test]
-async fn copies_of_lists_for_whoever_chooses_are_bounded_in_bytes() {
+async fn copies_of_lists_for_all_selectors_are_bounded_in_bytes() {
     let gateway = open(settings(None)).await;
-    let server = Arc::clone(&gateway.0.world().servers["a"]);
+    let server = Arc::clone(&gateway.0.active_plan().servers["a"]);
     server.set_lists(Arc::new(many(1 << 20)), || ());
     gateway.0.generation.fetch_add(1, Ordering::AcqRel);
     let choose = |it: usize| gateway.0.view(Selector::Tags(vec![it.to_string()]));
@@ -55,11 +55,11 @@ async fn find(gateway: &Gateway, who: Option<&str>) -> String {
 }
 
 #[tokio::test]
-async fn what_one_without_a_name_was_sent_is_sent_to_the_next_as_well() {
+async fn anonymous_callers_are_always_sent_schemas() {
     let plan = format!("{CATALOG}\n").replace("gateway:", "gateway:\n  automatic: {}");
     let plan = fixture::plan(&plan);
     let gateway = Gateway::open(plan, settings(None)).await.unwrap();
-    let server = Arc::clone(&gateway.0.world().servers["a"]);
+    let server = Arc::clone(&gateway.0.active_plan().servers["a"]);
     server.set_lists(Arc::new(offers("l")), || ());
     gateway.0.generation.fetch_add(1, Ordering::AcqRel);
     for _ in 0..2 {
@@ -78,10 +78,10 @@ async fn instructions_are_as_long_as_a_model_should_have_to_read() {
     let plan = format!("mcpServers:\n{}\n", servers.join("\n"));
     let plan = fixture::plan(&plan);
     let gateway = Gateway::open(plan, settings(None)).await.unwrap();
-    for server in gateway.0.world().servers.values() {
-        let (info, able) = (Implementation::new("s", "1"), ServerCapabilities::new());
+    for server in gateway.0.active_plan().servers.values() {
+        let (info, capabilities) = (Implementation::new("s", "1"), ServerCapabilities::new());
         let long = Some("é".repeat(1 << 20));
-        let lists = Draft::new(Revision::LATEST, info, able, long).finish();
+        let lists = Draft::new(Revision::LATEST, info, capabilities, long).finish();
         assert!(lists.instructions.as_ref().unwrap().len() <= 64 << 10, "no more is kept");
         server.set_lists(Arc::new(lists), || ());
     }

@@ -25,7 +25,7 @@ async fn open(folder: &Folder) -> Gateway {
     let audit = folder.join("audit.jsonl").display().to_string();
     let plan = fixture::plan(&catalog(&audit));
     let gateway = Gateway::open(plan, settings(None)).await.unwrap();
-    for (name, server) in &gateway.0.world().servers {
+    for (name, server) in &gateway.0.active_plan().servers {
         let page = json!({ "resources": [
             { "uri": "x://same", "name": "same" }, { "uri": format!("x://{name}"), "name": "own" },
         ] });
@@ -62,7 +62,7 @@ async fn a_uri_that_two_servers_claim_is_read_from_neither() {
 }
 
 #[tokio::test]
-async fn an_unlisted_uri_is_offered_to_nobody_but_the_server_that_named_it() {
+async fn an_unlisted_uri_is_only_read_from_the_server_that_named_it() {
     let folder = Folder::new();
     let gateway = open(&folder).await;
     read(&gateway, "bob", "y://secret").await;
@@ -108,15 +108,15 @@ async fn rules_are_asked_about_what_is_completed_and_not_about_its_template() {
 }
 
 #[tokio::test]
-async fn suggestions_of_what_may_not_be_read_are_left_out() {
+async fn suggestions_that_the_caller_may_not_read_are_left_out() {
     let folder = Folder::new();
     let gateway = open(&folder).await;
     let walk = |who: &str| Walk {
         shared: Arc::clone(&gateway.0),
-        world: gateway.0.world(),
+        active: gateway.0.active_plan(),
         view: gateway.0.view(Selector::All),
         caller: Arc::new(Caller::named(who)),
-        voice: ConversationHandle::unheard(),
+        handle: ConversationHandle::unheard(),
         began: Instant::now(),
         call: made("completion/complete", completion("e"), None, who),
         approved: None,
@@ -130,12 +130,12 @@ async fn suggestions_of_what_may_not_be_read_are_left_out() {
         let walk = walk(who);
         let index = walk.view.index(&walk.shared);
         let target = index.template("file:///{+path}").unwrap();
-        let came = CallOutcome::Answer(Json::parse(said).unwrap(), Revision::LATEST);
-        let came = match Completed::of(&walk, target, &walk.call.params) {
-            Some(mut completed) => completed.filter(&walk, came),
-            None => came,
+        let result = CallOutcome::Answer(Json::parse(said).unwrap(), Revision::LATEST);
+        let result = match Completed::of(&walk, target, &walk.call.params) {
+            Some(mut completed) => completed.filter(&walk, result),
+            None => result,
         };
-        let CallOutcome::Answer(said, _) = came else { panic!("it is an answer") };
+        let CallOutcome::Answer(said, _) = result else { panic!("it is an answer") };
         said.get().to_owned()
     };
     assert_eq!(told("ann"), r#"{"completion":{"values":["srv/a","/etc"]}}"#);
@@ -157,7 +157,7 @@ fn made(method: &str, params: Value, meta: Option<Json>, who: &str) -> Call {
 }
 
 #[tokio::test]
-async fn the_audit_has_names_of_its_own_and_says_what_was_called() {
+async fn the_audit_has_its_own_ids_and_records_the_target() {
     let folder = Folder::new();
     let gateway = open(&folder).await;
     let parent = r#"{"traceparent":"00-0123456789abcdef0123456789abcdef-0123456789abcdef-01"}"#;
@@ -172,7 +172,7 @@ async fn the_audit_has_names_of_its_own_and_says_what_was_called() {
         };
         later.await.unwrap_err();
     }
-    gateway.0.world().audit.as_ref().unwrap().flush().await;
+    gateway.0.active_plan().audit.as_ref().unwrap().flush().await;
     let text = std::fs::read_to_string(folder.join("audit.jsonl")).unwrap();
     let lines: Vec<Value> = text.lines().map(|it| serde_json::from_str(it).unwrap()).collect();
     assert_eq!(lines[0]["event"], "started");
@@ -187,11 +187,11 @@ async fn the_audit_has_names_of_its_own_and_says_what_was_called() {
 }
 
 #[tokio::test]
-async fn calls_that_cannot_be_noted_are_refused_where_they_must_be() {
+async fn calls_that_cannot_be_recorded_are_refused_with_on_failure_refuse() {
     let plan = catalog("x").replace("'x'", "{ path: /dev/full, onFailure: refuse }");
     let plan = fixture::plan(&plan);
     let gateway = Gateway::open(plan, settings(None)).await.unwrap();
-    gateway.0.world().audit.as_ref().unwrap().flush().await;
+    gateway.0.active_plan().audit.as_ref().unwrap().flush().await;
     let told = call(&gateway, "bob", "tools/call", json!({ "name": "a.b" })).await;
     assert_eq!(reason(&told), "audit_unavailable");
 }

@@ -75,7 +75,7 @@ fn prompts_are_named_like_tools() {
 }
 
 #[test]
-fn each_revision_is_told_what_it_has() {
+fn each_revision_gets_the_members_it_has() {
     let page = r#"{"tools":[{"name":"a","title":"A","inputSchema":{"type":"object","x":1.0},"outputSchema":{"type":"array"},"_meta":{"k/v":1.0}}]}"#;
     let index = prefix(&[server("s", Revision::V2026_07_28, &[(Kind::Tools, page)])]);
     for (revision, expected) in [
@@ -139,7 +139,7 @@ fn every_page_is_what_the_revisions_schema_says() {
 }
 
 #[test]
-fn pages_say_who_we_are_and_how_long_they_are_fresh() {
+fn pages_carry_server_info_and_ttl() {
     let page = Page {
         cache: CacheHint::public(5_000),
         // A value that looks like the place where the items go.
@@ -217,7 +217,7 @@ fn a_cursor_outlives_changes_around_its_item_and_no_other() {
 }
 
 #[test]
-fn what_a_client_may_not_see_is_not_on_its_page() {
+fn hidden_items_are_not_on_a_page() {
     let index = prefix(&[tools("a", &["x", "y"]), tools("b", &["z"])]);
     let whole = index.page(Kind::Tools, &look(Revision::LATEST)).unwrap();
     assert_eq!(index.page(Kind::Tools, &look(Revision::LATEST)).unwrap(), whole);
@@ -333,7 +333,7 @@ fn a_selected_server_keeps_its_uris() {
 }
 
 #[test]
-fn templates_find_what_is_not_listed() {
+fn templates_find_unlisted_uris() {
     let index = prefix(&[
         resources("a", &["db://listed"], &["db://{table}"]),
         resources("b", &[], &["db://{table}", "log://{+path}"]),
@@ -361,7 +361,7 @@ fn templates_find_what_is_not_listed() {
 }
 
 #[test]
-fn what_nobody_claims_can_only_be_of_the_one_with_resources() {
+fn an_unclaimed_uri_belongs_to_the_only_server_with_resources() {
     let several = prefix(&[resources("a", &["x:1"], &[]), resources("b", &[], &["y://{z}"])]);
     assert_eq!((several.only_server(), several.resource("x:2")), (None, None));
     let alone = prefix(&[resources("a", &[], &[])]);
@@ -372,7 +372,7 @@ fn what_nobody_claims_can_only_be_of_the_one_with_resources() {
 const ANNOTATED: &str = r#"{"tools":[{"name":"q","inputSchema":{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}}]}"#;
 
 #[test]
-fn headers_are_for_servers_that_look_at_them() {
+fn headers_are_for_servers_that_check_them() {
     let index = prefix(&[
         server("new", Revision::V2026_07_28, &[(Kind::Tools, ANNOTATED)]),
         server("old", Revision::V2025_11_25, &[(Kind::Tools, ANNOTATED)]),
@@ -409,7 +409,7 @@ fn interfaces_of_tools_follow_their_resources() {
 }
 
 #[test]
-fn the_etag_changes_with_what_is_shown() {
+fn the_etag_changes_with_the_shown_list() {
     let servers = [tools("a", &["x"]), tools("b", &["y"])];
     let etag = |index: &Index| index.etag(Kind::Tools).to_owned();
     let first = etag(&prefix(&servers));

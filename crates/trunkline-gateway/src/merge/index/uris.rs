@@ -75,7 +75,7 @@ impl Index {
         }
         let leads_back = match &*self.claims(own) {
             [target] => *target.server == *server,
-            [] => self.only_server().is_some_and(|it| **it == *server) || is_everybodys(own),
+            [] => self.only_server().is_some_and(|it| **it == *server) || is_public_url(own),
             _ => false,
         };
         if leads_back && unwrap(own).is_none() { own.to_owned() } else { wrap(server, own) }
@@ -234,7 +234,7 @@ fn unwrap(uri: &str) -> Option<(&str, Cow<'_, str>)> {
 }
 
 /// Whether a client can fetch it without any server.
-fn is_everybodys(uri: &str) -> bool {
+fn is_public_url(uri: &str) -> bool {
     matches!(scheme(uri), Some("http" | "https" | "data"))
 }
 

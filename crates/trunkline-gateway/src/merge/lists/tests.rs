@@ -7,7 +7,7 @@ const TOOLS: &str = r#"{"tools":[
      "execution":{"taskSupport":"optional"},"_meta":{"com.example/unknown":{"deep":[10000000000000000000000]}}}]}"#;
 
 #[test]
-fn lists_survive_being_kept() {
+fn lists_survive_storage() {
     let kept = lists(
         Revision::V2025_11_25,
         &[
@@ -62,7 +62,7 @@ fn check(kind: Kind, page: &str, left: usize, warning: &str) {
 }
 
 #[test]
-fn what_breaks_the_rules_is_left_out_and_the_rest_stays() {
+fn invalid_items_are_left_out_and_the_rest_stays() {
     let good = r#"{"name":"good","inputSchema":{"type":"object"}}"#;
     for (bad, warning) in [
         (r#"{"name":"","inputSchema":{"type":"object"}}"#, "it has no name"),
@@ -96,7 +96,7 @@ fn what_breaks_the_rules_is_left_out_and_the_rest_stays() {
 }
 
 #[test]
-fn small_faults_are_mended() {
+fn small_faults_are_repaired() {
     let page = r#"{"tools":[
         {"name":"a","inputSchema":{}},
         {"name":"b","inputSchema":{ "properties":{"x":{"type":"string"}}}},
@@ -122,7 +122,7 @@ fn annotations_of_older_servers_are_no_reason_to_leave_a_tool_out() {
 }
 
 #[test]
-fn what_is_no_list_is_an_error() {
+fn an_answer_that_is_no_list_is_an_error() {
     for page in ["{}", "[]", r#"{"tools":{}}"#, r#"{"prompts":[]}"#, "null"] {
         let page = Json::parse(page).unwrap();
         let error = draft(Revision::LATEST).add(Kind::Tools, &page).unwrap_err();
@@ -170,7 +170,7 @@ fn pages_are_followed_until_the_server_ends_or_a_bound_is_reached() {
 }
 
 #[test]
-fn heavy_lists_end_before_they_are_too_heavy_to_keep() {
+fn long_lists_end_at_the_byte_bound() {
     let heavy = Json::of(&Prompt::new("x").description("y".repeat(MAX_BYTES / 2)));
     let page = Json::parse(format!(
         r#"{{"prompts":[{heavy},{}]}}"#,

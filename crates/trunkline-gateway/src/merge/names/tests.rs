@@ -68,7 +68,7 @@ fn where_that_is_taken_too_a_number_follows() {
 }
 
 #[test]
-fn and_where_all_is_in_vain_a_hash() {
+fn and_as_a_last_resort_a_hash() {
     // Both would be called `x_b_c` and `x_b_c_2`.
     let all =
         [own("b_c", "x", "x"), own("c", "x_b", "x_b"), own("d", "x", "x"), own("d", "x_b", "x_b")];
@@ -104,7 +104,7 @@ fn odd_and_overlong_names_are_made_legal_and_stay_apart() {
 }
 
 #[test]
-fn renames_that_collide_leave_nobody_the_name() {
+fn renames_that_collide_both_lose_the_name() {
     let all = [own("s", "a", "b"), own("s", "b", "b"), own("t", "b", "b")];
     for scheme in [Scheme::Prefix, Scheme::Flat] {
         let shown = assign(scheme, &all);
@@ -206,7 +206,7 @@ fn the_order_in_which_servers_come_does_not_matter() {
 }
 
 #[test]
-fn a_server_that_comes_or_goes_never_makes_a_name_mean_another_tool() {
+fn when_servers_come_or_go_a_name_never_means_another_tool() {
     for seed in 1..=2_000 {
         let mut dice = Dice(seed);
         let all = random_tools(&mut dice);
@@ -236,7 +236,7 @@ fn flat_names_do_not_depend_on_servers_that_share_none() {
 }
 
 #[test]
-fn many_names_that_all_collide_are_told_apart_in_reasonable_time() {
+fn many_colliding_names_are_resolved_in_reasonable_time() {
     let servers: Vec<String> = (0..3_000).map(|at| format!("s{at}")).collect();
     let own: Vec<_> =
         servers.iter().map(|server| Own { server, name: "run", base: "run" }).collect();

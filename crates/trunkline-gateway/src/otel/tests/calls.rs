@@ -19,14 +19,14 @@ use crate::catalog::plan::{Plan, ServerPlan};
 use crate::{Gateway, OtelSettings, Selector, Settings};
 
 /// A server and a collector, with what both received.
-struct World {
+struct Peers {
     revision: Revision,
     /// The statuses that the collector answers with first.
     refusals: Mutex<Vec<u16>>,
     heard: Mutex<Vec<(String, Json)>>,
 }
 
-impl World {
+impl Peers {
     fn sent(&self, path: &str) -> Vec<Json> {
         let heard = self.heard.lock().unwrap();
         heard.iter().filter(|it| it.0 == path).map(|it| it.1.clone()).collect()
@@ -79,7 +79,7 @@ impl World {
     }
 }
 
-impl Answers for World {
+impl Answers for Peers {
     async fn answer(
         &self,
         request: Request<RequestBody>,
@@ -132,15 +132,15 @@ async fn call(
     tool: &str,
     arguments: Json,
     trace: Json,
-) -> (Json, Arc<World>, Gateway) {
-    let world = Arc::new(World {
+) -> (Json, Arc<Peers>, Gateway) {
+    let peers = Arc::new(Peers {
         revision,
         refusals: Mutex::new(refusals.to_vec()),
         heard: Mutex::default(),
     });
     let listener = bind("127.0.0.1:0").await.unwrap();
     let at = format!("http://{}", listener.local_addr().unwrap());
-    let served = serve(listener, Arc::clone(&world), Limits::default(), std::future::pending());
+    let served = serve(listener, Arc::clone(&peers), Limits::default(), std::future::pending());
     tokio::spawn(served);
     let mut server = ServerPlan::http("up", format!("{at}/mcp"));
     server.revisions = Revisions::only(revision);
@@ -152,8 +152,8 @@ async fn call(
     let (near, far) = tokio::io::duplex(1 << 16);
     let (read, write) = tokio::io::split(far);
     let core = Server::new(Arc::clone(&gateway.0.core));
-    let face = gateway.face(Selector::All);
-    let driver = Driver::new(core, face, (read, write), None, Limits::default());
+    let handler = gateway.handler(Selector::All);
+    let driver = Driver::new(core, handler, (read, write), None, Limits::default());
     let driving = tokio::spawn(driver.run());
     let (read, mut write) = tokio::io::split(near);
     let mut meta = json!({
@@ -171,7 +171,7 @@ async fn call(
     drop(write);
     gateway.close().await;
     driving.abort();
-    (serde_json::from_str(&told).unwrap(), world, gateway)
+    (serde_json::from_str(&told).unwrap(), peers, gateway)
 }
 
 fn attribute<'a>(span: &'a Json, key: &str) -> &'a Json {
@@ -181,10 +181,10 @@ fn attribute<'a>(span: &'a Json, key: &str) -> &'a Json {
 
 async fn pair_of(revision: Revision) {
     let trace = json!({ "traceparent": GOOD, "tracestate": "rojo=1", "baggage": "a=1" });
-    let (told, world, gateway) =
+    let (told, peers, gateway) =
         call(revision, &[], Some, "up.echo", json!({}), trace.clone()).await;
     assert_eq!(told["result"]["content"][0]["text"], "hello", "{told}");
-    let spans = world.spans();
+    let spans = peers.spans();
     let [ours, theirs] = &spans[..] else { panic!("{spans:#?}") };
     assert_eq!((&ours["kind"], &theirs["kind"]), (&json!(2), &json!(3)));
     for span in [ours, theirs] {
@@ -200,34 +200,34 @@ async fn pair_of(revision: Revision) {
     assert_ne!(theirs["spanId"], ours["spanId"]);
     assert_eq!(attribute(ours, "mcp.protocol.version"), "2026-07-28");
     assert_eq!(attribute(theirs, "mcp.protocol.version"), revision.as_str());
-    let meta = world.meta();
+    let meta = peers.meta();
     let expected = format!("00-{}-{}-01", &GOOD[3..35], theirs["spanId"].as_str().unwrap());
     assert_eq!(meta["traceparent"], expected);
     assert_eq!((&meta["tracestate"], &meta["baggage"]), (&trace["tracestate"], &trace["baggage"]));
-    assert_eq!(world.sent("/v1/metrics").len(), 1, "they are sent at the end, too");
+    assert_eq!(peers.sent("/v1/metrics").len(), 1, "they are sent at the end, too");
     let recent = serde_json::to_value(gateway.0.calls.recent(1)).unwrap();
     assert_eq!(recent[0]["traceId"], GOOD[3..35]);
     assert!(gateway.0.metrics.render().contains("otel_spans_total{result=\"sent\"} 2\n"));
 }
 
 #[tokio::test]
-async fn a_call_leaves_two_spans_and_a_server_of_the_old_era_is_told() {
+async fn a_call_leaves_two_spans_and_a_stateful_server_gets_the_context() {
     pair_of(Revision::V2025_11_25).await;
 }
 
 #[tokio::test]
-async fn a_call_leaves_two_spans_and_a_server_of_the_new_era_is_told() {
+async fn a_call_leaves_two_spans_and_a_stateless_server_gets_the_context() {
     pair_of(Revision::V2026_07_28).await;
 }
 
 #[tokio::test]
 async fn a_trace_that_is_not_sampled_is_handed_on_and_not_sent() {
     let trace = json!({ "traceparent": GOOD.replace("-01", "-00") });
-    let (told, world, _) =
+    let (told, peers, _) =
         call(Revision::V2025_11_25, &[], Some, "up.echo", json!({}), trace).await;
     assert_eq!(told["result"]["content"][0]["text"], "hello", "{told}");
-    assert_eq!(world.spans(), Vec::<Json>::new());
-    let handed = world.meta()["traceparent"].as_str().unwrap().to_owned();
+    assert_eq!(peers.spans(), Vec::<Json>::new());
+    let handed = peers.meta()["traceparent"].as_str().unwrap().to_owned();
     assert!(handed.starts_with(&GOOD[..36]) && handed.ends_with("-00"), "{handed}");
     assert_ne!(handed[36..52], GOOD[36..52]);
 }
@@ -235,9 +235,9 @@ async fn a_trace_that_is_not_sampled_is_handed_on_and_not_sent() {
 #[tokio::test]
 async fn a_trace_begins_with_us_and_what_fails_says_so() {
     let arguments = json!({ "fails": true });
-    let (_, world, _) =
+    let (_, peers, _) =
         call(Revision::V2026_07_28, &[503], Some, "up.echo", arguments, json!({})).await;
-    let spans = world.spans();
+    let spans = peers.spans();
     let [ours, theirs] = &spans[..] else { panic!("{spans:#?}") };
     assert_eq!((&ours["parentSpanId"], &theirs["parentSpanId"]), (&Json::Null, &ours["spanId"]));
     assert_eq!(ours["traceId"], theirs["traceId"]);
@@ -249,10 +249,10 @@ async fn a_trace_begins_with_us_and_what_fails_says_so() {
 }
 
 #[tokio::test]
-async fn a_name_that_a_caller_made_up_is_not_kept() {
-    let (told, world, _) =
+async fn a_name_that_a_caller_made_up_is_not_recorded() {
+    let (told, peers, _) =
         call(Revision::V2026_07_28, &[], Some, "made.up", json!({}), json!({})).await;
-    let spans = world.spans();
+    let spans = peers.spans();
     assert_eq!(spans.len(), 1, "nobody was called");
     assert_eq!(spans[0]["name"], "tools/call _other");
     assert_eq!(attribute(&spans[0], "error.type"), "unknown_tool");
@@ -264,9 +264,9 @@ async fn a_name_that_a_caller_made_up_is_not_kept() {
 #[tokio::test]
 async fn without_a_collector_what_the_caller_sent_is_passed_on() {
     let trace = json!({ "traceparent": GOOD });
-    let (told, world, _) =
+    let (told, peers, _) =
         call(Revision::V2025_11_25, &[], |_| None, "up.echo", json!({}), trace).await;
     assert_eq!(told["result"]["content"][0]["text"], "hello", "{told}");
-    assert_eq!(world.meta()["traceparent"], GOOD);
-    assert_eq!(world.sent("/v1/traces"), Vec::<Json>::new());
+    assert_eq!(peers.meta()["traceparent"], GOOD);
+    assert_eq!(peers.sent("/v1/traces"), Vec::<Json>::new());
 }

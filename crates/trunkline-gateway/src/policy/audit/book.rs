@@ -1,6 +1,6 @@
 //! Appends lines to the audit file and keeps its hash chain.
 //!
-//! The chain continues from what is in the file, whoever wrote it last: several gateways can share a file, as
+//! The chain continues from what is in the file, whichever gateway wrote it last: several gateways can share a file, as
 //! each locks it while it writes and reads its end again if it has grown. `FILE.head` beside it holds the head
 //! of the chain, so that the chain also continues if the file was renamed while no gateway ran, and so that
 //! lines removed from its end are noticed.
@@ -93,7 +93,7 @@ impl Book {
                         self.state.lost.fetch_add(unwritten.len() as u64, Ordering::Relaxed);
                     }
                 }
-                self.trouble("written", &error);
+                self.report_failure("written", &error);
             }
         }
     }
@@ -108,7 +108,7 @@ impl Book {
             // Pipes and devices cannot be synced.
             Err(error) if error.kind() != ErrorKind::InvalidInput => {
                 (self.is_dirty, self.is_unsynced) = (true, true);
-                self.trouble("synced", &error);
+                self.report_failure("synced", &error);
             }
             _ => {
                 if std::mem::take(&mut self.is_unsynced) {
@@ -123,13 +123,13 @@ impl Book {
         self.is_dirty || !self.waiting.is_empty() || self.state.is_failing()
     }
 
-    fn trouble(&self, what: &str, error: &io::Error) {
+    fn report_failure(&self, what: &str, error: &io::Error) {
         // Logged once per failure, not per line.
         if self.state.failed(&error.to_string()) {
             let path = self.path.display();
             let then = match self.state.refuses {
                 true => "calls are refused",
-                false => "calls are not noted",
+                false => "calls are not recorded",
             };
             tracing::error!(target: "trunkline::audit", %error, "`{path}` cannot be {what}: {then} until it can.");
         }

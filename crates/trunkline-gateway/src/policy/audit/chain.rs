@@ -156,7 +156,7 @@ impl Verifier {
                 return self.broken("It is the first, and says that there was one before it.");
             }
             None if sealed.seq != 1 && self.found.unprotected > 0 => {
-                return self.broken("It goes on with a chain that the lines before are not of.");
+                return self.broken("It continues another chain than the lines before it.");
             }
             None => {}
         }
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_done_to_a_chain_is_told_with_its_place() {
+    fn manipulations_of_a_chain_are_located() {
         let lines = chain(5);
         let without = |at: usize| {
             let mut lines = lines.clone();
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_before_are_counted_and_told_losses_added_up() {
+    fn unprotected_lines_are_counted_and_reported_losses_added_up() {
         let mut lines = vec![r#"{"tool":"old"}"#.to_owned(), String::new()];
         let mut head = Head::default();
         lines.push(next(&mut head, r#"{"lost":3}"#));

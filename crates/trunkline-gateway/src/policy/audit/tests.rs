@@ -67,7 +67,7 @@ fn called(tool: &str) -> Line {
 }
 
 #[tokio::test]
-async fn what_is_held_back_and_approved_is_noted() {
+async fn held_back_and_approved_definitions_are_recorded() {
     let place = Place::new();
     let audit = Audit::open(place.file()).unwrap();
     let held = Held {
@@ -119,7 +119,7 @@ async fn a_call_is_a_line() {
 }
 
 #[tokio::test]
-async fn what_is_there_is_kept() {
+async fn existing_lines_are_kept() {
     let place = Place::new();
     for tool in ["one", "two"] {
         let audit = Audit::open(place.file()).unwrap();
@@ -156,7 +156,7 @@ fn lost(state: &State) -> u64 {
 }
 
 #[test]
-fn a_renamed_or_removed_file_is_begun_anew_and_the_chain_goes_on() {
+fn a_renamed_or_removed_file_is_reopened_and_the_chain_continues() {
     let place = Place::new();
     let old = place.0.join("audit.jsonl.1");
     let mut writing = book(&place);
@@ -187,7 +187,7 @@ fn two_gateways_write_one_chain() {
 }
 
 #[test]
-fn a_line_that_a_crash_cut_off_is_told_as_such() {
+fn a_line_torn_by_a_crash_is_reported() {
     let place = Place::new();
     for cut in [1, 40, 200] {
         book(&place).write(&[called("whole"), called("cut")]);
@@ -207,7 +207,7 @@ fn a_line_that_a_crash_cut_off_is_told_as_such() {
 }
 
 #[test]
-fn whatever_is_done_to_the_file_shows() {
+fn every_manipulation_of_the_file_is_detected() {
     let place = Place::new();
     let mut writing = book(&place);
     let lines: Vec<_> = (0..6).map(|it| called(&format!("t{it}"))).collect();
@@ -238,7 +238,7 @@ fn whatever_is_done_to_the_file_shows() {
 }
 
 #[test]
-fn a_file_of_before_goes_on_with_a_chain() {
+fn a_file_without_a_chain_continues_with_one() {
     let place = Place::new();
     std::fs::write(place.file(), "{\"tool\":\"old\"}\n{\"tool\":\"older\"}\n").unwrap();
     book(&place).write(&[called("new")]);
@@ -247,7 +247,7 @@ fn a_file_of_before_goes_on_with_a_chain() {
 }
 
 #[test]
-fn what_cannot_be_written_is_counted_and_told_later() {
+fn lost_lines_are_counted_and_reported_later() {
     let place = Place::new();
     let state = Arc::<State>::default();
     let mut book = Book::open(&place.file(), Arc::clone(&state)).unwrap();
@@ -267,7 +267,7 @@ fn what_cannot_be_written_is_counted_and_told_later() {
 }
 
 #[test]
-fn who_refuses_loses_nothing() {
+fn with_on_failure_refuse_nothing_is_lost() {
     let place = Place::new();
     let state = Arc::new(State { refuses: true, ..State::default() });
     let mut book = Book::open(&place.file(), Arc::clone(&state)).unwrap();
@@ -282,7 +282,7 @@ fn who_refuses_loses_nothing() {
 }
 
 #[tokio::test]
-async fn a_full_disk_is_told_and_calls_are_refused_if_they_must_be_noted() {
+async fn a_full_disk_is_reported_and_calls_are_refused_with_on_failure_refuse() {
     for refuses in [false, true] {
         let plan = AuditPlan { refuses, ..AuditPlan::new("/dev/full") };
         let audit = Audit::with(&plan).unwrap();
@@ -301,7 +301,7 @@ async fn a_full_disk_is_told_and_calls_are_refused_if_they_must_be_noted() {
 }
 
 #[tokio::test]
-async fn a_full_queue_is_counted_and_nobody_waits() {
+async fn a_full_queue_counts_losses_and_never_blocks() {
     let place = Place::new();
     let audit = Audit::open(place.file()).unwrap();
     let room = QUEUE / called("push").size();
@@ -346,7 +346,7 @@ async fn a_flood_at_the_door_is_a_few_lines() {
 }
 
 #[tokio::test]
-async fn what_happens_to_the_gateway_is_noted() {
+async fn events_of_the_gateway_are_recorded() {
     let place = Place::new();
     let audit = Audit::open(place.file()).unwrap();
     audit.note_event("started", serde_json::json!({ "version": "1" }));

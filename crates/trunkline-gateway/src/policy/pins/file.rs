@@ -125,7 +125,7 @@ impl PinFile {
 
     /// Compares one list of one instance with the pins, and holds back what differs until the instance ends or
     /// changes its list. Returns what was not held back before.
-    pub(crate) fn look(
+    pub(crate) fn compare_instance(
         &self,
         server: &str,
         instance: u64,

@@ -13,7 +13,7 @@ fn digest(part: Part, text: &str) -> String {
 }
 
 #[test]
-fn a_definition_is_what_a_model_goes_by() {
+fn a_definition_is_what_a_model_reads() {
     let base = r#"{"name":"a","description":"d","inputSchema":{"type":"object","x":1}}"#;
     let same = r#"{ "inputSchema": {"x":1, "type":"object"}, "title": null,
         "description": "d", "name": "a", "_meta": {"k": 1}, "icons": [] }"#;
@@ -87,29 +87,33 @@ fn see(pins: &mut Pins, server: &str, offered: &[Offered], pinning: Pinning) -> 
     held
 }
 
-fn sift(pins: &mut Pins, server: &str, text: &str) -> Vec<Held> {
+fn see_first_use(pins: &mut Pins, server: &str, text: &str) -> Vec<Held> {
     see(pins, server, &tools(text), Pinning::FirstUse)
 }
 
 #[test]
-fn what_is_seen_first_is_trusted_and_what_changes_is_held() {
+fn first_use_is_trusted_and_changes_are_held_back() {
     let mut pins = Pins::default();
-    assert!(sift(&mut pins, "s", "a=1 b=2").is_empty());
-    assert!(sift(&mut pins, "s", "b=2 a=1").is_empty());
-    let held = sift(&mut pins, "s", "a=9 b=2");
+    assert!(see_first_use(&mut pins, "s", "a=1 b=2").is_empty());
+    assert!(see_first_use(&mut pins, "s", "b=2 a=1").is_empty());
+    let held = see_first_use(&mut pins, "s", "a=9 b=2");
     assert_eq!((names(&held), held[0].why), (vec!["a"], Why::Changed));
     assert_eq!(held[0].pinned.as_deref(), Some(tools("a=1")[0].digest.as_str()));
     assert_eq!(held[0].seen, tools("a=9")[0].digest);
-    assert_eq!(names(&sift(&mut pins, "s", "a=9 b=2")), ["a"], "looking twice approves nothing");
-    assert!(sift(&mut pins, "s", "a=1 b=2").is_empty(), "it is back to what it was");
+    assert_eq!(
+        names(&see_first_use(&mut pins, "s", "a=9 b=2")),
+        ["a"],
+        "looking twice approves nothing"
+    );
+    assert!(see_first_use(&mut pins, "s", "a=1 b=2").is_empty(), "it is back to what it was");
 }
 
 #[test]
 fn a_new_tool_of_a_known_server_is_pinned_unless_pins_are_strict() {
     let mut pins = Pins::default();
-    sift(&mut pins, "s", "a=1");
-    assert!(sift(&mut pins, "s", "a=1 b=2").is_empty());
-    assert_eq!(names(&sift(&mut pins, "s", "a=1 b=3")), ["b"]);
+    see_first_use(&mut pins, "s", "a=1");
+    assert!(see_first_use(&mut pins, "s", "a=1 b=2").is_empty());
+    assert_eq!(names(&see_first_use(&mut pins, "s", "a=1 b=3")), ["b"]);
 
     let mut pins = Pins::default();
     let strictly = |pins: &mut Pins, text| see(pins, "s", &tools(text), Pinning::Strict);
@@ -147,46 +151,46 @@ fn prompts_resources_templates_and_instructions_are_pinned_each_for_itself() {
 #[test]
 fn hidden_characters_are_held_at_first_sight_until_a_person_approves() {
     let mut pins = Pins::default();
-    let held = sift(&mut pins, "s", "a=1 b=x\u{200b}y");
+    let held = see_first_use(&mut pins, "s", "a=1 b=x\u{200b}y");
     assert_eq!((names(&held), held[0].why), (vec!["b"], Why::Hidden));
-    assert_eq!(names(&sift(&mut pins, "s", "a=1 b=x\u{200b}y")), ["b"]);
+    assert_eq!(names(&see_first_use(&mut pins, "s", "a=1 b=x\u{200b}y")), ["b"]);
     pins.approve("s", &held[0], None, &BTreeSet::new(), TODAY);
-    assert!(sift(&mut pins, "s", "a=1 b=x\u{200b}y").is_empty());
+    assert!(see_first_use(&mut pins, "s", "a=1 b=x\u{200b}y").is_empty());
     // A pin of an earlier version, which did not check this, is no approval.
     let digest = tools("b=x\u{200b}y")[0].digest.clone();
     let old = BTreeMap::from([("s".to_owned(), BTreeMap::from([("b".to_owned(), digest)]))]);
     let mut pins = Pins::of_tools(old, TODAY);
-    assert_eq!(names(&sift(&mut pins, "s", "b=x\u{200b}y")), ["b"]);
+    assert_eq!(names(&see_first_use(&mut pins, "s", "b=x\u{200b}y")), ["b"]);
 }
 
 #[test]
 fn a_tool_that_was_away_is_still_pinned() {
     let mut pins = Pins::default();
-    sift(&mut pins, "s", "a=1 b=2");
-    sift(&mut pins, "s", "b=2");
-    assert_eq!(names(&sift(&mut pins, "s", "a=9 b=2")), ["a"]);
+    see_first_use(&mut pins, "s", "a=1 b=2");
+    see_first_use(&mut pins, "s", "b=2");
+    assert_eq!(names(&see_first_use(&mut pins, "s", "a=9 b=2")), ["a"]);
 }
 
 #[test]
 fn servers_have_pins_of_their_own() {
     let mut pins = Pins::default();
-    sift(&mut pins, "s", "a=1");
-    assert!(sift(&mut pins, "another", "a=2").is_empty());
-    assert_eq!(names(&sift(&mut pins, "s", "a=2")), ["a"]);
+    see_first_use(&mut pins, "s", "a=1");
+    assert!(see_first_use(&mut pins, "another", "a=2").is_empty());
+    assert_eq!(names(&see_first_use(&mut pins, "s", "a=2")), ["a"]);
 }
 
 #[test]
 fn a_name_with_two_definitions_is_held() {
     let mut pins = Pins::default();
-    assert_eq!(names(&sift(&mut pins, "s", "a=1 a=2")), ["a"]);
-    assert_eq!(names(&sift(&mut pins, "s", "a=2 a=1")), ["a"]);
-    assert!(sift(&mut pins, "s", "a=1 a=1").is_empty());
+    assert_eq!(names(&see_first_use(&mut pins, "s", "a=1 a=2")), ["a"]);
+    assert_eq!(names(&see_first_use(&mut pins, "s", "a=2 a=1")), ["a"]);
+    assert!(see_first_use(&mut pins, "s", "a=1 a=1").is_empty());
 }
 
 #[test]
 fn a_definition_that_is_in_use_beside_the_approved_one_stays_good() {
     let mut pins = Pins::default();
-    sift(&mut pins, "s", "a=1");
+    see_first_use(&mut pins, "s", "a=1");
     let held = pins.differing("s", &tools("a=2 new=1"));
     assert_eq!(names(&held), ["a"], "what is new is not looked at");
     let listed = tools("a=1")[0].digest.clone();
@@ -203,22 +207,22 @@ fn a_definition_that_is_in_use_beside_the_approved_one_stays_good() {
 #[test]
 fn a_server_that_makes_up_tools_for_ever_fills_its_share_and_no_more() {
     let mut pins = Pins::default();
-    sift(&mut pins, "good", "a=1");
-    sift(&mut pins, "bad", "real=1");
+    see_first_use(&mut pins, "good", "a=1");
+    see_first_use(&mut pins, "bad", "real=1");
     let mut last = Vec::new();
     for round in 0..40 {
         let made_up: String = (0..1_000).map(|it| format!("t{round}-{it}=x ")).collect();
-        last = sift(&mut pins, "bad", &made_up);
+        last = see_first_use(&mut pins, "bad", &made_up);
     }
     assert_eq!((last.len(), last[0].why), (1_000, Why::Full), "what is new is held back");
     let size = serde_json::to_vec(&pins).unwrap().len();
     assert!(size < 4 << 20, "{size}");
     assert_eq!(
-        names(&sift(&mut pins, "bad", "real=2")),
+        names(&see_first_use(&mut pins, "bad", "real=2")),
         ["real"],
         "and nothing is forgotten for it"
     );
-    assert!(sift(&mut pins, "good", "a=1 b=2").is_empty(), "others have room");
+    assert!(see_first_use(&mut pins, "good", "a=1 b=2").is_empty(), "others have room");
     // An approval makes room for what is offered.
     let offered = BTreeSet::from([key(Part::Tool, "real"), key(Part::Tool, &last[0].name)]);
     pins.approve("bad", &last[0], None, &offered, TODAY);
@@ -229,21 +233,21 @@ fn a_server_that_makes_up_tools_for_ever_fills_its_share_and_no_more() {
 fn names_and_definitions_of_any_length_are_pinned_in_bounded_space() {
     let mut pins = Pins::default();
     let long = format!("{}=1 {}=1", "n".repeat(5_000), "n".repeat(5_001));
-    assert!(sift(&mut pins, "s", &long).is_empty());
+    assert!(see_first_use(&mut pins, "s", &long).is_empty());
     assert!(key(Part::Tool, &"n".repeat(5_000)).len() < 300);
-    assert_eq!(sift(&mut pins, "s", &long.replace("=1", "=2")).len(), 2);
+    assert_eq!(see_first_use(&mut pins, "s", &long.replace("=1", "=2")).len(), 2);
     let large = format!("big={}", "x".repeat(100_000));
-    assert!(sift(&mut pins, "s", &large).is_empty());
+    assert!(see_first_use(&mut pins, "s", &large).is_empty());
     assert_eq!(pins.pinned("s", Part::Tool, "big").unwrap().1, None, "its digest is enough");
-    let held = sift(&mut pins, "s", &format!("{large}y"));
+    let held = see_first_use(&mut pins, "s", &format!("{large}y"));
     assert_eq!((names(&held), &held[0].definition), (vec!["big"], &None));
 }
 
 #[test]
-fn what_was_not_seen_for_long_is_forgotten_and_what_is_in_use_is_not() {
+fn unseen_pins_are_forgotten_and_pins_in_use_are_not() {
     let (mut pins, later) = (Pins::default(), TODAY + 91);
-    sift(&mut pins, "kept", "a=1 b=1 c=1");
-    sift(&mut pins, "gone", "a=1");
+    see_first_use(&mut pins, "kept", "a=1 b=1 c=1");
+    see_first_use(&mut pins, "gone", "a=1");
     let mut found = pins.compare("kept", &tools("a=1 b=2"), Pinning::FirstUse, later);
     assert!(found.is_news, "it is time to note that it was seen");
     assert_eq!(names(&std::mem::take(&mut found.held)), ["b"]);
@@ -260,13 +264,17 @@ fn what_was_not_seen_for_long_is_forgotten_and_what_is_in_use_is_not() {
 #[test]
 fn pins_that_were_lost_make_nothing_new() {
     let mut pins = Pins::lost();
-    let held = sift(&mut pins, "s", "a=1 b=1");
+    let held = see_first_use(&mut pins, "s", "a=1 b=1");
     assert_eq!((names(&held), held[0].why), (vec!["a", "b"], Why::Lost));
     pins.approve("s", &held[0], None, &BTreeSet::new(), TODAY);
-    assert_eq!(names(&sift(&mut pins, "s", "a=1 b=1")), ["b"], "one approval is none for the rest");
+    assert_eq!(
+        names(&see_first_use(&mut pins, "s", "a=1 b=1")),
+        ["b"],
+        "one approval is none for the rest"
+    );
     pins.approve("s", &held[1], None, &BTreeSet::new(), TODAY);
     pins.is_whole("s");
-    assert!(sift(&mut pins, "s", "a=1 b=1 c=1").is_empty(), "then it is like any other");
+    assert!(see_first_use(&mut pins, "s", "a=1 b=1 c=1").is_empty(), "then it is like any other");
 }
 
 #[test]
@@ -327,7 +335,7 @@ fn is_held(pins: &PinFile, tool: &str) -> bool {
 }
 
 #[tokio::test]
-async fn pins_outlive_the_process_and_nobody_else_reads_them() {
+async fn pins_outlive_the_process_and_are_private() {
     let folder = PinFolder::new();
     let pins = folder.open();
     assert!(look(&pins, "a=1 b=2").await.is_empty());
@@ -353,7 +361,7 @@ async fn a_file_of_the_version_before_holds_tools_to_what_they_were() {
 }
 
 #[tokio::test]
-async fn an_approval_is_of_what_was_looked_at() {
+async fn an_approval_is_for_the_digest_that_was_seen() {
     let folder = PinFolder::new();
     let pins = folder.open();
     look(&pins, "a=1 b=2 c=3").await;
@@ -386,7 +394,7 @@ async fn processes_that_share_a_file_agree() {
 }
 
 #[tokio::test]
-async fn a_damaged_file_stops_nobody_and_trusts_nobody() {
+async fn a_damaged_file_stops_no_gateway_and_trusts_no_server() {
     for damaged in
         ["", "{", "{\"servers\":1}", "[]", "{\"version\":9}", "{\"version\":2,\"servers\":[]}"]
     {
@@ -419,7 +427,7 @@ async fn a_huge_file_is_put_aside_unread() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_damaged_while_it_is_used_is_written_anew() {
+async fn a_file_that_is_damaged_while_in_use_is_rewritten() {
     let folder = PinFolder::new();
     let pins = folder.open();
     look(&pins, "a=1").await;
@@ -432,11 +440,11 @@ async fn a_file_that_is_damaged_while_it_is_used_is_written_anew() {
 }
 
 #[tokio::test]
-async fn what_one_instance_says_is_held_back_as_long_as_it_is_there() {
+async fn a_definition_of_one_instance_is_held_back_until_it_ends() {
     let folder = PinFolder::new();
     let pins = folder.open();
     look(&pins, "a=1 b=2").await;
-    let seen = |text| pins.look("s", 7, Part::Tool, &tools(text));
+    let seen = |text| pins.compare_instance("s", 7, Part::Tool, &tools(text));
     assert_eq!(names(&seen("a=9 new=1")), ["a"], "what is new is not pinned yet");
     assert!(is_held(&pins, "a") && !is_held(&pins, "new"));
     assert!(seen("a=9").is_empty(), "it is held already");

@@ -152,7 +152,7 @@ pub(super) fn answer(text: &[u8]) -> Result<(u64, Result<Answer, String>), Strin
         result: Option<Json>,
     }
     let Id { id } =
-        serde_json::from_slice(text).map_err(|error| format!("it said no `id`: {error}"))?;
+        serde_json::from_slice(text).map_err(|error| format!("its line has no `id`: {error}"))?;
     let said: Said = match serde_json::from_slice(text) {
         Ok(said) => said,
         Err(error) => return Ok((id, Err(format!("its answer cannot be read: {error}")))),
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plugin_sees_what_is_called_and_not_what_is_shown() {
+    fn a_plugin_sees_the_servers_own_name() {
         let name = "pu\u{202e}sh".repeat(1_000);
         let line =
             ask(Phase::Request, Kind::Result, 1, &call(What::Tool(&name)), &Json::empty_object());
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plugin_must_be_the_one_that_was_meant() {
+    fn a_plugin_must_be_the_expected_one() {
         let plan = plan("guard", Category::RateLimiting);
         let read = |text: &str| hello(text.as_bytes(), &plan).map(|it| it.flows);
         let good = r#"{"type":"hello","name":"guard","category":"rate_limiting","version":"1"}"#;

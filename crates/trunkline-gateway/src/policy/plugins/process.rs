@@ -264,7 +264,7 @@ impl Keeper {
                 session::Event::Nonsense(why) => {
                     let name = &self.shared.plan.name;
                     tracing::warn!(target: "trunkline::plugin", plugin = name,
-                        "`{name}` said something that is no answer: {why}.");
+                        "`{name}` sent a line that is no answer: {why}.");
                 }
                 session::Event::Over => {
                     drop(pending);

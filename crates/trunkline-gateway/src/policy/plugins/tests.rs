@@ -214,7 +214,7 @@ async fn a_rejection_ends_the_walk_also_by_one_that_is_not_needed() {
 }
 
 #[tokio::test]
-async fn what_is_needed_aborts_and_what_is_not_is_left_out() {
+async fn a_required_plugin_aborts_and_an_optional_one_is_skipped() {
     let faults =
         serde_json::json!({ "do": { "huge": "huge", "nonsense": "nonsense", "list": "list" } });
     let needed = with(plan("faulty", Category::Content), faults);
@@ -234,7 +234,7 @@ async fn what_is_needed_aborts_and_what_is_not_is_left_out() {
 }
 
 #[tokio::test]
-async fn who_takes_too_long_is_not_waited_for() {
+async fn a_slow_plugin_times_out() {
     let slow = PluginPlan {
         timeout: Duration::from_millis(50),
         ..with(plan("slow", Category::Content), serde_json::json!({ "always": "hang" }))
@@ -300,7 +300,7 @@ async fn a_hung_plugin_is_started_again() {
 }
 
 #[tokio::test]
-async fn observers_are_told_and_nobody_waits_for_them() {
+async fn observers_are_told_and_never_awaited() {
     let log = Log::new();
     let observer = with(
         plan("observer", Category::Observability),
@@ -354,7 +354,7 @@ async fn a_program_that_cannot_be_started_is_named() {
 }
 
 #[tokio::test]
-async fn one_that_says_it_is_somebody_else_is_not_asked() {
+async fn a_plugin_with_another_name_is_not_asked() {
     let mut liar = plan("liar", Category::Validation);
     liar.command[4] = "audit".to_owned();
     let failure = Pipeline::start(&[liar]).await.unwrap_err();
@@ -362,7 +362,7 @@ async fn one_that_says_it_is_somebody_else_is_not_asked() {
 }
 
 #[tokio::test]
-async fn whoever_watches_is_told_how_long_answers_took() {
+async fn the_duration_of_each_answer_is_observed() {
     let (told, mut times) = tokio::sync::mpsc::unbounded_channel();
     let pipeline = start(&[plan("p", Category::Validation)]).await;
     let pipeline = pipeline.watched(move |name, took| drop(told.send((name.to_owned(), took))));
@@ -402,7 +402,7 @@ async fn a_plugin_gets_its_own_variables_and_none_of_ours() {
 }
 
 #[tokio::test]
-async fn answers_in_any_order_reach_those_who_asked() {
+async fn answers_in_any_order_reach_their_callers() {
     let count = 100;
     let config = serde_json::json!({ "always": "backwards", "count": count });
     let pipeline = Arc::new(start(&[with(plan("p", Category::Content), config)]).await);

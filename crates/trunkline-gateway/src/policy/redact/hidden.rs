@@ -8,8 +8,8 @@ pub(super) fn in_args(args: &[String]) -> impl Iterator<Item = &str> {
             None => (if at == 0 { "" } else { args[at - 1].as_str() }, arg.as_str()),
         };
         let is_option = arg.starts_with('-') && !arg.contains('=');
-        let is_named = !is_option && is_telling(name);
-        (is_named || is_made_up(value)).then_some(value)
+        let is_named = !is_option && names_a_secret(name);
+        (is_named || looks_machine_made(value)).then_some(value)
     })
 }
 
@@ -22,7 +22,7 @@ pub(super) fn in_url(url: &str) -> impl Iterator<Item = &str> {
     let user = user.into_iter().flat_map(|it| it.split(':').chain([it]));
     let values = query.split('#').next().unwrap_or_default().split('&');
     let values = values.filter_map(|it| it.split_once('=')).map(|(_, value)| value);
-    user.chain(values).chain(path.split('/').filter(|it| is_made_up(it)))
+    user.chain(values).chain(path.split('/').filter(|it| looks_machine_made(it)))
 }
 
 /// Whether a variable holds a path, which occurs in every other log line.
@@ -31,13 +31,13 @@ pub(super) fn is_place(variable: &str) -> bool {
 }
 
 /// Whether a name says that its value is a secret.
-fn is_telling(name: &str) -> bool {
+fn names_a_secret(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     name.starts_with('-') && TELLING.iter().any(|it| name.contains(it))
 }
 
 /// Whether a text looks machine-made: long, of letters and digits, without words in it.
-fn is_made_up(text: &str) -> bool {
+fn looks_machine_made(text: &str) -> bool {
     let is_part = |it: char| it.is_ascii_alphanumeric() || "-_.~+".contains(it);
     text.len() >= MADE_UP
         && text.chars().all(is_part)
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_may_be_a_secret_is_found_and_little_else() {
+    fn likely_secrets_are_found_and_little_else() {
         let args = ["-y", "server@1.2.3", "--api-key", "hunter2!", "--token=abc def", "--root"];
         let more = ["/srv/ann/projects/a1", "sk-proj-4f9aa02b71cc04d2e8"];
         let args: Vec<_> = args.iter().chain(&more).map(|it| (*it).to_owned()).collect();

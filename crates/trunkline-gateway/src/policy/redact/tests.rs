@@ -5,7 +5,7 @@ fn looks(text: &str) -> String {
 }
 
 #[test]
-fn known_secrets_go_wherever_they_stand() {
+fn known_secrets_are_masked_everywhere() {
     let redactor = Redactor::new(["hunter2", "Bearer abc-def-1", "short", "a b\"c\\d!"]);
     for (text, expected) in [
         ("login with hunter2 failed", "login with *** failed"),
@@ -81,7 +81,7 @@ fn gateway() -> crate::catalog::plan::GatewayPlan {
 }
 
 #[test]
-fn what_looks_like_a_token_goes() {
+fn token_like_words_are_masked() {
     for (text, expected) in [
         ("Authorization: Bearer abc.def-ghi", "Authorization: ***"),
         ("sent Bearer abcdefgh twice", "sent Bearer *** twice"),
@@ -104,7 +104,7 @@ fn what_looks_like_a_token_goes() {
 }
 
 #[test]
-fn the_values_of_secret_names_go() {
+fn values_of_secret_names_are_masked() {
     for (text, expected) in [
         ("password=x", "password=***"),
         ("DB_PASSWORD = hunter2, host=h", "DB_PASSWORD = ***, host=h"),
@@ -125,7 +125,7 @@ fn the_values_of_secret_names_go() {
 }
 
 #[test]
-fn what_helps_to_find_the_fault_stays() {
+fn harmless_text_stays() {
     for text in [
         "Unexpected token: } at position 3",
         "Invalid token: expired",

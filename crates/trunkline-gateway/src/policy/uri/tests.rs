@@ -19,7 +19,7 @@ async fn gateway(rules: &str) -> Gateway {
 
 fn effect(gateway: &Gateway, uri: &str) -> Effect {
     let target = Target { server: Arc::from("a"), name: Arc::from(uri), item: Item::Unlisted };
-    Visibility::new(&gateway.0.world(), &Caller::named("ann")).effect(&target)
+    Visibility::new(&gateway.0.active_plan(), &Caller::named("ann")).effect(&target)
 }
 
 /// Spellings with which a server could open `/etc/hostname` or something below `/etc`.
@@ -87,7 +87,7 @@ const OF_ETC: [&str; 60] = [
 ];
 
 #[tokio::test]
-async fn whatever_a_server_may_take_for_a_denied_file_is_denied() {
+async fn every_spelling_of_a_denied_file_is_denied() {
     for pattern in ["a.read:file:///etc/*", "*.read:file:/etc/**", "a.read:FILE://localhost/etc/*"]
     {
         let gateway = gateway(&format!("{{ tools: ['{pattern}'], effect: deny }}")).await;
@@ -101,7 +101,7 @@ async fn whatever_a_server_may_take_for_a_denied_file_is_denied() {
 }
 
 #[tokio::test]
-async fn what_is_allowed_is_allowed_only_if_it_is_nothing_else() {
+async fn a_uri_is_allowed_only_if_every_near_reading_is() {
     let rules = "{ tools: ['a.read:file:///srv/*', 'a.read:file://nas/*'], effect: allow },
         { tools: ['a.read:https://h/a%2fb'], effect: allow },
         { tools: ['a.read:db://users?*'], effect: allow }, { effect: deny }";
@@ -165,7 +165,7 @@ fn a_plain_uri_is_one_thing() {
 }
 
 #[test]
-fn what_everybody_writes_is_clear_and_few_things() {
+fn common_uris_are_unambiguous_with_few_readings() {
     for (uri, expected) in [
         ("https://h.example:8443/a/b?q=1&r=a%20b#top", 2),
         ("http://h:80/a", 1),
@@ -186,7 +186,7 @@ fn what_everybody_writes_is_clear_and_few_things() {
         ("a name", 1),
     ] {
         let forms = Forms::of(uri);
-        assert!(!forms.is_unclear, "{uri}");
+        assert!(!forms.is_ambiguous, "{uri}");
         assert_eq!(forms.near.len(), expected, "{uri}: {forms:?}");
     }
 }
@@ -205,10 +205,10 @@ fn what_a_reading_is_read_as_is_a_reading_too() {
         "https://h%3A443/a",
     ] {
         let forms = Forms::of(uri);
-        assert!(!forms.is_unclear, "{uri}");
+        assert!(!forms.is_ambiguous, "{uri}");
         for near in &forms.near {
             let again = Forms::of(near);
-            assert!(!again.is_unclear, "{uri}: {near:?} is unclear");
+            assert!(!again.is_ambiguous, "{uri}: {near:?} is ambiguous");
             for it in again.near.iter().chain(&again.far) {
                 let is_reading = forms.near.contains(it) || forms.far.contains(it);
                 assert!(is_reading, "{uri}: {near:?} is also {it:?}");
@@ -223,10 +223,10 @@ fn a_uri_that_means_too_many_things_means_none() {
     let long = format!("x:{}", "a".repeat(LONGEST));
     let many = r"file://h%25255C\b%255C%252541c%5Cd%2523e/a%25255Cb\c%255C?d%25255C#e";
     for uri in ["a:\u{7f}", "a:%00", "a:%250E", "a:%C1%81", "file://../a", "file://%2e/a"] {
-        assert!(Forms::of(uri).is_unclear, "{uri:?}");
+        assert!(Forms::of(uri).is_ambiguous, "{uri:?}");
     }
     for uri in [&*endless, &long, many] {
-        assert!(Forms::of(uri).is_unclear, "{uri:.40?}");
+        assert!(Forms::of(uri).is_ambiguous, "{uri:.40?}");
     }
-    assert!(!Forms::of("a:%FF%20é").is_unclear);
+    assert!(!Forms::of("a:%FF%20é").is_ambiguous);
 }

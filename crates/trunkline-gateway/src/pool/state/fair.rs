@@ -138,7 +138,7 @@ impl<H: Clone, W> State<H, W> {
     }
 
     /// When the queue is full: the newest waiter of the principal with the most, if it has more than this one.
-    pub(super) fn crowding_out(&self, who: &str) -> Option<usize> {
+    pub(super) fn waiter_to_drop(&self, who: &str) -> Option<usize> {
         let (most, waiters) = self.shares.most_waiting()?;
         if waiters <= self.shares.waiters(who) + 1 {
             return None;

@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::pool::{Cause, Event, Profile, Want, Why};
 
 use super::slot::{Action, Phase, Planned, Slot};
-use super::{State, trouble};
+use super::{State, start_failures};
 
 /// Where a want is placed.
 pub(super) enum Place {
@@ -27,7 +27,7 @@ impl<H: Clone, W> State<H, W> {
             return self.place_bound(want, now);
         }
         let profile = self.profile(want);
-        if let Some(id) = self.roomy_for(want, |it| it == profile) {
+        if let Some(id) = self.instance_with_room(want, |it| it == profile) {
             return Place::Ready(id);
         }
         if let Some(on) = self.join(want, |it| it == profile) {
@@ -37,7 +37,7 @@ impl<H: Clone, W> State<H, W> {
         if may_start && may_grow && self.live() < self.max_instances() {
             return Place::Wait(self.order(profile, None, want, now));
         }
-        if let Some(id) = self.roomy_for(want, |it| it.is_within(profile)) {
+        if let Some(id) = self.instance_with_room(want, |it| it.is_within(profile)) {
             return Place::Ready(id);
         }
         if let Some(on) = self.join(want, |it| it.is_within(profile)) {
@@ -63,8 +63,8 @@ impl<H: Clone, W> State<H, W> {
             self.retire(id, Why::Owner, YIELD, now);
             return Place::Wait(self.order(profile, None, want, now));
         }
-        if self.trouble.holds(now) && !self.may_hope(want, Slot::is_live) {
-            return Place::Refuse(self.trouble.refusal(&self.plan.name, now));
+        if self.start_failures.holds(now) && !self.may_be_served(want, Slot::is_live) {
+            return Place::Refuse(self.start_failures.refusal(&self.plan.name, now));
         }
         Place::Wait(None)
     }
@@ -103,14 +103,14 @@ impl<H: Clone, W> State<H, W> {
             self.retire(id, Why::Owner, YIELD, now);
             return Place::Wait(self.order(want.profile, Some(key.into()), want, now));
         }
-        if self.trouble.holds(now) {
-            return Place::Refuse(self.trouble.refusal(&self.plan.name, now));
+        if self.start_failures.holds(now) {
+            return Place::Refuse(self.start_failures.refusal(&self.plan.name, now));
         }
         if self.live() < self.max_instances() {
             // One trial start is in progress; it shows whether the server runs again.
             return Place::Wait(None);
         }
-        Place::Refuse(trouble::sticky_busy(&self.plan.name, self.max_instances()))
+        Place::Refuse(start_failures::sticky_busy(&self.plan.name, self.max_instances()))
     }
 
     fn place_on(&mut self, id: u64) -> Place {
@@ -149,7 +149,9 @@ impl<H: Clone, W> State<H, W> {
 
     /// A lease on any ready instance with room.
     pub(crate) fn running(&mut self) -> Option<(u64, H)> {
-        let bound = self.roomy(|slot| slot.bound.is_none()).or_else(|| self.roomy(|_| true))?;
+        let bound = self
+            .least_loaded(|slot| slot.bound.is_none())
+            .or_else(|| self.least_loaded(|_| true))?;
         Some((bound, self.take(bound, None)))
     }
 
@@ -157,7 +159,9 @@ impl<H: Clone, W> State<H, W> {
     /// that owner's.
     pub(crate) fn running_as(&mut self, profile: Profile, owner: Option<&str>) -> Option<(u64, H)> {
         let fits = |slot: &Slot<H>| slot.is_as(profile, owner);
-        let found = self.roomy(|slot| fits(slot) && slot.bound.is_none()).or(self.roomy(fits))?;
+        let found = self
+            .least_loaded(|slot| fits(slot) && slot.bound.is_none())
+            .or(self.least_loaded(fits))?;
         Some((found, self.take(found, None)))
     }
 
@@ -191,7 +195,7 @@ impl<H: Clone, W> State<H, W> {
     pub(super) fn settle(&mut self, now: Duration) {
         let planned = std::mem::take(&mut self.planned);
         if !self.closing {
-            self.expect_anew(planned, now);
+            self.reset_expectations(planned, now);
             for mut waiter in self.take_in_turn() {
                 match self.place(&waiter.want, now) {
                     Place::Ready(id) => self.give(waiter, id, now),
@@ -207,7 +211,7 @@ impl<H: Clone, W> State<H, W> {
             let (waiters, mut is_freed) = (&self.waiters, false);
             for slot in self.slots.values_mut().filter(|it| it.is_reserved()) {
                 if slot.owner.as_ref().is_some_and(|it| !waits_as(waiters, it)) {
-                    is_freed |= slot.leave_to_others();
+                    is_freed |= slot.release_reservation();
                 }
             }
             if is_freed && !self.waiters.is_empty() {
@@ -222,7 +226,7 @@ impl<H: Clone, W> State<H, W> {
 
     /// Resets the expectations of all starts. A start ordered for a principal stays its own as long as it
     /// waits: waiters before it have had their turn.
-    fn expect_anew(&mut self, planned: Vec<Planned>, now: Duration) {
+    fn reset_expectations(&mut self, planned: Vec<Planned>, now: Duration) {
         let waiters = &self.waiters;
         let is_waited_for = |owner: &Arc<str>| waits_as(waiters, owner);
         for slot in self.slots.values_mut().filter(|it| it.is_starting()) {
@@ -270,10 +274,10 @@ impl<H: Clone, W> State<H, W> {
 
     /// Starts instances that must be ready before any call (`minReady`, `always-on`).
     fn warm(&mut self, now: Duration) {
-        if self.trouble.refill.is_some_and(|at| now < at) {
+        if self.start_failures.refill.is_some_and(|at| now < at) {
             return;
         }
-        for _ in 0..self.short() {
+        for _ in 0..self.missing_warm() {
             if !self.may_start(now) {
                 return;
             }
@@ -286,7 +290,7 @@ impl<H: Clone, W> State<H, W> {
     }
 
     /// How many warm instances are missing.
-    pub(super) fn short(&self) -> usize {
+    pub(super) fn missing_warm(&self) -> usize {
         if self.closing {
             return 0;
         }
@@ -349,7 +353,7 @@ impl<H: Clone, W> State<H, W> {
         let Planned { profile, key, owner, by, cause, expected } = planned;
         let id = self.number();
         let deadline = now.saturating_add(self.plan.timeouts.start).saturating_add(START_GRACE);
-        let mut slot = Slot::new(profile, cause, self.trouble.round, now);
+        let mut slot = Slot::new(profile, cause, self.start_failures.round, now);
         slot.phase = Phase::Starting { deadline, expected };
         (slot.owner, slot.by) = (owner.clone(), by);
         slot.is_fixed = self.plan.per_user().is_some();
@@ -367,7 +371,7 @@ impl<H: Clone, W> State<H, W> {
 
     /// Joins a start that still has places: `Some(None)` if the start is only planned.
     fn join(&mut self, want: &Want, fits: impl Fn(Profile) -> bool) -> Option<Option<u64>> {
-        let (max, is_one) = (self.room_for(want), self.is_one_for_all());
+        let (max, is_one) = (self.room_for(want), self.is_singleton());
         for (id, slot) in &mut self.slots {
             if fits(slot.profile)
                 && (is_one || slot.serves(want))
@@ -398,16 +402,16 @@ impl<H: Clone, W> State<H, W> {
     }
 
     /// An instance with room for this want: the principal's own before an unowned one.
-    fn roomy_for(&self, want: &Want, fits: impl Fn(Profile) -> bool) -> Option<u64> {
+    fn instance_with_room(&self, want: &Want, fits: impl Fn(Profile) -> bool) -> Option<u64> {
         let max = self.room_for(want);
         let fits =
             |slot: &Slot<H>| fits(slot.profile) && slot.in_flight < max && self.serves(slot, want);
         if want.owner.is_some()
-            && let Some(own) = self.roomy(|slot| slot.owner.is_some() && fits(slot))
+            && let Some(own) = self.least_loaded(|slot| slot.owner.is_some() && fits(slot))
         {
             return Some(own);
         }
-        self.roomy(fits)
+        self.least_loaded(fits)
     }
 
     /// Whether the principal may have one more instance of its own.
@@ -444,7 +448,7 @@ impl<H: Clone, W> State<H, W> {
     }
 
     /// The least loaded instance with room; among equals, the least recently lent.
-    pub(super) fn roomy(&self, fits: impl Fn(&Slot<H>) -> bool) -> Option<u64> {
+    pub(super) fn least_loaded(&self, fits: impl Fn(&Slot<H>) -> bool) -> Option<u64> {
         let max = self.max_concurrent();
         self.slots
             .iter()
@@ -462,7 +466,7 @@ impl<H: Clone, W> State<H, W> {
     }
 
     /// Whether one of these instances could serve this in time.
-    pub(super) fn may_hope(&self, want: &Want, of: impl Fn(&Slot<H>) -> bool) -> bool {
+    pub(super) fn may_be_served(&self, want: &Want, of: impl Fn(&Slot<H>) -> bool) -> bool {
         if self.is_stateful() {
             return false;
         }
@@ -473,9 +477,9 @@ impl<H: Clone, W> State<H, W> {
 
     fn may_start(&self, now: Duration) -> bool {
         // After a failure, one trial start shows whether the server runs again.
-        let proven = self.trouble.attempt == 0
+        let proven = self.start_failures.attempt == 0
             || self.planned.is_empty() && !self.slots.values().any(Slot::is_starting);
-        !self.closing && !self.trouble.holds(now) && proven
+        !self.closing && !self.start_failures.holds(now) && proven
     }
 
     /// Instances that serve or will serve.
@@ -485,11 +489,11 @@ impl<H: Clone, W> State<H, W> {
 
     /// Whether an instance may be lent to this want.
     pub(super) fn serves(&self, slot: &Slot<H>, want: &Want) -> bool {
-        self.is_one_for_all() || slot.serves(want)
+        self.is_singleton() || slot.serves(want)
     }
 
     /// Whether the strategy is singleton: one shared instance, whatever owner earlier wants named.
-    fn is_one_for_all(&self) -> bool {
+    fn is_singleton(&self) -> bool {
         self.plan.strategy == Strategy::Singleton
     }
 

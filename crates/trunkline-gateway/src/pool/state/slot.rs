@@ -127,7 +127,7 @@ impl<H> Slot<H> {
     }
 
     /// Releases an unused instance whose owner no longer waits. Returns whether it was reserved.
-    pub(crate) fn leave_to_others(&mut self) -> bool {
+    pub(crate) fn release_reservation(&mut self) -> bool {
         match self.is_fixed {
             true => !std::mem::replace(&mut self.is_left, true),
             false => self.owner.take().is_some(),

@@ -6,7 +6,7 @@ use crate::catalog::plan::Strategy;
 use crate::pool::Why;
 
 use super::slot::{Action, Phase, Slot};
-use super::{State, trouble};
+use super::{State, start_failures};
 
 impl<H: Clone, W> State<H, W> {
     /// When to call `tick` next.
@@ -16,11 +16,11 @@ impl<H: Clone, W> State<H, W> {
 
     /// Time has passed. Early and repeated calls are harmless.
     pub(crate) fn tick(&mut self, now: Duration) {
-        let mut changed = self.lose_patience(now);
+        let mut changed = self.time_out_waiters(now);
         for id in self.ids() {
-            changed |= self.look_at(id, now);
+            changed |= self.check_instance(id, now);
         }
-        while self.goes_when_idle()
+        while self.stops_when_idle()
             && self.has_surplus()
             && let Some(id) =
                 self.longest_idle(|slot| slot.last().saturating_add(self.plan.idle) <= now)
@@ -28,7 +28,7 @@ impl<H: Clone, W> State<H, W> {
             self.stop(id, Why::Idle, None, now);
             changed = true;
         }
-        for due in [&mut self.trouble.until, &mut self.trouble.refill] {
+        for due in [&mut self.start_failures.until, &mut self.start_failures.refill] {
             changed |= due.take_if(|at| *at <= now).is_some();
         }
         if changed {
@@ -57,7 +57,7 @@ impl<H: Clone, W> State<H, W> {
     }
 
     /// Whether idle instances stop (scale to zero).
-    pub(super) fn goes_when_idle(&self) -> bool {
+    pub(super) fn stops_when_idle(&self) -> bool {
         matches!(self.plan.strategy, Strategy::Stateless | Strategy::Stateful)
     }
 
@@ -66,7 +66,7 @@ impl<H: Clone, W> State<H, W> {
         (!every.is_zero()).then(|| now.saturating_add(every))
     }
 
-    fn lose_patience(&mut self, now: Duration) -> bool {
+    fn time_out_waiters(&mut self, now: Duration) -> bool {
         if self.waiters.iter().all(|it| it.deadline > now) {
             return false;
         }
@@ -77,21 +77,21 @@ impl<H: Clone, W> State<H, W> {
             }
             self.expect_less(waiter.on);
             let patience = waiter.want.patience;
-            let failure = trouble::busy(&self.plan.name, waiter.on.is_some(), patience);
+            let failure = start_failures::busy(&self.plan.name, waiter.on.is_some(), patience);
             self.refuse(waiter, failure, now);
         }
         !self.planned.is_empty() || self.slots.values().any(Slot::is_reserved)
     }
 
-    fn look_at(&mut self, id: u64, now: Duration) -> bool {
+    fn check_instance(&mut self, id: u64, now: Duration) -> bool {
         let expired = self.has_expired(id, now);
         let Some(slot) = self.slots.get_mut(&id) else { return false };
         match &mut slot.phase {
             Phase::Starting { deadline, .. } if *deadline <= now => {
                 let limit = now.saturating_sub(slot.since);
                 self.actions.push(Action::Abort { id });
-                let failure = trouble::start_timeout(&self.plan.name, id, limit);
-                self.did_not_start(id, failure, now);
+                let failure = start_failures::start_timeout(&self.plan.name, id, limit);
+                self.start_failed(id, failure, now);
                 true
             }
             Phase::Draining { until, .. } if *until <= now => {
@@ -130,9 +130,9 @@ impl<H: Clone, W> State<H, W> {
     }
 
     fn next(&self) -> Option<Duration> {
-        let surplus = self.goes_when_idle() && self.has_surplus();
+        let surplus = self.stops_when_idle() && self.has_surplus();
         let waiters = self.waiters.iter().map(|it| it.deadline).min();
-        let refill = self.trouble.refill.filter(|_| self.short() > 0);
+        let refill = self.start_failures.refill.filter(|_| self.missing_warm() > 0);
         let slots = self.slots.values().filter_map(|slot| match &slot.phase {
             Phase::Starting { deadline, .. } => Some(*deadline),
             Phase::Draining { until, .. } => Some(*until),
@@ -143,6 +143,6 @@ impl<H: Clone, W> State<H, W> {
                 [*probe, idle, expiry].into_iter().flatten().min()
             }
         });
-        waiters.into_iter().chain(slots).chain(self.trouble.until).chain(refill).min()
+        waiters.into_iter().chain(slots).chain(self.start_failures.until).chain(refill).min()
     }
 }

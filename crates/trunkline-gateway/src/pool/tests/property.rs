@@ -13,19 +13,19 @@ use crate::pool::state::{Action, Asked, MAX_WAITERS, Phase, State};
 use crate::pool::{Cause, Event, Profile, Want};
 
 #[test]
-fn whatever_happens_limits_hold_and_everybody_is_answered_once() {
+fn limits_hold_and_every_caller_is_answered_once() {
     for seed in 0..1500 {
-        let mut world = World::new(seed);
+        let mut model = Model::new(seed);
         for _ in 0..200 {
-            world.step();
-            world.check();
+            model.step();
+            model.check();
         }
-        world.finish();
+        model.finish();
     }
 }
 
 /// Everything outside the state, with a record of what the state promised.
-struct World {
+struct Model {
     seed: u64,
     dice: Dice,
     state: State<u64, u64>,
@@ -61,11 +61,11 @@ struct Leased {
     parked: Option<u64>,
 }
 
-impl World {
+impl Model {
     fn new(seed: u64) -> Self {
         let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
         let plan = random_plan(&mut dice);
-        let mut world = Self {
+        let mut model = Self {
             seed,
             state: State::new(plan, numbers(), Duration::ZERO),
             dice,
@@ -86,8 +86,8 @@ impl World {
             waits_told: (0, 0),
             waits: 0,
         };
-        world.look();
-        world
+        model.look();
+        model
     }
 
     fn step(&mut self) {

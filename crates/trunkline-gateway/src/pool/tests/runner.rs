@@ -61,7 +61,7 @@ async fn a_lease_on_a_ready_instance_is_there_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_stops_waiting_leaves_nothing_behind() {
+async fn a_caller_that_stops_waiting_leaves_nothing_behind() {
     let backend = Arc::new(Fake::default());
     let pool = backend.pool("max_concurrent=1 max_instances=1");
     let first = pool.lease(call()).await.expect("it starts");
@@ -84,7 +84,7 @@ async fn whoever_stops_waiting_leaves_nothing_behind() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_start_outlives_its_caller_and_goes_when_idle() {
+async fn a_start_outlives_its_caller_and_stops_when_idle() {
     let backend = Arc::new(Fake::default());
     let pool = backend.pool("idle=60s");
     assert!(poll(pin!(pool.lease(call()))).is_pending());
@@ -116,7 +116,7 @@ async fn dropping_the_pool_stops_everything() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pool_that_is_dropped_refuses_nobody_who_holds_it() {
+async fn a_waiting_caller_keeps_a_dropped_pool_alive() {
     let backend = Arc::new(Fake::default());
     let pool = backend.pool("");
     let waits = tokio::spawn({
@@ -124,7 +124,7 @@ async fn a_pool_that_is_dropped_refuses_nobody_who_holds_it() {
         async move { pool.lease(call()).await.map(|lease| lease.id()) }
     });
     drop(pool);
-    waits.await.expect("it does not panic").expect("whoever waits keeps the pool");
+    waits.await.expect("it does not panic").expect("a waiting caller keeps the pool");
     sleep(TAKES * 2).await; // the sleep is the subject: the clock is moved
     assert_eq!((backend.alive(), Arc::strong_count(&backend)), (0, 1));
 }
@@ -198,7 +198,7 @@ async fn closing_waits_for_calls_but_not_for_ever() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_happens_is_told() {
+async fn events_are_reported() {
     let backend = Arc::new(Fake::default());
     let pool = backend.pool("idle=1s");
     let heard = Arc::new(Mutex::new(Vec::new()));

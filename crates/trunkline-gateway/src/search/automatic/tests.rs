@@ -49,7 +49,7 @@ fn questions_are_read_as_models_write_them() {
 }
 
 #[test]
-fn calls_are_read_with_their_arguments_as_they_came() {
+fn calls_are_read_with_their_arguments_unchanged() {
     let call = read_call(Some(&json(r#"{"name":"git.log","arguments":{"n":1.50}}"#))).unwrap();
     assert_eq!((&*call.name, call.arguments.unwrap().get()), ("git.log", r#"{"n":1.50}"#));
     for none in [r#"{"name":"a"}"#, r#"{"name":"a","arguments":null}"#] {

@@ -89,7 +89,7 @@ async fn an_error_of_the_tool_is_a_failure_in_the_older_generation_alone() {
 }
 
 #[tokio::test]
-async fn whoever_asks_for_a_task_that_is_over_is_told() {
+async fn a_finished_task_refuses_questions() {
     let entry = task("alice");
     let asked = ask(&entry);
     until(&entry, TaskStatus::InputRequired).await;
@@ -144,7 +144,7 @@ async fn modern_callers_without_a_name_have_one_share_of_tasks() {
 }
 
 #[tokio::test]
-async fn what_tasks_came_to_is_bounded_by_caller() {
+async fn outcomes_of_tasks_are_bounded_by_caller() {
     let registry = Registry::new(Arc::default());
     let large = || json(&format!(r#"{{"content":"{}"}}"#, "x".repeat(1 << 20)));
     let ends = |caller: &str| {

@@ -99,7 +99,7 @@ fn origins_are_our_own_or_named() {
 }
 
 #[test]
-fn nobody_gets_a_web_socket() {
+fn websockets_are_refused() {
     let asked = |upgrade| checked("/mcp", &[("host", "localhost"), ("upgrade", upgrade)]);
     assert_eq!(asked("WebSocket"), (400, "There are no WebSockets here.".to_owned()));
     assert_eq!(asked("h2c"), (200, String::new()));
@@ -139,7 +139,7 @@ fn bodies_are_plain_json_of_a_bounded_length() {
 }
 
 #[test]
-fn what_a_client_reads_is_what_it_accepts() {
+fn the_accept_header_is_parsed() {
     for (accept, both, events) in [
         (&["application/json, text/event-stream"][..], true, true),
         (&["text/event-stream", "application/json"], true, true),
@@ -168,7 +168,7 @@ fn what_a_client_reads_is_what_it_accepts() {
 }
 
 #[test]
-fn what_may_stand_once_stands_once() {
+fn single_valued_headers_occur_once() {
     let once = headers(&[("host", "a")]);
     assert_eq!(only(&once, &HOST), Ok(Some(&b"a"[..])));
     assert_eq!(only(&once, &ORIGIN), Ok(None));

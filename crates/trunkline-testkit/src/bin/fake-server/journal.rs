@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
-use crate::options::Options;
+use crate::Options;
 
 /// The log; several processes may append to one file.
 pub(crate) struct Journal {

@@ -15,15 +15,42 @@ mod signals;
 mod tools;
 
 use std::io::{self, BufRead, Write};
+use std::path::PathBuf;
 use std::process::exit;
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use journal::Journal;
-use options::Options;
+use options::Announces;
 use process::Server;
+
+/// How this server behaves.
+#[derive(Debug, Default, PartialEq)]
+struct Options {
+    revision: String,
+    also: Option<String>,
+    name: String,
+    instructions: Option<String>,
+    log: Option<PathBuf>,
+    tools_file: Option<PathBuf>,
+    page: Option<usize>,
+    exit_at_start: Option<i32>,
+    exit_while: Option<PathBuf>,
+    exit_on: Vec<String>,
+    hang_on: Vec<String>,
+    start_delay: Duration,
+    ignores_eof: bool,
+    ignores_term: bool,
+    tells_changes: bool,
+    announces: Announces,
+    lists_by_client: bool,
+    stderr: Vec<String>,
+    gossips: bool,
+    asks_at_start: bool,
+}
 
 fn main() {
     let options = match Options::parse(std::env::args().skip(1)) {

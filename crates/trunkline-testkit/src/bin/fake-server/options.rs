@@ -1,32 +1,8 @@
 //! The words of the command line into how this server behaves.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
-/// How this server behaves.
-#[derive(Debug, PartialEq)]
-pub(crate) struct Options {
-    pub(crate) revision: String,
-    pub(crate) also: Option<String>,
-    pub(crate) name: String,
-    pub(crate) instructions: Option<String>,
-    pub(crate) log: Option<PathBuf>,
-    pub(crate) tools_file: Option<PathBuf>,
-    pub(crate) page: Option<usize>,
-    pub(crate) exit_at_start: Option<i32>,
-    pub(crate) exit_while: Option<PathBuf>,
-    pub(crate) exit_on: Vec<String>,
-    pub(crate) hang_on: Vec<String>,
-    pub(crate) start_delay: Duration,
-    pub(crate) ignores_eof: bool,
-    pub(crate) ignores_term: bool,
-    pub(crate) tells_changes: bool,
-    pub(crate) announces: Announces,
-    pub(crate) lists_by_client: bool,
-    pub(crate) stderr: Vec<String>,
-    pub(crate) gossips: bool,
-    pub(crate) asks_at_start: bool,
-}
+use crate::Options;
 
 /// When it says that its tools have changed, though they have not.
 #[derive(Debug, Default, PartialEq)]
@@ -50,28 +26,8 @@ impl Announces {
 impl Options {
     /// Reads the command line; the error is a sentence.
     pub(crate) fn parse(mut words: impl Iterator<Item = String>) -> Result<Options, String> {
-        let mut options = Options {
-            revision: "2025-11-25".into(),
-            also: None,
-            name: "fake".into(),
-            instructions: None,
-            log: None,
-            tools_file: None,
-            page: None,
-            exit_at_start: None,
-            exit_while: None,
-            exit_on: Vec::new(),
-            hang_on: Vec::new(),
-            start_delay: Duration::ZERO,
-            ignores_eof: false,
-            ignores_term: false,
-            tells_changes: false,
-            announces: Announces::default(),
-            lists_by_client: false,
-            stderr: Vec::new(),
-            gossips: false,
-            asks_at_start: false,
-        };
+        let mut options =
+            Options { revision: "2025-11-25".into(), name: "fake".into(), ..Options::default() };
         while let Some(word) = words.next() {
             let mut value = || words.next().ok_or_else(|| format!("`{word}` lacks its value."));
             match word.as_str() {
@@ -111,7 +67,7 @@ impl Options {
         self.tells_changes || self.announces != Announces::default()
     }
 
-    /// Whether each request carries its own envelope, and nobody shakes hands.
+    /// Whether each request carries its own envelope, without a handshake.
     pub(crate) fn is_stateless(&self) -> bool {
         self.revision == "2026-07-28"
     }

@@ -21,7 +21,7 @@ pub(crate) fn notify(method: &str, params: Value) {
 pub(crate) fn send(message: Value) {
     let line = format!("{message}\n");
     let mut out = io::stdout().lock();
-    // Nobody reads any more: the end of standard input says so too.
+    // The client has disconnected: the end of standard input says so too.
     let _ = out.write_all(line.as_bytes()).and_then(|()| out.flush());
 }
 

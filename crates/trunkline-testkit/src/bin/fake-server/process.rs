@@ -7,8 +7,8 @@ use std::sync::{Mutex, MutexGuard};
 
 use serde_json::{Value, json};
 
+use crate::Options;
 use crate::journal::Journal;
-use crate::options::Options;
 use crate::out;
 
 /// One process of the fake server.
@@ -17,7 +17,7 @@ pub(crate) struct Server {
     pub(crate) journal: Journal,
     state: Mutex<State>,
     counter: AtomicU64,
-    /// Whether somebody shook hands who might have done without.
+    /// Whether a client sent `initialize` that could do without.
     has_session: AtomicBool,
 }
 
@@ -26,7 +26,7 @@ pub(crate) struct Server {
 pub(crate) struct State {
     /// What the client of the handshake can be asked.
     pub(crate) capabilities: Value,
-    /// The requests that nobody waits for any more, by their ids as JSON.
+    /// The cancelled requests, by their ids as JSON.
     pub(crate) cancelled: HashSet<String>,
     /// The open `subscriptions/listen`: id and filter.
     pub(crate) listens: Vec<(Value, Value)>,
@@ -67,7 +67,7 @@ impl Server {
         also.unwrap_or(&self.options.revision)
     }
 
-    /// Somebody shakes hands who might have done without.
+    /// Records that a client sent `initialize` that could do without.
     pub(crate) fn opens_session(&self) {
         self.has_session.store(true, Ordering::Relaxed);
     }
@@ -91,14 +91,14 @@ impl Server {
         out::answer(id, outcome.map(|result| self.dressed(result)));
     }
 
-    /// Tells whoever wants to know that the list of tools is another one.
+    /// Notifies listeners that the list of tools has changed.
     pub(crate) fn tools_changed(&self) {
         self.tell("notifications/tools/list_changed", json!({}), |filter| {
             filter["toolsListChanged"] == true
         });
     }
 
-    /// Tells whoever subscribed to it that a resource has changed.
+    /// Notifies subscribers that a resource has changed.
     pub(crate) fn resource_updated(&self, uri: &str) {
         if !self.is_stateless() && !self.state().subscribed.contains(uri) {
             return;

@@ -90,7 +90,7 @@ impl Server {
         }
     }
 
-    /// What is wrong with a request in this revision, before anybody looks at what it wants.
+    /// The fault of a request in this revision, apart from its method and params.
     fn misfit(&self, method: &str, params: &Value) -> Option<Value> {
         if method == "initialize" && self.options.also.is_some() {
             self.opens_session();

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::Options;
 use crate::ask;
 use crate::gossip;
-use crate::options::Options;
 use crate::out::{self, error, text};
 use crate::process::Server;
 

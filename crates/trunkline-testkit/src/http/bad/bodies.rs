@@ -1,4 +1,4 @@
-//! Bodies and their labels that no revision takes, and what that comes to.
+//! Bodies and content headers that no revision accepts, and the expected answers.
 // tidy: table
 
 use super::rows::{Row, Twist::*};
@@ -118,7 +118,7 @@ pub const EITHER_ERA: &[Row] = &[
         Some(-32600),
         &[Swap(r#""jsonrpc":"2.0""#, r#""jsonrpc":"2.0","result":{},"result":{}"#)],
     ),
-    // What the body is said to be.
+    // The declared type of the body.
     (415, None, &[Set("Content-Type", "application/json-rpc")]),
     (415, None, &[Set("Content-Type", "application/jsonrequest")]),
     (415, None, &[Set("Content-Type", "application/json-seq")]),

@@ -1,4 +1,4 @@
-//! Requests that are wrong in one way each, and what that comes to.
+//! Requests with one fault each, and the expected answers.
 // tidy: table
 
 use Twist::*;
@@ -117,7 +117,7 @@ pub const STATELESS: &[Row] = &[
         Some(-32600),
         &[Drop("MCP-Protocol-Version"), Swap(r#"{"jsonrpc""#, r#"[{"jsonrpc""#), Tail("]")],
     ),
-    // Answers to what nobody asked.
+    // Responses to requests that were never sent.
     (400, Some(-32600), &[Body(r#"{"jsonrpc":"2.0","id":1,"result":{"x":1}}"#)]),
     (400, Some(-32600), &[Body(r#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"x"}}"#)]),
     (400, Some(-32600), &[Swap(r#""id":1"#, r#""id":1,"result":{}"#)]),

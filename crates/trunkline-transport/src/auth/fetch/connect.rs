@@ -14,21 +14,21 @@ use crate::http::client::target::Origin;
 #[cfg(feature = "tls")]
 use crate::http::client::tls::Tls;
 
-/// Looks up names and calls addresses. Tests have one that records both.
+/// Resolves names and connects to addresses. Tests have one that records both.
 pub(super) trait Connector: Send + Sync + 'static {
-    /// Where a name leads.
+    /// Resolves a name.
     fn resolve<'a>(&'a self, name: &'a str, port: u16) -> Pending<'a, io::Result<Vec<SocketAddr>>>;
 
-    /// Calls an address.
+    /// Connects to an address.
     fn dial(&self, to: SocketAddr) -> Pending<'_, io::Result<Box<dyn Stream>>>;
 }
 
-/// Bytes both ways.
+/// A byte stream.
 pub(super) trait Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static {}
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Stream for S {}
 
-/// The resolver of the operating system, and its sockets.
+/// The operating system's resolver and sockets.
 pub(super) struct Network;
 
 impl Connector for Network {
@@ -39,14 +39,14 @@ impl Connector for Network {
     fn dial(&self, to: SocketAddr) -> Pending<'_, io::Result<Box<dyn Stream>>> {
         Box::pin(async move {
             let stream = TcpStream::connect(to).await?;
-            // Requests are written whole, so waiting for more only costs time.
+            // Requests are written whole, so Nagle's algorithm would only delay them.
             stream.set_nodelay(true)?;
             Ok(Box::new(stream) as Box<dyn Stream>)
         })
     }
 }
 
-/// Calls an origin, and says by which name its certificate must know it.
+/// Connects to an origin, with the name that its certificate must match.
 pub(super) async fn connect(
     connector: &dyn Connector,
     guard: Guard,
@@ -61,7 +61,7 @@ pub(super) async fn connect(
         Host::Name(name) => {
             let found = connector.resolve(&name, origin.port).await;
             let found = found.map_err(|error| failed(error.to_string()))?;
-            // One that is not allowed means that somebody plays with the name.
+            // One forbidden address suggests DNS rebinding.
             for address in &found {
                 guard.check(&name, address.ip())?;
             }
@@ -79,7 +79,7 @@ pub(super) async fn connect(
     Err(failed(why))
 }
 
-/// How `https` is spoken.
+/// TLS for `https`.
 #[cfg(feature = "tls")]
 pub(super) struct Way(Tls);
 
@@ -98,7 +98,7 @@ impl Way {
     }
 }
 
-/// How `https` is not spoken.
+/// Without the feature `tls` there is no `https`.
 #[cfg(not(feature = "tls"))]
 pub(super) struct Way;
 
@@ -117,7 +117,7 @@ impl Way {
     }
 }
 
-/// Addresses of one host that are tried.
+/// How many addresses of one host are tried.
 const TRIED: usize = 4;
-/// How long one of them has to answer.
+/// The deadline of each.
 const PATIENCE: Duration = Duration::from_secs(5);

@@ -1,4 +1,4 @@
-//! Where requests go, and where they do not. Nothing here calls an address outside of a fake.
+//! Where requests go, and where they do not. Nothing here connects to an address outside of a fake.
 
 use std::collections::HashMap;
 use std::io;
@@ -13,14 +13,14 @@ use super::*;
 #[cfg(feature = "tls")]
 mod secure;
 
-/// A network in which every name is looked up in a table and every call is written down.
+/// A network with a table of names, which records every connection.
 #[derive(Clone, Default)]
-struct Fake(Arc<World>);
+struct Fake(Arc<Records>);
 
 #[derive(Default)]
-struct World {
+struct Records {
     names: HashMap<&'static str, Vec<IpAddr>>,
-    /// What is answered, by the first line of the request and the address called.
+    /// The answers, by the address and the first line of the request.
     answers: HashMap<(IpAddr, &'static str), String>,
     looked_up: Mutex<Vec<String>>,
     called: Mutex<Vec<SocketAddr>>,
@@ -36,7 +36,7 @@ impl Fake {
         let names = names.into_iter().map(|(name, to)| (name, to.into_iter().map(ip).collect()));
         let answers = answers.into_iter().map(|(at, line, answer)| ((ip(at), line), answer));
         let (names, answers) = (names.collect(), answers.collect());
-        Self(Arc::new(World { names, answers, ..World::default() }))
+        Self(Arc::new(Records { names, answers, ..Records::default() }))
     }
 
     fn fetch(&self, guard: Guard) -> HttpFetch {
@@ -67,7 +67,7 @@ impl Connector for Fake {
             return Box::pin(async { Err(io::ErrorKind::ConnectionRefused.into()) });
         }
         let (near, mut far) = duplex(1 << 20);
-        let world = Arc::clone(&self.0);
+        let records = Arc::clone(&self.0);
         tokio::spawn(async move {
             let mut heard = Vec::new();
             let is_all = |heard: &[u8]| match heard.starts_with(b"POST") {
@@ -80,8 +80,8 @@ impl Connector for Fake {
             }
             let heard = String::from_utf8(heard).unwrap();
             let line = heard.split(" HTTP/1.1").next().unwrap().to_owned();
-            world.heard.lock().unwrap().push(heard);
-            let answer = world.answers.iter().find(|((ip, it), _)| *ip == to.ip() && *it == line);
+            records.heard.lock().unwrap().push(heard);
+            let answer = records.answers.iter().find(|((ip, it), _)| *ip == to.ip() && *it == line);
             match answer {
                 Some((_, answer)) => far.write_all(answer.as_bytes()).await.unwrap_or_default(),
                 None => std::future::pending().await,
@@ -145,7 +145,7 @@ const SPELLINGS: [&str; 38] = [
     "http://[fd00:ec2::254]/",
 ];
 
-/// Names that lead there, also among others.
+/// Names that resolve to such addresses, also among others.
 const NAMES: [(&str, &[&str]); 8] = [
     ("private.example", &["10.0.0.1"]),
     ("local.example", &["127.0.0.1"]),
@@ -169,7 +169,7 @@ fn names() -> impl Iterator<Item = (&'static str, Vec<&'static str>)> {
 }
 
 #[tokio::test]
-async fn nobody_is_called_where_a_server_may_not_send_us() {
+async fn no_connection_is_made_to_a_forbidden_address() {
     for url in hostile() {
         for ask in [Ask::get(&*url), Ask::form(&*url, &[("a", "b")])] {
             let fake = Fake::new(names(), []);
@@ -182,7 +182,7 @@ async fn nobody_is_called_where_a_server_may_not_send_us() {
 }
 
 #[tokio::test]
-async fn nobody_is_called_there_after_a_redirect_either() {
+async fn a_redirect_does_not_lead_to_a_forbidden_address() {
     for url in hostile() {
         for status in [301, 302, 303, 307, 308] {
             let hop = [("8.8.8.8", "GET /go", moved(status, &url))];
@@ -307,7 +307,7 @@ async fn an_answer_without_end_is_not_read_to_its_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_does_not_answer_is_not_waited_for() {
+async fn an_unresponsive_server_times_out() {
     let fake = Fake::new([], [("8.8.8.8", "GET /other", String::new())]);
     let before = tokio::time::Instant::now();
     let error = fake.fetch(public()).fetch(Ask::get("http://8.8.8.8/?token=t")).await.unwrap_err();
@@ -317,7 +317,7 @@ async fn who_does_not_answer_is_not_waited_for() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_reached_is_told_in_words() {
+async fn unreachable_servers_are_reported_with_a_sentence() {
     let fake = Fake::new([("empty.example", vec![]), ("id.example", vec!["8.8.8.8"])], []);
     for (url, expected) in [
         ("http://8.8.8.8/", "Connecting to `http://8.8.8.8` failed: connection refused."),

@@ -1,4 +1,4 @@
-//! What is in the folder, who may read it, and what is left by those who were killed.
+//! What is in the folder, who may read it, and what killed processes leave behind.
 
 use std::fs::{Permissions, metadata, read_to_string, set_permissions, write};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -7,7 +7,7 @@ use trunkline_auth::tag::random_name;
 
 use super::*;
 
-/// A folder that goes with the test.
+/// A temporary folder, removed on drop.
 struct Temp(PathBuf);
 
 impl Temp {
@@ -19,9 +19,9 @@ impl Temp {
         FileVault::new(self.0.join("in/here"))
     }
 
-    /// The one file with this ending.
+    /// The one file with this suffix.
     fn file(&self, ending: &str) -> PathBuf {
-        Place::new(self.vault().folder, NAME, 0).file(ending)
+        LoginFiles::new(self.vault().folder, NAME, 0).file(ending)
     }
 }
 
@@ -32,6 +32,26 @@ impl Drop for Temp {
 }
 
 const NAME: &str = "login https://id.example https://mcp.example/../mcp";
+
+/// A vault that keeps a secret.
+async fn kept() -> (Temp, FileVault) {
+    let temp = Temp::new();
+    let vault = temp.vault();
+    vault.put(NAME, "secret").await.unwrap();
+    (temp, vault)
+}
+
+/// Why it refuses everything.
+async fn refusals(vault: &FileVault) -> [String; 5] {
+    [
+        vault.get(NAME).await.err(),
+        vault.put(NAME, "").await.err(),
+        vault.remove(NAME).await.err(),
+        vault.names().await.err(),
+        vault.lock(NAME).await.err(),
+    ]
+    .map(|it| it.unwrap().to_string())
+}
 
 #[tokio::test]
 async fn texts_are_kept_until_they_are_removed() {
@@ -54,9 +74,7 @@ async fn texts_are_kept_until_they_are_removed() {
 
 #[tokio::test]
 async fn only_this_user_can_read_them() {
-    let temp = Temp::new();
-    let vault = temp.vault();
-    vault.put(NAME, "secret").await.unwrap();
+    let (_temp, vault) = kept().await;
     drop(vault.lock(NAME).await.unwrap());
     let mode = |path: &Path| metadata(path).unwrap().permissions().mode() & 0o7777;
     assert_eq!(mode(vault.folder()), 0o700);
@@ -68,10 +86,8 @@ async fn only_this_user_can_read_them() {
 }
 
 #[tokio::test]
-async fn what_others_can_read_is_refused_in_words() {
-    let temp = Temp::new();
-    let vault = temp.vault();
-    vault.put(NAME, "secret").await.unwrap();
+async fn files_that_others_can_read_are_refused_with_a_sentence() {
+    let (temp, vault) = kept().await;
 
     let file = temp.file("login");
     set_permissions(&file, Permissions::from_mode(0o640)).unwrap();
@@ -82,27 +98,19 @@ async fn what_others_can_read_is_refused_in_words() {
     );
     assert_eq!(vault.get(NAME).await, Err(VaultError(expected.clone())));
     assert_eq!(vault.names().await, Err(VaultError(expected)));
-    // Written anew it is a new file.
+    // A new write replaces the file.
     vault.put(NAME, "other").await.unwrap();
     assert_eq!(vault.get(NAME).await, Ok(Some("other".to_owned())));
 
     set_permissions(vault.folder(), Permissions::from_mode(0o701)).unwrap();
-    for refused in [
-        vault.get(NAME).await.err(),
-        vault.put(NAME, "").await.err(),
-        vault.remove(NAME).await.err(),
-        vault.names().await.err(),
-        vault.lock(NAME).await.err(),
-    ] {
-        assert!(refused.unwrap().to_string().contains("`chmod 700 '"));
+    for why in refusals(&vault).await {
+        assert!(why.contains("`chmod 700 '"));
     }
 }
 
 #[tokio::test]
-async fn what_belongs_to_another_user_is_refused_in_words() {
-    let temp = Temp::new();
-    let vault = temp.vault();
-    vault.put(NAME, "secret").await.unwrap();
+async fn files_of_another_user_are_refused_with_a_sentence() {
+    let (temp, vault) = kept().await;
     let owner = metadata(vault.folder()).unwrap().uid();
     assert_eq!(current_user().unwrap(), owner);
 
@@ -112,27 +120,19 @@ async fn what_belongs_to_another_user_is_refused_in_words() {
          or keep logins somewhere else.",
         vault.folder().display()
     );
-    for refused in [
-        other.get(NAME).await.err(),
-        other.put(NAME, "").await.err(),
-        other.remove(NAME).await.err(),
-        other.names().await.err(),
-        other.lock(NAME).await.err(),
-    ] {
-        assert_eq!(refused.unwrap().to_string(), expected);
+    for why in refusals(&other).await {
+        assert_eq!(why, expected);
     }
-    // A file is looked at by itself, for it may have been moved here.
-    let place = Place::new(Arc::clone(&vault.folder), NAME, owner + 1);
-    let why = place.read(&temp.file("login")).unwrap_err().to_string();
+    // A file is checked by itself, because it may have been moved here.
+    let files = LoginFiles::new(Arc::clone(&vault.folder), NAME, owner + 1);
+    let why = files.read(&temp.file("login")).unwrap_err().to_string();
     assert!(why.contains(".login` holds logins, and belongs to another user"), "{why}");
     assert_eq!(vault.get(NAME).await, Ok(Some("secret".to_owned())));
 }
 
 #[tokio::test]
 async fn a_link_is_not_followed() {
-    let temp = Temp::new();
-    let vault = temp.vault();
-    vault.put(NAME, "secret").await.unwrap();
+    let (temp, vault) = kept().await;
     let elsewhere = temp.0.join("elsewhere");
     fs::rename(temp.file("login"), &elsewhere).unwrap();
     for ending in ["login", "lock"] {
@@ -148,14 +148,14 @@ async fn a_link_is_not_followed() {
         );
         assert_eq!(refused.unwrap().to_string(), expected);
     }
-    // Put anew it is a file of its own.
+    // A new write creates a regular file.
     vault.put(NAME, "other").await.unwrap();
     assert_eq!(vault.get(NAME).await, Ok(Some("other".to_owned())));
     assert!(read_to_string(&elsewhere).unwrap().ends_with("secret"));
 }
 
 #[tokio::test]
-async fn what_a_killed_process_left_is_in_nobodys_way() {
+async fn leftovers_of_a_killed_process_do_no_harm() {
     let temp = Temp::new();
     let vault = temp.vault();
     vault.put(NAME, "old").await.unwrap();
@@ -180,10 +180,8 @@ async fn a_file_that_holds_something_else_is_no_login() {
 }
 
 #[tokio::test]
-async fn what_is_no_text_any_more_is_no_login_and_hides_no_other() {
-    let temp = Temp::new();
-    let vault = temp.vault();
-    vault.put(NAME, "secret").await.unwrap();
+async fn a_file_that_is_not_utf_8_is_no_login_and_hides_no_other() {
+    let (temp, vault) = kept().await;
     vault.put("a", "other").await.unwrap();
     write(temp.file("login"), [NAME.as_bytes(), b"\n{\"access\":\"\xff\xfe\"}"].concat()).unwrap();
     assert_eq!(vault.get(NAME).await, Ok(Some(String::new())));
@@ -196,10 +194,8 @@ async fn what_is_no_text_any_more_is_no_login_and_hides_no_other() {
 }
 
 #[tokio::test]
-async fn a_pipe_in_the_place_of_a_file_is_refused_in_words() {
-    let temp = Temp::new();
-    let vault = temp.vault();
-    vault.put(NAME, "secret").await.unwrap();
+async fn a_pipe_in_the_place_of_a_file_is_refused_with_a_sentence() {
+    let (temp, vault) = kept().await;
     let pipe = |ending: &str| {
         let path = temp.file(ending);
         let _ = fs::remove_file(&path);
@@ -220,13 +216,13 @@ async fn a_pipe_in_the_place_of_a_file_is_refused_in_words() {
 }
 
 #[test]
-fn who_is_stopped_while_replacing_a_file_is_not_waited_for_for_ever() {
+fn waiting_for_a_stopped_process_times_out() {
     let temp = Temp::new();
-    let mut place = Place::new(temp.vault().folder, NAME, 0);
-    fs::create_dir_all(&place.folder).unwrap();
-    let _held = place.begin().unwrap();
-    place.patience = Duration::from_millis(20);
-    let why = place.begin().unwrap_err().to_string();
+    let mut files = LoginFiles::new(temp.vault().folder, NAME, 0);
+    fs::create_dir_all(&files.folder).unwrap();
+    let _held = files.begin().unwrap();
+    files.patience = Duration::from_millis(20);
+    let why = files.begin().unwrap_err().to_string();
     assert!(why.contains("has held the lock `") && why.contains("folder.lock`"), "{why}");
 }
 
@@ -240,8 +236,8 @@ async fn one_vault_at_a_time_holds_a_name() {
         async move { two.lock(NAME).await.map(drop) }
     });
     drop(two.lock("another name").await.unwrap());
-    // The lock of the operating system is taken: the second asked for it and waits.
-    while !two.turns.is_taken(NAME) {
+    // The operating system's lock is taken: the second caller waits for it.
+    while !two.locks.is_taken(NAME) {
         tokio::task::yield_now().await;
     }
     assert!(!waiting.is_finished());

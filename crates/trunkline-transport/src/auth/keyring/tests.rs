@@ -1,10 +1,10 @@
-//! Keyrings played by scripts that keep what they get in a file.
+//! Fake keyrings: scripts that keep their input in a file.
 
 use std::sync::Mutex;
 
 use super::*;
 
-/// A folder that goes with the test, with a keyring in it.
+/// A temporary folder with a keyring in it.
 struct Temp(PathBuf);
 
 impl Temp {
@@ -88,7 +88,7 @@ async fn a_login_is_sealed_with_the_key_of_the_keyring() {
 }
 
 #[tokio::test]
-async fn what_another_key_sealed_is_no_login() {
+async fn a_text_sealed_with_another_key_is_no_login() {
     let temp = Temp::new();
     temp.vault(SECRET_TOOL, Tool::Secret).put("a", "text").await.unwrap();
     std::fs::remove_file(temp.0.join("key")).unwrap();
@@ -99,7 +99,7 @@ async fn what_another_key_sealed_is_no_login() {
 }
 
 #[tokio::test]
-async fn a_keyring_that_cannot_be_used_is_told_and_files_will_do() {
+async fn an_unusable_keyring_is_reported_and_plain_files_are_used() {
     for (script, why) in [
         ("echo 'Cannot autolaunch D-Bus.' >&2; exit 1", "`sh` says: Cannot autolaunch D-Bus"),
         ("exit 3", "`sh` ended with the status 3"),
@@ -147,7 +147,7 @@ async fn a_keyring_that_is_locked_for_once_does_not_make_plain_files_of_sealed_l
     assert!(told.lock().unwrap().is_empty());
     assert_eq!(FileVault::new(temp.0.join("logins")).names().await, Ok(vec![]));
 
-    // The same vault, once somebody has unlocked it.
+    // The same vault after the keyring was unlocked.
     std::fs::write(temp.0.join("tool"), SECRET_TOOL).unwrap();
     assert_eq!(locked.get("a").await, Ok(Some("text".to_owned())));
 }

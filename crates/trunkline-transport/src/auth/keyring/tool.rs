@@ -1,4 +1,4 @@
-//! The one secret that we have in a keyring ⇄ the program that keeps it there.
+//! Our one secret in a keyring ⇄ the program that stores it there.
 
 use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-/// A program that reaches a keyring. Secrets go in by its stdin and come out by its stdout: what
-/// stands in its arguments, others can read.
+/// A program that accesses a keyring. Secrets pass through its stdin and stdout, because other users
+/// can read its arguments.
 #[derive(Clone, Debug)]
 pub(super) enum Tool {
     /// `secret-tool`, of the Secret Service.
@@ -39,7 +39,7 @@ impl Tool {
         let said = run(program, args, "").await?;
         match said.status {
             Some(0) => Ok(Some(said.out).filter(|it| !it.is_empty())),
-            // The Secret Service has the same status for what it cannot do, and says so.
+            // The Secret Service has the same status for failures, and explains those on stderr.
             Some(status) if status == nothing => match (self, &*said.error) {
                 (Self::Security(_), _) | (_, "") => Ok(None),
                 _ => Err(said.failure(program)),
@@ -48,7 +48,7 @@ impl Tool {
         }
     }
 
-    /// Keeps the secret, which is letters and digits.
+    /// Stores the secret, which is alphanumeric.
     pub(super) async fn store(&self, secret: &str) -> Result<(), String> {
         let (program, args, input): (_, &[&str], _) = match self {
             Self::Secret(it) => {
@@ -72,7 +72,7 @@ impl Tool {
     }
 }
 
-/// How a program ended, and what it said.
+/// How a program ended, and its output.
 struct Said {
     status: Option<i32>,
     out: String,
@@ -92,7 +92,7 @@ impl Said {
     }
 }
 
-/// Runs a program to its end, and kills it when nobody waits for it any more.
+/// Runs a program to its end, and kills it if the caller stops waiting.
 async fn run(program: &[String], args: &[&str], input: &str) -> Result<Said, String> {
     let name = &program[0];
     let started = Command::new(name)
@@ -104,17 +104,17 @@ async fn run(program: &[String], args: &[&str], input: &str) -> Result<Said, Str
         .spawn();
     let mut child = Running(started.map_err(|error| format!("`{name}` does not start: {error}"))?);
     if let Some(mut stdin) = child.0.stdin.take() {
-        // A program that does not read it says what is wrong by its status.
+        // A program that does not read its input fails with a status.
         let _ = stdin.write_all(input.as_bytes());
     }
-    let by = Instant::now() + PATIENCE;
-    // What it says fits into a pipe, so it ends without being read.
+    let by = Instant::now() + UNLOCK_TIMEOUT;
+    // Its output fits into the pipe buffer, so it ends without being read.
     let status = loop {
         match child.0.try_wait() {
             Ok(Some(status)) => break status,
             Ok(None) if Instant::now() < by => sleep(PAUSE).await,
             Ok(None) => {
-                let seconds = PATIENCE.as_secs();
+                let seconds = UNLOCK_TIMEOUT.as_secs();
                 return Err(format!("`{name}` did not end within {seconds} s"));
             }
             Err(error) => return Err(format!("`{name}` is lost: {error}")),
@@ -145,7 +145,7 @@ impl Drop for Running {
 }
 
 /// How long a person may take to unlock a keyring.
-const PATIENCE: Duration = Duration::from_secs(60);
+const UNLOCK_TIMEOUT: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(10);
-/// How much of what a program says is read: less than fits into a pipe.
+/// How much output is read: less than the pipe buffer holds.
 const LONGEST: u64 = 16 * 1024;

@@ -1,10 +1,10 @@
-//! One redirect is answered, whoever else comes.
+//! Exactly one redirect is answered, whatever else arrives.
 
 use std::sync::Mutex;
 
 use super::*;
 
-/// A person who is shown a page and goes to it.
+/// A person who is shown a page and visits it.
 fn watching() -> (Loopback, Arc<Mutex<Vec<String>>>) {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let told = Arc::clone(&seen);
@@ -12,14 +12,22 @@ fn watching() -> (Loopback, Arc<Mutex<Vec<String>>>) {
     (Loopback::new().tell(tell).without_opening(), seen)
 }
 
-/// Sends the first line of a request to where it belongs.
+/// A visit that goes on: where it expects the browser, and what comes of it.
+async fn visited() -> (String, tokio::task::JoinHandle<Result<String, String>>) {
+    let (browser, _) = watching();
+    let visit = browser.prepare(&[]).await.unwrap();
+    let uri = visit.redirect_uri().to_owned();
+    (uri, tokio::spawn(visit.go(PAGE.to_owned())))
+}
+
+/// Sends the first line of a request to the redirect URI.
 async fn say(uri: &str, line: &str) -> String {
-    let place = Place::of(uri).unwrap();
+    let place = LoopbackUri::of(uri).unwrap();
     say_as(uri, line, &format!("Host: {}\r\n", place.authority(place.port))).await
 }
 
 async fn say_as(uri: &str, line: &str, headers: &str) -> String {
-    let place = Place::of(uri).unwrap();
+    let place = LoopbackUri::of(uri).unwrap();
     let mut stream = TcpStream::connect((place.ip, place.port)).await.unwrap();
     stream.write_all(format!("{line}\r\n{headers}\r\n").as_bytes()).await.unwrap();
     let mut answer = String::new();
@@ -35,8 +43,8 @@ async fn one_redirect_is_answered_and_no_other() {
     assert!(uri.starts_with("http://127.0.0.1:") && uri.ends_with("/callback"), "{uri}");
     let going = tokio::spawn(visit.go(PAGE.to_owned()));
 
-    // Somebody who says nothing, for as long as the others take.
-    let place = Place::of(&uri).unwrap();
+    // A silent connection, open as long as the others.
+    let place = LoopbackUri::of(&uri).unwrap();
     let _silent = TcpStream::connect((place.ip, place.port)).await.unwrap();
     for line in [
         "GET / HTTP/1.1",
@@ -64,21 +72,19 @@ async fn one_redirect_is_answered_and_no_other() {
     assert!(!answer.contains("code"), "nothing of the redirect is repeated");
     assert_eq!(going.await.unwrap(), Ok("code=a%20b&state=s-1".to_owned()));
     assert_eq!(*seen.lock().unwrap(), [PAGE]);
-    // A process that another test is just starting has a copy of the listener until it runs its program.
+    // A process that another test is just forking has a copy of the listener until it executes its
+    // program.
     let gone = async {
         while TcpStream::connect((place.ip, place.port)).await.is_ok() {
             tokio::time::sleep(Duration::from_millis(5)).await; // the sleep is the subject
         }
     };
-    timeout(HURRY, gone).await.expect("it does not listen any more");
+    timeout(REQUEST_TIMEOUT, gone).await.expect("it does not listen any more");
 }
 
 #[tokio::test]
-async fn who_sends_a_body_reads_the_refusal_too() {
-    let (browser, _) = watching();
-    let visit = browser.prepare(&[]).await.unwrap();
-    let uri = visit.redirect_uri().to_owned();
-    let going = tokio::spawn(visit.go(PAGE.to_owned()));
+async fn a_client_that_sends_a_body_can_read_the_refusal() {
+    let (uri, going) = visited().await;
     let body = format!("Content-Length: {}\r\n\r\n{}", 1 << 20, "x".repeat(1 << 20));
     for _ in 0..20 {
         let answer = say_as(&uri, "POST /callback?code=1&state=s-1 HTTP/1.1", &body).await;
@@ -93,7 +99,7 @@ async fn no_other_page_ends_the_login() {
     let visit = browser.prepare(&[]).await.unwrap();
     let uri = visit.redirect_uri().to_owned();
     let going = tokio::spawn(visit.go("https://id.example/?a=b&state=s%2D1#state=x".to_owned()));
-    let place = Place::of(&uri).unwrap();
+    let place = LoopbackUri::of(&uri).unwrap();
     let host = format!("Host: {}\r\n", place.authority(place.port));
     let good = "GET /callback?code=1&state=s-1 HTTP/1.1";
     for (line, headers) in [
@@ -133,16 +139,13 @@ async fn a_page_without_a_state_is_not_shown() {
 
 #[tokio::test]
 async fn a_head_without_end_is_not_read_to_its_end() {
-    let (browser, _) = watching();
-    let visit = browser.prepare(&[]).await.unwrap();
-    let uri = visit.redirect_uri().to_owned();
-    let going = tokio::spawn(visit.go(PAGE.to_owned()));
-    let place = Place::of(&uri).unwrap();
+    let (uri, going) = visited().await;
+    let place = LoopbackUri::of(&uri).unwrap();
     let mut stream = TcpStream::connect((place.ip, place.port)).await.unwrap();
     let long = format!("GET /callback?{} HTTP/1.1\r\n", "x".repeat(2 * HEAD));
     let _ = stream.write_all(long.as_bytes()).await;
     let mut answer = Vec::new();
-    // It may be cut off, but it is not answered.
+    // The connection may be closed, but it is not answered.
     let _ = stream.read_to_end(&mut answer).await;
     assert_eq!(answer, b"");
     say(&uri, "GET /callback?error=access_denied&state=s-1 HTTP/1.1").await;
@@ -154,7 +157,7 @@ async fn a_registered_uri_is_used_as_it_is() {
     let (browser, _) = watching();
     let first = browser.prepare(&[]).await.unwrap();
     let taken = first.redirect_uri().to_owned();
-    // The port is taken, so the next one that can be used is.
+    // The first port is taken, so the next usable one is chosen.
     let uris = |them: &[&str]| them.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
     let why = browser.prepare(&uris(&[&taken])).await.err().unwrap();
     assert!(why.starts_with("No redirect URI of this client can be used: `http://127"), "{why}");
@@ -163,7 +166,7 @@ async fn a_registered_uri_is_used_as_it_is() {
     let second = second.redirect_uri();
     assert!(second.starts_with("http://localhost:") && second.ends_with("/a/b"), "{second}");
     drop(first);
-    // Somebody else on this machine may be given a port that was just let go.
+    // Another process may get a port that was just released.
     let mut is_used = false;
     for _ in 0..10 {
         let free = browser.prepare(&[]).await.unwrap().redirect_uri().to_owned();
@@ -196,9 +199,9 @@ fn a_redirect_uri_is_on_this_machine_or_none() {
         ("http://127.0.0.1/callback#x", None),
         ("editor://callback", None),
     ] {
-        assert_eq!(Place::of(uri).map(|it| (it.port, it.path)), expected, "{uri}");
+        assert_eq!(LoopbackUri::of(uri).map(|it| (it.port, it.path)), expected, "{uri}");
     }
-    assert_eq!(Place::of("http://[::1]/x").unwrap().uri(7), "http://[::1]:7/x");
+    assert_eq!(LoopbackUri::of("http://[::1]/x").unwrap().uri(7), "http://[::1]:7/x");
     let wanted = Wanted { path: String::new(), host: "localhost:80".into(), state: "s".into() };
     let asked = |line: &str| wanted.asked(format!("{line}\r\nhost: localhost\r\n\r\n").as_bytes());
     assert_eq!(asked("GET /?state=s HTTP/1.1").as_deref(), Some("state=s"));
@@ -206,7 +209,7 @@ fn a_redirect_uri_is_on_this_machine_or_none() {
 }
 
 #[tokio::test]
-async fn what_is_no_page_is_neither_opened_nor_told() {
+async fn an_invalid_page_is_neither_opened_nor_reported() {
     let (browser, seen) = watching();
     let visit = browser.prepare(&[]).await.unwrap();
     let why = visit.go("javascript:alert(1)".to_owned()).await.unwrap_err();
@@ -215,7 +218,7 @@ async fn what_is_no_page_is_neither_opened_nor_told() {
 }
 
 #[tokio::test]
-async fn a_browser_that_fails_is_an_error_unless_somebody_was_told() {
+async fn a_failing_browser_is_an_error_unless_the_url_is_also_reported() {
     let failing = |mut browser: Loopback| {
         browser.opener = Some(Opener(vec!["false".into()]));
         browser
@@ -233,7 +236,7 @@ async fn a_browser_that_fails_is_an_error_unless_somebody_was_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_is_waited_for_without_end() {
+async fn waiting_for_a_login_ends() {
     let browser = watching().0.patience(Duration::from_secs(30));
     let visit = browser.prepare(&[]).await.unwrap();
     let why = visit.go(PAGE.to_owned()).await.unwrap_err();

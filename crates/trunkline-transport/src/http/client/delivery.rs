@@ -18,10 +18,10 @@ use trunkline_wire::jsonrpc::Incoming;
 use trunkline_wire::method::Method;
 use trunkline_wire::revision::Era;
 
-use super::exchange::{Asking, Exchange};
+use super::exchange::{Exchange, OutgoingRequest};
 use super::pool::Pool;
 use super::request::PostRequest;
-use super::route::{Route, SESSION, Session, Way};
+use super::route::{AnswerPath, Route, SESSION, Session};
 use super::target::Address;
 
 /// What the task that delivers a message reports.
@@ -107,7 +107,7 @@ impl Post {
         let people = |does| {
             let _ = self.people.send((key, does));
         };
-        let asking = Asking {
+        let outgoing = OutgoingRequest {
             method: http::Method::POST,
             address: &route.address,
             body: request.body.clone(),
@@ -115,7 +115,7 @@ impl Post {
             // A message that gets no answer is no reason for a login.
             people: request.id.is_some().then_some(&people as &People<'_>),
         };
-        let exchange = match self.pool.exchange(route, asking).await {
+        let exchange = match self.pool.exchange(route, outgoing).await {
             Ok(exchange) => exchange,
             Err(why) => return End::Failed(why),
         };
@@ -124,7 +124,7 @@ impl Post {
         }
         let sent = Sent {
             id: request.id,
-            answers_elsewhere: route.way == Way::Stream,
+            answers_elsewhere: route.answer_path == AnswerPath::Stream,
             in_session: route.session.is_some(),
             is_opening: request.is_opening(),
             is_ping: request.is_ping,
@@ -206,10 +206,10 @@ impl Post {
             match self.resume(route, last).await {
                 Ok(resumed) => {
                     // Exponential backoff for a stream that brings nothing.
-                    failures = (failures + 1).min(PATIENCE - 1);
+                    failures = (failures + 1).min(MAX_FAILURES - 1);
                     exchange = Some(resumed);
                 }
-                Err(Refused::Now(why)) if failures + 1 < PATIENCE => {
+                Err(Refused::Now(why)) if failures + 1 < MAX_FAILURES => {
                     failures += 1;
                     drop(why);
                 }
@@ -285,11 +285,12 @@ impl Post {
         route: &Route,
         headers: &[(HeaderName, HeaderValue)],
     ) -> Result<Exchange, Refused> {
-        let address = if route.way == Way::Post { &route.address } else { route.home() };
+        let address =
+            if route.answer_path == AnswerPath::Response { &route.address } else { route.home() };
         let (method, body) = (http::Method::GET, Bytes::new());
         // A stream owes no answer, so it is no reason for a login.
-        let asking = Asking { method, address, body, headers, people: None };
-        let exchange = match timeout(self.patience, self.pool.exchange(route, asking)).await {
+        let outgoing = OutgoingRequest { method, address, body, headers, people: None };
+        let exchange = match timeout(self.patience, self.pool.exchange(route, outgoing)).await {
             Ok(Ok(exchange)) => exchange,
             Ok(Err(why)) => return Err(Refused::Now(why.to_string())),
             Err(_) => return Err(Refused::Now("nobody answers.".to_owned())),
@@ -319,8 +320,8 @@ impl Post {
                 Ok(exchange) => {
                     let before = stream.last_id.clone();
                     self.events(exchange, &mut stream, None, key).await;
-                    let was_of_use = stream.last_id != before || opened.elapsed() > OF_USE;
-                    failures = if was_of_use { 0 } else { failures + 1 };
+                    let was_useful = stream.last_id != before || opened.elapsed() > USEFUL;
+                    failures = if was_useful { 0 } else { failures + 1 };
                 }
                 Err(Refused::Now(_)) => failures += 1,
                 // The server offers no stream, or does not know the session; the next message will
@@ -328,7 +329,7 @@ impl Post {
                 Err(Refused::Forever(_)) => break,
             }
             // The server may return after any outage, so retries never stop.
-            failures = failures.min(PATIENCE);
+            failures = failures.min(MAX_FAILURES);
             sleep(stream.pause(failures)).await;
         }
         self.report(key, EventKind::End(End::Accepted)).await;
@@ -374,7 +375,7 @@ impl Post {
 
     /// Ends the session with DELETE.
     pub(super) async fn end_session(self: Arc<Self>, route: Arc<Route>, key: u64) {
-        let asking = Asking {
+        let outgoing = OutgoingRequest {
             method: http::Method::DELETE,
             address: &route.address,
             body: Bytes::new(),
@@ -382,7 +383,7 @@ impl Post {
             people: None,
         };
         // A server may refuse (405); that is fine.
-        let _ = self.pool.exchange(&route, asking).await;
+        let _ = self.pool.exchange(&route, outgoing).await;
         self.report(key, EventKind::End(End::Accepted)).await;
     }
 
@@ -423,7 +424,7 @@ impl Stream {
             0 => Duration::ZERO,
             n => RETRY * (1 << (n - 1).min(5)),
         };
-        base.max(backoff).max(LEAST)
+        base.max(backoff).max(MIN_RETRY)
     }
 }
 
@@ -451,13 +452,13 @@ const ERROR_BYTES: usize = 64 << 10;
 /// The delay before a retry unless the server sets one.
 const RETRY: Duration = Duration::from_secs(1);
 /// The shortest delay, whatever the server sets.
-const LEAST: Duration = Duration::from_millis(100);
+const MIN_RETRY: Duration = Duration::from_millis(100);
 /// The deadline of the `ping` that checks for the session.
 const PING: Duration = Duration::from_secs(10);
 /// Failed retries in a row before we give up.
-const PATIENCE: u32 = 6;
+const MAX_FAILURES: u32 = 6;
 /// A stream that lasted this long resets the backoff.
-const OF_USE: Duration = Duration::from_secs(5);
+const USEFUL: Duration = Duration::from_secs(5);
 /// How long a stream may stay open after the answer.
 const AFTER_ANSWER: Duration = Duration::from_millis(50);
 

@@ -24,7 +24,7 @@ pub(super) struct Exchange {
 }
 
 /// A request to the server.
-pub(super) struct Asking<'a> {
+pub(super) struct OutgoingRequest<'a> {
     pub(super) method: Method,
     pub(super) address: &'a Address,
     pub(super) body: Bytes,
@@ -39,12 +39,12 @@ impl Pool {
     pub(super) async fn exchange(
         &self,
         route: &Route,
-        asking: Asking<'_>,
+        outgoing: OutgoingRequest<'_>,
     ) -> Result<Exchange, CallError> {
-        let mut address = asking.address.clone();
+        let mut address = outgoing.address.clone();
         for _ in 0..=HOPS {
-            let (response, lease) = self.admitted(route, &asking, &address).await?;
-            let Some(next) = redirect(&asking.method, &response, &address)? else {
+            let (response, lease) = self.admitted(route, &outgoing, &address).await?;
+            let Some(next) = redirect(&outgoing.method, &response, &address)? else {
                 return Ok(Exchange { response, lease, from: address });
             };
             address = next;
@@ -57,15 +57,15 @@ impl Pool {
     async fn admitted(
         &self,
         route: &Route,
-        asking: &Asking<'_>,
+        outgoing: &OutgoingRequest<'_>,
         address: &Address,
     ) -> Result<(Response<Incoming>, Lease), CallError> {
-        let mut request = request(route, asking, address);
+        let mut request = request(route, outgoing, address);
         let Some(credentials) = route.credentials(&address.origin) else {
             return self.send(&address.origin, request).await;
         };
         let url = address.to_string();
-        let to = Target { method: asking.method.as_str(), url: &url };
+        let to = Target { method: outgoing.method.as_str(), url: &url };
         let denied = |it: Denied| CallError::Credentials(it.why);
         let mut times = 0;
         loop {
@@ -96,8 +96,8 @@ impl Pool {
                 .filter_map(|it| it.to_str().ok().map(str::to_owned))
                 .collect();
             let refusal = Refused { status, challenges: &challenges, sent: &sent, times };
-            credentials.refused(to, refusal, asking.people).await.map_err(denied)?;
-            request = self::request(route, asking, address);
+            credentials.refused(to, refusal, outgoing.people).await.map_err(denied)?;
+            request = self::request(route, outgoing, address);
         }
     }
 }
@@ -156,16 +156,16 @@ impl Exchange {
     }
 }
 
-fn request(route: &Route, asking: &Asking<'_>, address: &Address) -> Request<Once> {
-    let mut request = Request::new(Once::new(asking.body.clone()));
-    *request.headers_mut() = match asking.method {
+fn request(route: &Route, outgoing: &OutgoingRequest<'_>, address: &Address) -> Request<Once> {
+    let mut request = Request::new(Once::new(outgoing.body.clone()));
+    *request.headers_mut() = match outgoing.method {
         Method::POST => route.post_headers(&address.origin),
         _ => route.bare_headers(&address.origin),
     };
-    for (name, value) in asking.headers {
+    for (name, value) in outgoing.headers {
         request.headers_mut().insert(name, value.clone());
     }
-    *request.method_mut() = asking.method.clone();
+    *request.method_mut() = outgoing.method.clone();
     *request.uri_mut() = address.path.clone();
     request
 }

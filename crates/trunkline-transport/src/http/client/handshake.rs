@@ -8,9 +8,9 @@ use trunkline_wire::revision::Era;
 
 use super::delivery::{End, EventKind};
 use super::request::PostRequest;
-use super::route::{Route, Way};
+use super::route::{AnswerPath, Route};
 use super::verdicts::{Key, Known};
-use super::{Asking, Before, Carried, Handshake, HttpDriver};
+use super::{Handshake, HttpDriver, InFlight, PostFailure, SessionCheck};
 use crate::clock::now;
 use crate::handler::Handler;
 
@@ -30,13 +30,13 @@ impl<H: Handler> HttpDriver<H> {
         for request in std::mem::take(&mut self.held) {
             self.carry(request);
         }
-        if self.route.way == Way::Post {
+        if self.route.answer_path == AnswerPath::Response {
             let listening = |key: u64, driver: &Self| {
                 Arc::clone(&driver.post).listen(Arc::clone(&driver.route), key)
             };
             let key = self.next_key();
             let task = tokio::spawn(listening(key, self)).abort_handle();
-            self.stream = Some(self.carried(key, task));
+            self.stream = Some(self.in_flight(key, task));
         }
     }
 
@@ -47,10 +47,10 @@ impl<H: Handler> HttpDriver<H> {
             self.route = Arc::new(self.route.speaking(facts.revision));
             self.handshake = Handshake::Done;
         }
-        let known = match (era, self.route.way) {
+        let known = match (era, self.route.answer_path) {
             (Era::Stateless, _) => None,
-            (Era::Stateful, Way::Post) => Some(Known::Stateful),
-            (Era::Stateful, Way::Stream) => Some(Known::Sse),
+            (Era::Stateful, AnswerPath::Response) => Some(Known::Stateful),
+            (Era::Stateful, AnswerPath::Stream) => Some(Known::Sse),
         };
         // A client that does not probe for the stateless era learns nothing about it.
         let has_asked = !self.config.revisions.of_era(Era::Stateless).is_empty()
@@ -73,8 +73,8 @@ impl<H: Handler> HttpDriver<H> {
             }
             self.out.clear();
             self.stream = None;
-            self.route = Arc::new(self.route.anew());
-            self.handshake = Handshake::Asking;
+            self.route = Arc::new(self.route.without_session());
+            self.handshake = Handshake::Opening;
             let config = Arc::clone(&self.config);
             self.core.conversation = Client::over_http(config, Start::Probe, now());
             return;
@@ -99,10 +99,12 @@ impl<H: Handler> HttpDriver<H> {
             OnSessionGone::SendAgain if is_waited_for => self.send_again(request),
             OnSessionGone::SendAgain => {}
             OnSessionGone::AskForSession => {
-                self.ask_for_session();
+                self.check_session();
                 // Responses and notifications die with the session.
-                match (&mut self.asking, request.id) {
-                    (Some(asking), Some(_)) if is_waited_for => asking.doubtful.push(request),
+                match (&mut self.session_check, request.id) {
+                    (Some(session_check), Some(_)) if is_waited_for => {
+                        session_check.doubtful.push(request)
+                    }
                     // No `ping` can be sent during a handshake.
                     (None, Some(id)) => {
                         let why = "the server answered with HTTP status 404.".to_owned();
@@ -115,17 +117,17 @@ impl<H: Handler> HttpDriver<H> {
     }
 
     /// Sends a `ping` to check for the session, unless one is in flight.
-    pub(super) fn ask_for_session(&mut self) {
-        if self.asking.is_none() && matches!(self.handshake, Handshake::Done) {
+    pub(super) fn check_session(&mut self) {
+        if self.session_check.is_none() && matches!(self.handshake, Handshake::Done) {
             let ping = PostRequest::ping(self.core.conversation.spare_id());
             let key = self.carry(ping);
-            self.asking = Some(Asking { key, doubtful: Vec::new() });
+            self.session_check = Some(SessionCheck { key, doubtful: Vec::new() });
         }
     }
 
     /// The `ping` that checks for the session has ended.
-    pub(super) fn on_asked(&mut self, route: &Arc<Route>, end: &End) {
-        let Some(Asking { doubtful, .. }) = self.asking.take() else { return };
+    pub(super) fn on_session_checked(&mut self, route: &Arc<Route>, end: &End) {
+        let Some(SessionCheck { doubtful, .. }) = self.session_check.take() else { return };
         let is_gone = matches!(end, End::SessionGone(_));
         for request in doubtful {
             match on_session_gone(request.is_second_try, Some(is_gone)) {
@@ -140,8 +142,8 @@ impl<H: Handler> HttpDriver<H> {
         let is_current = Arc::ptr_eq(route, &self.route);
         if is_gone && is_current && matches!(self.handshake, Handshake::Done) {
             self.stream = None;
-            self.route = Arc::new(self.route.anew());
-            self.handshake = Handshake::Asking;
+            self.route = Arc::new(self.route.without_session());
+            self.handshake = Handshake::Opening;
             self.core.conversation.renew(now());
         }
     }
@@ -156,17 +158,17 @@ impl<H: Handler> HttpDriver<H> {
 
     pub(super) fn may_try_stream(&self) -> bool {
         self.stream.is_none()
-            && self.route.way == Way::Post
+            && self.route.answer_path == AnswerPath::Response
             && self.core.conversation.opened().is_none()
     }
 
     /// Opens the HTTP+SSE stream and holds `initialize` until the server names its endpoint.
-    pub(super) fn try_stream(&mut self, request: PostRequest, before: Option<Before>) {
+    pub(super) fn try_stream(&mut self, request: PostRequest, before: Option<PostFailure>) {
         self.handshake = Handshake::TryingStream { request: Box::new(request), before };
         let key = self.next_key();
         let listening = Arc::clone(&self.post).listen_sse(Arc::clone(&self.route), key);
         let task = tokio::spawn(listening).abort_handle();
-        self.stream = Some(self.carried(key, task));
+        self.stream = Some(self.in_flight(key, task));
     }
 
     /// Handles an event of the general stream.
@@ -175,9 +177,9 @@ impl<H: Handler> HttpDriver<H> {
             EventKind::Message(incoming) => self.receive(incoming, None),
             EventKind::Session(_) => {}
             EventKind::Endpoint(Ok(endpoint)) => {
-                let handshake = std::mem::replace(&mut self.handshake, Handshake::Asking);
+                let handshake = std::mem::replace(&mut self.handshake, Handshake::Opening);
                 if let Handshake::TryingStream { request, .. } = handshake {
-                    self.route = Arc::new(self.route.through(endpoint));
+                    self.route = Arc::new(self.route.with_endpoint(endpoint));
                     self.carry(*request);
                 }
             }
@@ -189,7 +191,7 @@ impl<H: Handler> HttpDriver<H> {
                         self.on_stream_refused(why);
                     }
                     // An HTTP+SSE session ends with its stream.
-                    _ if self.route.way == Way::Stream => self.finish(),
+                    _ if self.route.answer_path == AnswerPath::Stream => self.finish(),
                     _ => {}
                 }
             }
@@ -198,21 +200,25 @@ impl<H: Handler> HttpDriver<H> {
 
     /// HTTP+SSE failed too: report how `initialize` failed over POST.
     fn on_stream_refused(&mut self, why: CallError) {
-        let handshake = std::mem::replace(&mut self.handshake, Handshake::Asking);
+        let handshake = std::mem::replace(&mut self.handshake, Handshake::Opening);
         let Handshake::TryingStream { request, before } = handshake else { return };
         self.stream = None;
         let (now, id) = (now(), request.id.unwrap_or_default());
         match (before, why) {
             (_, why @ CallError::Invalid(_)) => self.core.conversation.undelivered(id, why, now),
-            (Some(Before::Answer(incoming)), _) => self.receive(incoming, request.id),
-            (Some(Before::Status(error)), _) => self.core.conversation.unrecognised(id, error, now),
+            (Some(PostFailure::Answer(incoming)), _) => self.receive(incoming, request.id),
+            (Some(PostFailure::Status(error)), _) => {
+                self.core.conversation.unrecognised(id, error, now)
+            }
             (None, why) => self.core.conversation.undelivered(id, why, now),
         }
     }
 
     /// Closes gracefully: ends the session, and lets messages without an answer arrive.
     pub(super) fn close(&mut self) {
-        for id in self.asking.take().into_iter().flat_map(|it| it.doubtful).filter_map(|it| it.id) {
+        for id in
+            self.session_check.take().into_iter().flat_map(|it| it.doubtful).filter_map(|it| it.id)
+        {
             let why = "the server answered with HTTP status 404.".to_owned();
             self.core.conversation.undelivered(id, CallError::Lost(why), now());
         }
@@ -231,8 +237,8 @@ impl<H: Handler> HttpDriver<H> {
             let key = self.next_key();
             let ending = Arc::clone(&self.post).end_session(Arc::clone(&self.route), key);
             let task = tokio::spawn(ending).abort_handle();
-            let carried = self.carried(key, task);
-            self.out.push(carried);
+            let in_flight = self.in_flight(key, task);
+            self.out.push(in_flight);
         }
     }
 
@@ -243,8 +249,8 @@ impl<H: Handler> HttpDriver<H> {
         self.closing = Some(now());
     }
 
-    fn carried(&self, key: u64, task: tokio::task::AbortHandle) -> Carried {
+    fn in_flight(&self, key: u64, task: tokio::task::AbortHandle) -> InFlight {
         let route = Arc::clone(&self.route);
-        Carried { key, id: None, method: "".into(), since: now(), route, task }
+        InFlight { key, id: None, method: "".into(), since: now(), route, task }
     }
 }

@@ -23,6 +23,7 @@ use trunkline_proto::CallError;
 use super::target::{HttpTarget, Origin};
 #[cfg(feature = "tls")]
 use super::tls::Tls;
+use crate::http::body::Polled;
 use crate::limits::Limits;
 
 /// Idle connections, and how to open others.
@@ -195,10 +196,7 @@ impl Body for Once {
     type Data = Bytes;
     type Error = Infallible;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Polled<Infallible> {
         Poll::Ready(self.0.take().map(|bytes| Ok(Frame::data(bytes))))
     }
 

@@ -16,7 +16,7 @@ pub(super) struct Route {
     /// Where messages are posted.
     pub(super) address: Address,
     /// How answers arrive.
-    pub(super) way: Way,
+    pub(super) answer_path: AnswerPath,
     /// The negotiated revision, once known.
     pub(super) revision: Option<Revision>,
     pub(super) session: Option<Session>,
@@ -27,9 +27,9 @@ pub(super) struct Route {
 
 /// How answers arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum AnswerPath {
     /// With the POST, as Streamable HTTP has it.
-    Post,
+    Response,
     /// On the one stream of HTTP+SSE.
     Stream,
 }
@@ -62,7 +62,7 @@ impl Route {
         credentials: Option<Arc<dyn Credentials>>,
     ) -> Self {
         let home = Arc::new(Home { address: address.clone(), given, credentials });
-        Self::build(home, address, Way::Post, None, None)
+        Self::build(home, address, AnswerPath::Response, None, None)
     }
 
     /// The configured URL.
@@ -76,25 +76,25 @@ impl Route {
     }
 
     /// The same route without a session.
-    pub(super) fn anew(&self) -> Self {
-        Self::build(Arc::clone(&self.home), self.address.clone(), self.way, None, None)
+    pub(super) fn without_session(&self) -> Self {
+        Self::build(Arc::clone(&self.home), self.address.clone(), self.answer_path, None, None)
     }
 
     /// The same route in a session.
     pub(super) fn with_session(&self, session: Option<Session>) -> Self {
         let (home, address) = (Arc::clone(&self.home), self.address.clone());
-        Self::build(home, address, self.way, self.revision, session)
+        Self::build(home, address, self.answer_path, self.revision, session)
     }
 
     /// The same route with the negotiated revision.
     pub(super) fn speaking(&self, revision: Revision) -> Self {
         let (home, address) = (Arc::clone(&self.home), self.address.clone());
-        Self::build(home, address, self.way, Some(revision), self.session.clone())
+        Self::build(home, address, self.answer_path, Some(revision), self.session.clone())
     }
 
     /// The route to the endpoint that an HTTP+SSE stream named.
-    pub(super) fn through(&self, endpoint: Address) -> Self {
-        Self::build(Arc::clone(&self.home), endpoint, Way::Stream, None, None)
+    pub(super) fn with_endpoint(&self, endpoint: Address) -> Self {
+        Self::build(Arc::clone(&self.home), endpoint, AnswerPath::Stream, None, None)
     }
 
     pub(super) fn era(&self) -> Option<Era> {
@@ -121,12 +121,12 @@ impl Route {
     fn build(
         home: Arc<Home>,
         address: Address,
-        way: Way,
+        answer_path: AnswerPath,
         revision: Option<Revision>,
         session: Option<Session>,
     ) -> Self {
         let headers = HeaderMap::new();
-        let mut route = Self { address, way, revision, session, home, headers };
+        let mut route = Self { address, answer_path, revision, session, home, headers };
         route.headers = route.build_headers(&route.address.origin);
         route
     }
@@ -182,6 +182,8 @@ mod tests {
         let theirs = route.with_session(session(&other));
         assert!(!theirs.post_headers(&address.origin).contains_key("mcp-session-id"));
         assert_eq!(theirs.post_headers(&other)["mcp-session-id"], "s");
-        assert!(!ours.anew().post_headers(&address.origin).contains_key("mcp-session-id"));
+        assert!(
+            !ours.without_session().post_headers(&address.origin).contains_key("mcp-session-id")
+        );
     }
 }

@@ -7,6 +7,7 @@ use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Uri};
 
 use trunkline_auth::credentials::Credentials;
+use trunkline_auth::setters;
 use trunkline_auth::url::shown;
 
 use super::verdicts::Verdicts;
@@ -52,26 +53,18 @@ impl HttpTarget {
         }
     }
 
-    /// Adds a header to every request. It is never sent to another origin than the URL's.
-    #[must_use]
-    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        self.headers.push((name.into(), value.into()));
-        self
-    }
+    setters! {
+        /// Adds a header to every request. It is never sent to another origin than the URL's.
+        header(name: impl Into<String>, value: impl Into<String>) {
+            headers.push((name.into(), value.into()))
+        }
 
-    /// Authenticates the requests. Never used for another origin than the URL's.
-    #[must_use]
-    pub fn credentials(mut self, credentials: Arc<dyn Credentials>) -> Self {
-        self.credentials = Some(credentials);
-        self
-    }
+        /// Authenticates the requests. Never used for another origin than the URL's.
+        credentials(credentials: Arc<dyn Credentials>) { credentials = Some(credentials) }
 
-    /// Where to remember which servers speak only older revisions; with `None` every handshake starts
-    /// with the probe.
-    #[must_use]
-    pub fn verdicts(mut self, verdicts: Option<Verdicts>) -> Self {
-        self.verdicts = verdicts;
-        self
+        /// Where to remember which servers speak only older revisions; with `None` every handshake starts
+        /// with the probe.
+        verdicts(verdicts: Option<Verdicts>) { verdicts = verdicts }
     }
 
     /// Also trusts certificates issued by these roots, one or more in PEM.
@@ -264,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_http_url_is_refused_in_words() {
+    fn other_urls_are_refused_with_a_sentence() {
         for (url, expected) in [
             ("ftp://a/b", "begins with `http://`"),
             ("/mcp", "begins with `http://`"),

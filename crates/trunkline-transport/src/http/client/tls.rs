@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_without_certificates_is_refused_in_words() {
+    fn a_file_without_certificates_is_refused_with_a_sentence() {
         let block = |label: &str, body: &str| {
             format!("-----BEGIN {label}-----\n{body}\n-----END {label}-----\n").into_bytes()
         };

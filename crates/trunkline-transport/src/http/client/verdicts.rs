@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_is_bounded() {
+    fn the_verdict_cache_is_bounded() {
         let (verdicts, now) = (Verdicts::new(), Instant::now());
         let key = |n: usize| Key::of(&HttpTarget::new(format!("http://x/{n}")));
         for n in 0..=ENTRIES {

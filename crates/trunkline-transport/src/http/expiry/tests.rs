@@ -19,9 +19,9 @@ use crate::http::{Endpoint, HttpBody, Settings};
 use crate::limits::Limits;
 
 /// Reports progress, then waits for a permit.
-struct Patient(Arc<Semaphore>);
+struct Waits(Arc<Semaphore>);
 
-impl Handler for Patient {
+impl Handler for Waits {
     fn call(&self, call: Call, handle: &ConversationHandle) -> Answer {
         let (handle, open) = (handle.clone(), Arc::clone(&self.0));
         Answer::later(async move {
@@ -32,14 +32,14 @@ impl Handler for Patient {
     }
 }
 
-struct House {
-    endpoint: Arc<Endpoint<Patient>>,
+struct Fixture {
+    endpoint: Arc<Endpoint<Waits>>,
     open: Arc<Semaphore>,
     /// The remaining life of every request's token.
     life: Option<Duration>,
 }
 
-impl House {
+impl Fixture {
     fn new(life: Option<Duration>) -> Self {
         let open = Arc::new(Semaphore::new(0));
         let mut core = Config::new(Implementation::new("srv", "1"));
@@ -47,7 +47,7 @@ impl House {
         tools.list_changed = true;
         let day = Duration::from_secs(24 * 3600);
         core.bounds.call = Timing { idle: day, hard: day };
-        let (core, handler) = (Arc::new(core), Arc::new(Patient(Arc::clone(&open))));
+        let (core, handler) = (Arc::new(core), Arc::new(Waits(Arc::clone(&open))));
         let endpoint = Endpoint::new(core, handler, Settings::new(Limits::default()));
         Self { endpoint, open, life }
     }
@@ -112,11 +112,11 @@ fn is_the_life(took: Duration) -> bool {
 
 #[tokio::test(start_paused = true)]
 async fn the_stream_of_a_session_ends_with_the_token_and_the_session_does_not() {
-    let house = House::new(Some(LIFE));
-    let session = house.session().await;
+    let fixture = Fixture::new(Some(LIFE));
+    let session = fixture.session().await;
     let of_it = [("mcp-session-id", &*session), ("mcp-protocol-version", "2025-06-18")];
     for _ in 0..2 {
-        let mut stream = house.ask("GET", "/mcp", &of_it, "").await;
+        let mut stream = fixture.ask("GET", "/mcp", &of_it, "").await;
         assert_eq!(stream.status(), 200);
         let (_, took) = rest(&mut stream).await;
         assert!(is_the_life(took), "{took:?}");
@@ -124,19 +124,19 @@ async fn the_stream_of_a_session_ends_with_the_token_and_the_session_does_not() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_goes_on_without_its_token_also_when_it_is_taken_up_again() {
-    let house = House::new(Some(LIFE));
-    let session = house.session().await;
+async fn a_call_outlives_its_token_even_when_resumed() {
+    let fixture = Fixture::new(Some(LIFE));
+    let session = fixture.session().await;
     let of_it = [("mcp-session-id", &*session), ("mcp-protocol-version", "2025-06-18")];
     let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":1}}}"#;
-    let mut stream = house.ask("POST", "/mcp", &of_it, call).await;
+    let mut stream = fixture.ask("POST", "/mcp", &of_it, call).await;
     let first = piece(&mut stream).await.expect("it reports progress");
     let id = first.lines().find_map(|it| it.strip_prefix("id: ")).expect("events have ids");
     drop(stream);
     let resumed = [of_it[0], of_it[1], ("last-event-id", id)];
-    let mut stream = house.ask("GET", "/mcp", &resumed, "").await;
+    let mut stream = fixture.ask("GET", "/mcp", &resumed, "").await;
     let letting = tokio::spawn({
-        let open = Arc::clone(&house.open);
+        let open = Arc::clone(&fixture.open);
         async move {
             sleep(LIFE + 2 * LEEWAY).await;
             open.add_permits(1);
@@ -152,8 +152,8 @@ async fn a_call_goes_on_without_its_token_also_when_it_is_taken_up_again() {
 async fn a_subscription_breaks_off_with_the_token_as_one_that_is_to_be_asked_for_again() {
     let listen = r#"{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"cli","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}"#;
     let newest = [("mcp-protocol-version", "2026-07-28"), ("mcp-method", "subscriptions/listen")];
-    let house = House::new(Some(LIFE));
-    let mut stream = house.ask("POST", "/mcp", &newest, listen).await;
+    let fixture = Fixture::new(Some(LIFE));
+    let mut stream = fixture.ask("POST", "/mcp", &newest, listen).await;
     let (text, took) = rest(&mut stream).await;
     assert!(is_the_life(took), "{took:?}: {text}");
     assert!(text.contains("notifications/subscriptions/acknowledged"), "{text}");
@@ -162,37 +162,41 @@ async fn a_subscription_breaks_off_with_the_token_as_one_that_is_to_be_asked_for
 
 #[tokio::test(start_paused = true)]
 async fn the_stream_of_2024_11_05_ends_once_what_is_in_flight_is_answered() {
-    let house = House::new(Some(LIFE));
-    let mut stream = house.ask("GET", "/sse", &[], "").await;
+    let fixture = Fixture::new(Some(LIFE));
+    let mut stream = fixture.ask("GET", "/sse", &[], "").await;
     let first = piece(&mut stream).await.expect("it says where to post");
     let to = first.lines().find_map(|it| it.strip_prefix("data: ")).expect("it names a place");
-    assert_eq!(house.ask("POST", to, &[], &hello("2024-11-05")).await.status(), 202);
+    assert_eq!(fixture.ask("POST", to, &[], &hello("2024-11-05")).await.status(), 202);
     let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}"#;
-    assert_eq!(house.ask("POST", to, &[], call).await.status(), 202);
+    assert_eq!(fixture.ask("POST", to, &[], call).await.status(), 202);
 
     let since = Instant::now();
     let reading = tokio::spawn(async move { rest(&mut stream).await });
     sleep(LIFE + 2 * LEEWAY).await;
     assert!(!reading.is_finished(), "the answer is still to come");
-    let late = house.ask("POST", to, &[], call).await;
+    let late = fixture.ask("POST", to, &[], call).await;
     assert_eq!(late.status(), 404, "nothing new is begun on it");
-    house.open.add_permits(1);
+    fixture.open.add_permits(1);
     let (text, _) = reading.await.expect("it was read");
     assert!(text.contains(r#""id":1,"result":"#), "{text}");
     assert!(since.elapsed() < LIFE + 3 * LEEWAY, "{:?}", since.elapsed());
-    assert_eq!(house.ask("POST", to, &[], call).await.status(), 404, "the stream was the session");
+    assert_eq!(
+        fixture.ask("POST", to, &[], call).await.status(),
+        404,
+        "the stream was the session"
+    );
 
-    let mut idle = house.ask("GET", "/sse", &[], "").await;
+    let mut idle = fixture.ask("GET", "/sse", &[], "").await;
     let (_, took) = rest(&mut idle).await;
     assert!(is_the_life(took), "{took:?}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_has_no_end_may_listen_for_days() {
-    let house = House::new(None);
-    let session = house.session().await;
+async fn a_credential_without_expiry_may_listen_for_days() {
+    let fixture = Fixture::new(None);
+    let session = fixture.session().await;
     let of_it = [("mcp-session-id", &*session), ("mcp-protocol-version", "2025-06-18")];
-    let mut stream = house.ask("GET", "/mcp", &of_it, "").await;
+    let mut stream = fixture.ask("GET", "/mcp", &of_it, "").await;
     let since = Instant::now();
     while since.elapsed() < Duration::from_secs(3 * 24 * 3600) {
         assert!(piece(&mut stream).await.is_some(), "it ended after {:?}", since.elapsed());
@@ -202,8 +206,8 @@ async fn whoever_has_no_end_may_listen_for_days() {
 #[test]
 fn nothing_is_left_of_a_time_that_is_over_and_not_less() {
     let now = SystemTime::now();
-    assert_eq!(left(now + LIFE, now), LIFE);
-    assert_eq!(left(now - LIFE, now), Duration::ZERO);
+    assert_eq!(remaining(now + LIFE, now), LIFE);
+    assert_eq!(remaining(now - LIFE, now), Duration::ZERO);
 }
 
 const LIFE: Duration = Duration::from_secs(600);

@@ -83,7 +83,7 @@ fn call(id: u32) -> String {
 }
 
 #[tokio::test]
-async fn a_post_that_hung_up_leaves_nothing() {
+async fn a_post_whose_client_disconnected_leaves_nothing() {
     let setting = Setting::new("2025-06-18", 0, &Limits::default()).await;
     for id in 1..=50 {
         let hung_up = timeout(Duration::ZERO, setting.post(&call(id))).await;
@@ -98,13 +98,13 @@ async fn a_post_that_hung_up_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn a_reader_that_goes_frees_those_who_waited_for_it() {
+async fn a_reader_that_disconnects_unblocks_waiting_senders() {
     let limits = Limits::default().unsent_bytes(300).queue(4);
     let setting = Setting::new("2025-06-18", 50, &limits).await;
     let Posted::Events(reader) = setting.post(&call(1)).await else {
         panic!("progress makes it a stream")
     };
-    assert!(setting.session.is_stuffed());
+    assert!(setting.session.is_congested());
     setting.session.detach(reader);
     setting.finished(1).await;
 }

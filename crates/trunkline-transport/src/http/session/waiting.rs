@@ -15,7 +15,7 @@ pub(super) struct Waiting<'a, H: Handler> {
 
 impl<H: Handler> Waiting<'_, H> {
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Posted> {
-        let Some(reader) = self.reader else { return Poll::Ready(Posted::Silence) };
+        let Some(reader) = self.reader else { return Poll::Ready(Posted::NoReply) };
         let mut state = self.session.lock();
         let posted = match state.streams.beginning(reader) {
             Beginning::Unknown => {
@@ -24,7 +24,7 @@ impl<H: Handler> Waiting<'_, H> {
             }
             Beginning::Whole(status, text) => Posted::Whole(status, text),
             Beginning::Events => Posted::Events(reader),
-            Beginning::Silence => Posted::Silence,
+            Beginning::Silence => Posted::NoReply,
         };
         drop(state);
         self.reader = None;

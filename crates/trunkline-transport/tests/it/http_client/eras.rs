@@ -1,4 +1,4 @@
-//! Which era a server speaks, and how that is found out over HTTP.
+//! How the client finds the era of a server over HTTP.
 
 use std::sync::Arc;
 
@@ -50,7 +50,7 @@ async fn the_new_era_is_spoken_with_its_headers() {
     assert!(seen.iter().all(|it| it.connection == 0), "one connection serves one after another");
 }
 
-/// The answer to the probe, and what the client does then.
+/// The answer to the probe, and the client's next step.
 #[track_caller]
 fn probe(steps: impl Fn(&Seen) -> Vec<Step> + Send + Sync + 'static) -> Probe {
     Probe(Arc::new(steps))
@@ -87,7 +87,7 @@ impl Probe {
 }
 
 #[tokio::test]
-async fn what_no_new_server_says_leads_to_initialize() {
+async fn an_unrecognised_answer_leads_to_initialize() {
     for code in [400, 404, 405, 406, 415, 422] {
         probe(move |_| headed(code, "", "")).falls_back().await;
         probe(move |_| status(code, "text/html", "<h1>No</h1>")).falls_back().await;
@@ -113,7 +113,7 @@ async fn what_no_new_server_says_leads_to_initialize() {
 }
 
 #[tokio::test]
-async fn what_says_nothing_about_the_era_is_an_error() {
+async fn a_status_that_says_nothing_about_the_era_is_an_error() {
     for code in [401, 403, 429, 500, 502, 503] {
         let why = probe(move |seen| {
             let body = seen.error(r#"{"code":-32601,"message":"no"}"#);
@@ -179,8 +179,8 @@ async fn the_same_revision_is_tried_again_once() {
     assert_eq!(script.kinds().len(), 2);
 }
 
-/// A server of 2024-11-05: a stream at the URL itself, messages at the endpoint it names. What
-/// comes to the endpoint is answered on the stream.
+/// A server of 2024-11-05: a stream at the URL itself, messages at the endpoint it names. Answers come
+/// on the stream.
 async fn sse(endpoint: &'static str) -> Script {
     Script::start(move |seen, _| match (&*seen.verb, &*seen.path) {
         ("GET", _) => {
@@ -223,7 +223,7 @@ async fn http_with_sse_is_the_last_resort() {
     assert_eq!(seen[2].header("accept"), Some("text/event-stream"));
     assert!(seen.iter().all(|it| it.header("x-key") == Some("k")));
     assert!(seen[3..].iter().all(|it| it.path == "/messages?sessionId=7"));
-    // With its stream the session is over.
+    // The session ends with its stream.
     tokio::time::timeout(Duration::from_secs(20), connection.ended()).await.expect("it ends");
     let late = call(&connection, "tools/list", "{}").await;
     assert!(matches!(late, Err(CallError::Unreachable(_))), "{late:?}");

@@ -1,4 +1,4 @@
-//! What goes wrong on the way, and who gets to know.
+//! Transport failures, and who learns of them.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ async fn an_answer_may_come_as_json_or_as_events() {
             steps.push(end());
             steps
         }
-        // The stream goes on after the answer: nobody waits for that.
+        // The stream stays open after the answer: nobody waits for its end.
         _ => [events(data(seen.result(DONE))), vec![Step::Hang]].concat(),
     })
     .await;
@@ -60,7 +60,7 @@ async fn a_lost_answer_is_asked_for_again_only_if_that_changes_nothing() {
 }
 
 #[tokio::test]
-async fn what_is_no_answer_breaks_the_one_call() {
+async fn an_invalid_answer_fails_only_its_call() {
     let script = stateless(|seen, n| match n {
         0 => status(200, "text/html", "<h1>Login</h1>"),
         1 => json("{"),
@@ -80,7 +80,7 @@ async fn what_is_no_answer_breaks_the_one_call() {
 }
 
 #[tokio::test]
-async fn a_status_is_told_as_what_it_is() {
+async fn a_status_is_reported_as_it_is() {
     let script = stateless(|seen, n| match n {
         0 => status(503, "text/plain", "come\nback"),
         1 => headed(401, "www-authenticate: Bearer\r\n", ""),
@@ -99,7 +99,7 @@ async fn a_status_is_told_as_what_it_is() {
 }
 
 #[tokio::test]
-async fn what_is_too_long_fails_alone() {
+async fn an_overlong_answer_fails_only_its_call() {
     let script = stateless(|seen, n| {
         let long = format!(r#"{{"resultType":"complete","x":"{}"}}"#, "x".repeat(5000));
         match n {
@@ -120,7 +120,7 @@ async fn what_is_too_long_fails_alone() {
 
 #[tokio::test]
 async fn a_connection_that_went_stale_costs_nothing() {
-    // Every answer promises to keep the connection, and then does not.
+    // Every answer promises keep-alive, and then closes the connection.
     let script = stateless(|seen, _| {
         let mut steps = json(seen.result(DONE));
         steps.push(Step::Close);
@@ -130,7 +130,7 @@ async fn a_connection_that_went_stale_costs_nothing() {
     let connection = open(&script).await.unwrap();
     for _ in 0..50 {
         call_tool(&connection).await.unwrap();
-        // The client hears of the end before the next call, in most rounds at least.
+        // Mostly the client notices the end before the next call.
         tokio::task::yield_now().await;
     }
     assert_eq!(script.all("tools/call").len(), 50);

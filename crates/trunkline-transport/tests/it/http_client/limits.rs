@@ -1,8 +1,8 @@
-//! What a client keeps and how much it does at once.
+//! The limits of the client's pool and of its concurrent requests.
 
 use super::*;
 
-/// How many connections three calls in a row take, the handshake included.
+/// How many connections three sequential calls take, the handshake included.
 async fn connections(limits: Limits) -> usize {
     let script = stateless(|seen, _| json(seen.result(DONE))).await;
     let connection = open_at(target(&script), limits).await.unwrap();
@@ -21,7 +21,7 @@ async fn connections_are_kept_as_far_as_the_limits_go() {
 }
 
 #[tokio::test]
-async fn what_is_too_much_at_once_waits() {
+async fn requests_over_the_limit_wait() {
     let script = stateless(|seen, _| match seen.body["params"]["name"].as_str() {
         Some("hang") => vec![Step::Hang],
         _ => json(seen.result(DONE)),

@@ -1,4 +1,4 @@
-//! What comes on the stream of a POST, and the call it is taken for.
+//! Messages on the stream of a POST, and the call they are attributed to.
 
 use std::sync::Mutex;
 
@@ -11,7 +11,7 @@ use trunkline_wire::model::RootsCapability;
 use super::script::{data, end, events};
 use super::*;
 
-/// Notes whose question each one is, and what is logged.
+/// Records whose question each one is, and the log messages.
 #[derive(Default)]
 struct Notes {
     asked: Mutex<Vec<Option<&'static str>>>,
@@ -31,7 +31,7 @@ impl Handler for Notes {
 
 #[tokio::test]
 async fn questions_and_logs_on_the_stream_of_a_call_are_its_own() {
-    // Whoever calls is asked for its roots and hears a line of log, all while somebody else waits.
+    // Each caller gets a `roots/list` and a log message, while another waits.
     let script = stateful(|seen, n| match seen.what() {
         "tools/call" if n == 0 => vec![Step::Hang],
         "tools/call" => {

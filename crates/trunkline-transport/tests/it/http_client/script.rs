@@ -1,4 +1,4 @@
-//! A server that answers each request as a closure says, and remembers what it saw.
+//! A server that answers each request with a closure, and records the requests.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -10,7 +10,7 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWrite
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 
-/// A request, as it arrived.
+/// A request as it arrived.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
     pub(crate) verb: String,
@@ -18,7 +18,7 @@ pub(crate) struct Seen {
     pub(crate) headers: BTreeMap<String, String>,
     pub(crate) body: Value,
     pub(crate) at: Instant,
-    /// Which connection it came on.
+    /// The connection it came on.
     pub(crate) connection: usize,
 }
 
@@ -42,14 +42,14 @@ impl Seen {
     }
 }
 
-/// What the server does about a request.
+/// What the server does with a request.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
     Write(String),
     Wait(Duration),
     /// Closes the connection.
     Close,
-    /// Does nothing until the client has hung up.
+    /// Waits until the client has disconnected.
     Hang,
 }
 
@@ -73,7 +73,7 @@ pub(crate) fn accepted() -> Vec<Step> {
     headed(202, "", "")
 }
 
-/// An event stream that has begun and goes on.
+/// An event stream that has begun and stays open.
 pub(crate) fn events(text: impl AsRef<str>) -> Vec<Step> {
     let head =
         "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
@@ -108,15 +108,15 @@ pub(crate) struct Script {
 }
 
 impl Script {
-    /// Answers with what `respond` says to a request and its number (from 0) among those of the
-    /// same kind.
+    /// Answers with `respond`, which gets a request and its number (from 0) among those of the same
+    /// kind.
     pub(crate) async fn start(
         respond: impl Fn(&Seen, usize) -> Vec<Step> + Send + Sync + 'static,
     ) -> Self {
         Self::start_with("http://127.0.0.1", async |stream| Some(stream), respond).await
     }
 
-    /// The same behind something that every connection goes through first.
+    /// The same with a wrapper around every connection.
     pub(crate) async fn start_with<S, F>(
         origin: &str,
         wrap: impl Fn(TcpStream) -> F + Send + 'static,
@@ -164,7 +164,7 @@ impl Script {
         self.until(|script| script.all(what).into_iter().nth(n), what).await
     }
 
-    /// Waits until the client has hung up on a request of this kind.
+    /// Waits until the client has disconnected from a request of this kind.
     pub(crate) async fn hung_up(&self, what: &str) {
         let found =
             |it: &Self| it.hung_up.lock().unwrap().iter().any(|it| it == what).then_some(());

@@ -73,7 +73,7 @@ async fn nothing_overtakes_initialized() {
 
 #[tokio::test]
 async fn a_lost_session_is_replaced_and_what_it_refused_is_sent_again() {
-    // The first session knows nothing after its first call.
+    // The first session is gone after its first call.
     let script = stateful(|seen, n| match (seen.what(), seen.header("mcp-session-id")) {
         ("GET", _) => vec![],
         ("tools/call", Some("session-0")) if n > 0 => headed(404, "", ""),
@@ -145,7 +145,7 @@ async fn a_404_that_answers_the_call_is_the_answer() {
             true => drop(outcome.unwrap()),
             false => assert!(matches!(outcome, Err(CallError::Peer(_))), "{outcome:?}"),
         }
-        // The session is asked for, so that the next call does not meet the same.
+        // The client checks for the session, so that the next call does not meet the same.
         script.nth("ping", 0).await;
         assert_eq!(script.all("tools/call").len(), 1);
         assert_eq!(script.all("initialize").len(), 1);
@@ -281,7 +281,7 @@ async fn a_question_is_answered_with_a_post_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_call_that_nobody_waits_for_is_cancelled_after_it_was_made() {
+async fn an_abandoned_call_is_cancelled_after_it_was_sent() {
     let script = stateful(|seen, _| match seen.what() {
         "tools/call" => vec![Step::Hang],
         "notifications/cancelled" => accepted(),

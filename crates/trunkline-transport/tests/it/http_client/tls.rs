@@ -1,4 +1,4 @@
-//! `https`: who is trusted, who is not, and what people are told about it.
+//! `https`: who is trusted, who is not, and the error messages.
 
 use std::sync::Mutex;
 
@@ -15,7 +15,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::*;
 
-/// Somebody who issues certificates.
+/// A certificate authority.
 struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 impl Authority {
@@ -30,7 +30,7 @@ impl Authority {
         Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
     }
 
-    /// What clients must know to trust it.
+    /// Its root certificate.
     fn pem(&self) -> String {
         pem(self.0.der())
     }
@@ -80,10 +80,10 @@ fn pem(der: &[u8]) -> String {
     format!("-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n", lines.join("\n"))
 }
 
-/// The name and the protocol that clients asked for.
+/// The server name and protocol that clients asked for (SNI, ALPN).
 type Asked = Arc<Mutex<Vec<(Option<String>, Option<Vec<u8>>)>>>;
 
-/// A server of the new era behind TLS.
+/// A stateless server behind TLS.
 async fn secured(origin: &str, acceptor: TlsAcceptor) -> (Script, Asked) {
     serving(origin, acceptor, |seen, _| match seen.what() {
         "server/discover" => json(seen.result(&discovered())),
@@ -116,7 +116,7 @@ fn trusting(script: &Script, authority: &Authority) -> HttpTarget {
     target(script).root_certificate(authority.pem())
 }
 
-/// Why there is no connection, which must not have come to a request.
+/// Why there is no connection; no request may have been sent.
 async fn refused(target: HttpTarget, limits: Limits) -> String {
     match open_at(target, limits).await {
         Err(OpenError::Unreachable(why)) => why,
@@ -166,7 +166,7 @@ async fn a_bundle_may_hold_many_certificates() {
 }
 
 #[tokio::test]
-async fn who_is_not_trusted_gets_no_request() {
+async fn an_untrusted_server_gets_no_request() {
     let authority = Authority::new();
     let day = rcgen::date_time_ymd;
     let cases = [
@@ -262,7 +262,7 @@ async fn an_answer_in_plain_http_is_recognised() {
         let url = format!("https://{}/mcp", listener.local_addr().unwrap());
         tokio::spawn(async move {
             let (mut stream, _) = listener.accept().await.unwrap();
-            // What came must be read: closing with something unread is a reset.
+            // The input must be read: closing with unread bytes is a reset.
             let _ = stream.read(&mut [0; 4096]).await;
             stream.write_all(answer.as_bytes()).await.unwrap();
         });
@@ -276,7 +276,7 @@ async fn an_answer_in_plain_http_is_recognised() {
 async fn a_handshake_has_the_time_that_connecting_has() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("https://{}/mcp", listener.local_addr().unwrap());
-    // The system accepts for it, and nobody ever answers.
+    // The kernel accepts the connection, and nobody ever answers.
     let limits = Limits::default().connect(Duration::from_millis(50));
     let why = refused(HttpTarget::new(url).verdicts(None), limits).await;
     says(&why, "did not answer the TLS handshake in time", "Check that its port");
@@ -284,7 +284,7 @@ async fn a_handshake_has_the_time_that_connecting_has() {
 }
 
 #[tokio::test]
-async fn nobody_is_led_out_of_tls() {
+async fn a_redirect_never_leaves_tls() {
     let plain = stateless(|seen, _| json(seen.result(DONE))).await;
     let authority = Authority::new();
     let acceptor = authority.issue(&["localhost"]).accepting_usual();
@@ -301,7 +301,7 @@ async fn nobody_is_led_out_of_tls() {
 }
 
 #[tokio::test]
-async fn a_root_certificate_that_is_none_is_told_before_anything_is_sent() {
+async fn an_invalid_root_certificate_is_reported_before_anything_is_sent() {
     let script = stateless(|_, _| Vec::new()).await;
     let why = refused(target(&script).root_certificate("oh"), Limits::default()).await;
     says(&why, "holds no certificate", "give a PEM file");

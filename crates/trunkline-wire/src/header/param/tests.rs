@@ -120,7 +120,7 @@ fn arguments_become_headers() {
 }
 
 #[test]
-fn what_is_null_or_absent_has_no_header() {
+fn null_and_absent_arguments_have_no_header() {
     let params = read(json!({ "region": annotated("string", "Region"), "verbose": annotated("boolean", "Verbose") })).unwrap();
     let region = [("region".to_owned(), "us-east1".to_owned())];
     assert_eq!(values(&params, json!({ "region": "us-east1", "verbose": null })), region);
@@ -157,7 +157,7 @@ fn integers_are_written_in_decimal_however_they_were_spelled() {
 }
 
 #[test]
-fn what_cannot_be_repeated_is_not() {
+fn unrepeatable_arguments_have_no_header() {
     let params = read(json!({ "a": annotated("string", "A") })).unwrap();
     assert_eq!(values(&params, json!({ "a": {} })), []);
     assert_eq!(values(&params, json!({ "a": ["x"] })), []);
@@ -343,7 +343,7 @@ fn a_header_may_stand_there_once() {
 }
 
 #[test]
-fn an_argument_that_stands_twice_or_is_no_value_does_not_pass() {
+fn a_duplicate_or_unrepeatable_argument_does_not_pass() {
     for arguments in [
         r#"{"region":"x","region":"x"}"#,
         r#"{"region":"x","\u0072egion":"y"}"#,

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_no_match() {
+    fn other_uris_do_not_match() {
         let cases = [
             ("file:///{name}", "file:///"),
             ("file:///{name}", "file:///a/b"),

@@ -87,83 +87,60 @@ impl<H: Responder> ClientBuilder<H> {
     }
 }
 
+macro_rules! answers {
+    ($($(#[$doc:meta])* $name:ident($Asked:ty) -> $Answer:ty;)*) => { $(
+        $(#[$doc])*
+        pub fn $name<F>(
+            self,
+            answer: impl Fn($Asked) -> F + Send + Sync + 'static,
+        ) -> ClientBuilder<Hooks>
+        where
+            F: Future<Output = Result<$Answer, ErrorObject>> + Send + 'static,
+        {
+            self.hooks(|hooks| hooks.$name(answer))
+        }
+    )* };
+}
+
 /// The closures of [`Hooks`], one by one. A server may ask only what has a closure.
 impl<H: IntoHooks> ClientBuilder<H> {
-    /// Lets the server ask the user, by form and by URL.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Server};
-    /// # async fn example(server: Server) -> Result<(), trunkline::client::ConnectError> {
-    /// let client = Client::builder("example", "1.0.0")
-    ///     .on_ask(|question| async move { question.accept(true) })
-    ///     .connect_memory(&server)
-    ///     .await?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn on_ask<F>(
-        self,
-        answer: impl Fn(Question) -> F + Send + Sync + 'static,
-    ) -> ClientBuilder<Hooks>
-    where
-        F: Future<Output = Result<ElicitResult, ErrorObject>> + Send + 'static,
-    {
-        self.hooks(|hooks| hooks.on_ask(answer))
-    }
+    answers! {
+        /// Lets the server ask the user, by form and by URL.
+        ///
+        /// ```
+        /// # use trunkline::{Client, Server};
+        /// # async fn example(server: Server) -> Result<(), trunkline::client::ConnectError> {
+        /// let client = Client::builder("example", "1.0.0")
+        ///     .on_ask(|question| async move { question.accept(true) })
+        ///     .connect_memory(&server)
+        ///     .await?;
+        /// # Ok(())
+        /// # }
+        /// ```
+        on_ask(Question) -> ElicitResult;
 
-    /// Lets the server ask the user to fill in forms; by form only, unless
-    /// [`on_ask_url`](Self::on_ask_url) is set too.
-    pub fn on_ask_form<F>(
-        self,
-        answer: impl Fn(Question) -> F + Send + Sync + 'static,
-    ) -> ClientBuilder<Hooks>
-    where
-        F: Future<Output = Result<ElicitResult, ErrorObject>> + Send + 'static,
-    {
-        self.hooks(|hooks| hooks.on_ask_form(answer))
-    }
+        /// Lets the server ask the user to fill in forms; by form only, unless
+        /// [`on_ask_url`](Self::on_ask_url) is set too.
+        on_ask_form(Question) -> ElicitResult;
 
-    /// Lets the server ask the user to visit URLs; by URL only, unless
-    /// [`on_ask_form`](Self::on_ask_form) is set too.
-    pub fn on_ask_url<F>(
-        self,
-        answer: impl Fn(Question) -> F + Send + Sync + 'static,
-    ) -> ClientBuilder<Hooks>
-    where
-        F: Future<Output = Result<ElicitResult, ErrorObject>> + Send + 'static,
-    {
-        self.hooks(|hooks| hooks.on_ask_url(answer))
-    }
+        /// Lets the server ask the user to visit URLs; by URL only, unless
+        /// [`on_ask_form`](Self::on_ask_form) is set too.
+        on_ask_url(Question) -> ElicitResult;
 
-    /// Lets the server ask the model, without tools.
-    pub fn on_sample<F>(
-        self,
-        answer: impl Fn(Sampling) -> F + Send + Sync + 'static,
-    ) -> ClientBuilder<Hooks>
-    where
-        F: Future<Output = Result<CreateMessageResult, ErrorObject>> + Send + 'static,
-    {
-        self.hooks(|hooks| hooks.on_sample(answer))
-    }
+        /// Lets the server ask the model, without tools.
+        on_sample(Sampling) -> CreateMessageResult;
 
-    /// Lets the server ask the model, with tools.
-    ///
-    /// ```
-    /// let client = trunkline::Client::builder("example", "1.0.0")
-    ///     .on_sample_with_tools(|request| async move {
-    ///         let tools = request.tools.len();
-    ///         request.reply("my-model", format!("I was given {tools} tools."))
-    ///     });
-    /// assert!(format!("{client:?}").contains("sampling"));
-    /// ```
-    pub fn on_sample_with_tools<F>(
-        self,
-        answer: impl Fn(Sampling) -> F + Send + Sync + 'static,
-    ) -> ClientBuilder<Hooks>
-    where
-        F: Future<Output = Result<CreateMessageResult, ErrorObject>> + Send + 'static,
-    {
-        self.hooks(|hooks| hooks.on_sample_with_tools(answer))
+        /// Lets the server ask the model, with tools.
+        ///
+        /// ```
+        /// let client = trunkline::Client::builder("example", "1.0.0")
+        ///     .on_sample_with_tools(|request| async move {
+        ///         let tools = request.tools.len();
+        ///         request.reply("my-model", format!("I was given {tools} tools."))
+        ///     });
+        /// assert!(format!("{client:?}").contains("sampling"));
+        /// ```
+        on_sample_with_tools(Sampling) -> CreateMessageResult;
     }
 
     /// Offers these roots: a fixed list, or [`Roots`] that may change.

@@ -5,6 +5,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use trunkline_auth::setters;
 use trunkline_proto::Change;
 use trunkline_transport::child::Command;
 use trunkline_wire::model::{Implementation, LogMessage};
@@ -88,32 +89,24 @@ impl HostBuilder {
         self.server_with(name, client, target)
     }
 
-    /// The same with a client builder of its own: for headers, deadlines, revisions and layers.
-    pub fn server_with(
-        mut self,
-        name: impl Into<String>,
-        client: ClientBuilder,
-        target: impl Into<Target>,
-    ) -> Self {
-        self.servers.push((name.into(), client, target.into()));
-        self
-    }
+    setters! {
+        /// The same with a client builder of its own: for headers, deadlines, revisions and layers.
+        server_with(name: impl Into<String>, client: ClientBuilder, target: impl Into<Target>) {
+            servers.push((name.into(), client, target.into()))
+        }
 
-    /// Answers the servers' questions. Each question knows which server asks.
-    pub fn hooks(mut self, hooks: Hooks) -> Self {
-        self.guard.hooks = hooks;
-        self
-    }
+        /// Answers the servers' questions. Each question knows which server asks.
+        hooks(hooks: Hooks) { guard.hooks = hooks }
 
-    /// Decides whether a tool may be called or a server may ask, before anything is sent or anybody
-    /// is asked. It must not block.
-    ///
-    /// Without it, [`Self::on_consent`] decides everything. With neither, the program's own calls
-    /// are allowed, and servers reach the user, the model and the roots as far as [`Self::hooks`]
-    /// answer them; without hooks a server can ask nothing.
-    pub fn consent(mut self, rule: impl Fn(&Wish) -> Consent + Send + Sync + 'static) -> Self {
-        self.guard.rule = Some(Arc::new(rule));
-        self
+        /// Decides whether a tool may be called or a server may ask, before anything is sent or anybody
+        /// is asked. It must not block.
+        ///
+        /// Without it, [`Self::on_consent`] decides everything. With neither, the program's own calls
+        /// are allowed, and servers reach the user, the model and the roots as far as [`Self::hooks`]
+        /// answer them; without hooks a server can ask nothing.
+        consent(rule: impl Fn(&Wish) -> Consent + Send + Sync + 'static) {
+            guard.rule = Some(Arc::new(rule))
+        }
     }
 
     /// Asks the user for consent: for what [`Self::consent`] leaves to the user, or for everything
@@ -137,47 +130,47 @@ impl HostBuilder {
         self
     }
 
-    /// Receives the servers' logs, each with the name of its server.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Context, Server, client::Host, model::LogLevel, tool}; use std::sync::mpsc::channel;
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let save = async |cx: Context| cx.log(LogLevel::Info, "Saved.").await;
-    /// # let files = Server::builder("files", "1.0.0").tool(tool("save", save)).build();
-    /// let (heard, log) = channel();
-    /// let host = Host::builder("app", "1.0.0")
-    ///     .server_with("files", Client::builder("app", "1.0.0").log_level(LogLevel::Info), &files)
-    ///     .on_log(move |server, _| heard.send(server.to_owned()).unwrap())
-    ///     .connect()
-    ///     .await?;
-    /// host.call_tool("files.save", ()).await?;
-    /// assert_eq!(log.recv()?, "files");
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
-    pub fn on_log(mut self, heard: impl Fn(&str, LogMessage) + Send + Sync + 'static) -> Self {
-        self.guard.log = Some(Arc::new(heard));
-        self
-    }
+    setters! {
+        /// Receives the servers' logs, each with the name of its server.
+        ///
+        /// ```
+        /// # use trunkline::{Client, Context, Server, client::Host, model::LogLevel, tool}; use std::sync::mpsc::channel;
+        /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+        /// # let save = async |cx: Context| cx.log(LogLevel::Info, "Saved.").await;
+        /// # let files = Server::builder("files", "1.0.0").tool(tool("save", save)).build();
+        /// let (heard, log) = channel();
+        /// let host = Host::builder("app", "1.0.0")
+        ///     .server_with("files", Client::builder("app", "1.0.0").log_level(LogLevel::Info), &files)
+        ///     .on_log(move |server, _| heard.send(server.to_owned()).unwrap())
+        ///     .connect()
+        ///     .await?;
+        /// host.call_tool("files.save", ()).await?;
+        /// assert_eq!(log.recv()?, "files");
+        /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+        /// ```
+        on_log(heard: impl Fn(&str, LogMessage) + Send + Sync + 'static) {
+            guard.log = Some(Arc::new(heard))
+        }
 
-    /// Receives changes, each with the name of its server.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Revision, Server, client::Host, tool}; use std::sync::mpsc::channel;
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let clock = Server::builder("clock", "1.0.0").tools_later().build();
-    /// # let old = Client::builder("app", "1.0.0").protocol(Revision::V2025_11_25);
-    /// let (heard, changes) = channel();
-    /// let builder = Host::builder("app", "1.0.0").server_with("clock", old, &clock);
-    /// let builder = builder.on_change(move |server, _| heard.send(server.to_owned()).unwrap());
-    /// let host = builder.connect().await?;
-    /// assert!(host.tools().await.items.is_empty());
-    /// clock.put_tool(tool("now", async || "noon"))?;
-    /// assert_eq!(changes.recv()?, "clock");
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
-    pub fn on_change(mut self, heard: impl Fn(&str, &Change) + Send + Sync + 'static) -> Self {
-        self.guard.change = Some(Arc::new(heard));
-        self
+        /// Receives changes, each with the name of its server.
+        ///
+        /// ```
+        /// # use trunkline::{Client, Revision, Server, client::Host, tool}; use std::sync::mpsc::channel;
+        /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+        /// # let clock = Server::builder("clock", "1.0.0").tools_later().build();
+        /// # let old = Client::builder("app", "1.0.0").protocol(Revision::V2025_11_25);
+        /// let (heard, changes) = channel();
+        /// let builder = Host::builder("app", "1.0.0").server_with("clock", old, &clock);
+        /// let builder = builder.on_change(move |server, _| heard.send(server.to_owned()).unwrap());
+        /// let host = builder.connect().await?;
+        /// assert!(host.tools().await.items.is_empty());
+        /// clock.put_tool(tool("now", async || "noon"))?;
+        /// assert_eq!(changes.recv()?, "clock");
+        /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+        /// ```
+        on_change(heard: impl Fn(&str, &Change) + Send + Sync + 'static) {
+            guard.change = Some(Arc::new(heard))
+        }
     }
 
     /// Connects to all servers concurrently. One that cannot be reached does not affect the others;

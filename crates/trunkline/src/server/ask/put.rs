@@ -95,7 +95,7 @@ impl Context {
         let method = request.method();
         let params = question_params(&self.0.server, request, self.0.revision);
         let request = Request { during: Some(self.0.key), ..Request::new(method, params) };
-        self.0.voice.ask(request).await.map_err(AskError::from)
+        self.0.handle.ask(request).await.map_err(AskError::from)
     }
 }
 

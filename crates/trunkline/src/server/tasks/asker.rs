@@ -40,10 +40,10 @@ impl TaskAsker {
         server: &Arc<Inner>,
         task: &str,
         notebook: &Arc<Mutex<Notebook>>,
-        voice: &ConversationHandle,
+        handle: &ConversationHandle,
         revision: Revision,
     ) -> Self {
-        Self { wire: Some((voice.clone(), revision)), ..Self::new(server, task, notebook) }
+        Self { wire: Some((handle.clone(), revision)), ..Self::new(server, task, notebook) }
     }
 
     pub(in crate::server) fn notebook(&self) -> &Mutex<Notebook> {
@@ -98,13 +98,13 @@ impl TaskAsker {
                 drop(server);
                 told.await.map_err(|_| AskError::Closed)
             }
-            Some((voice, revision)) => {
+            Some((handle, revision)) => {
                 if let Some(answer) = self.note(&server, key, &request)? {
                     return Ok(answer);
                 }
                 server.announce(&self.task);
                 let params = question_params(&server, request.clone(), *revision);
-                let answer = ask_for_task(voice, &self.task, &request, params).await;
+                let answer = ask_for_task(handle, &self.task, &request, params).await;
                 self.remove_question(&server, key, answer.as_ref().ok());
                 server.keep_task(&self.task).await.map_err(AskError::Refused)?;
                 server.announce(&self.task);

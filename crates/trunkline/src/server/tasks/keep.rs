@@ -383,13 +383,13 @@ impl Inner {
             return self.tasks.forget(id);
         }
         tracing::info!(task = id, tool = &*tool.tool.name, "a task goes on");
-        let voice = ConversationHandle::unheard();
+        let handle = ConversationHandle::unheard();
         let asker = match call.revision.profile().tasks {
             era::Tasks::Extension => TaskAsker::new(self, id, &notebook),
             // Its questions went over a connection that is closed now.
-            _ => TaskAsker::on_the_wire(self, id, &notebook, &voice, call.revision),
+            _ => TaskAsker::on_the_wire(self, id, &notebook, &handle, call.revision),
         };
-        let context = Context::new(self, &call, &voice, Asker::Task(asker));
+        let context = Context::new(self, &call, &handle, Asker::Task(asker));
         let job = Job { server: Arc::clone(self), target: Target::Tool(tool), arguments };
         self.spawn_work(id, job, context);
     }

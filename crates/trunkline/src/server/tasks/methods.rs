@@ -184,7 +184,7 @@ fn task_of(call: &Call) -> Result<String, ErrorObject> {
 
 /// Asks on behalf of a task of 2025-11-25: a separate request that names the task.
 pub(super) async fn ask_for_task(
-    voice: &ConversationHandle,
+    handle: &ConversationHandle,
     task: &str,
     request: &InputRequest,
     mut params: Object,
@@ -192,7 +192,7 @@ pub(super) async fn ask_for_task(
     if let Some(meta) = related_to(task, params.take("_meta")) {
         params.set("_meta", meta);
     }
-    voice.ask(Request::new(request.method(), params)).await.map_err(AskError::from)
+    handle.ask(Request::new(request.method(), params)).await.map_err(AskError::from)
 }
 
 /// The `_meta` with the related task added.

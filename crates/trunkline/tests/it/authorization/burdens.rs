@@ -1,4 +1,4 @@
-//! Tokens that an authorization server is asked about: what is told while it cannot be reached, and
+//! Token introspection: what callers are told while the authorization server cannot be reached, and
 //! how many may wait for it.
 
 use std::convert::Infallible;
@@ -20,11 +20,11 @@ use trunkline::server::protect::{Gate, Introspection, Protect};
 use trunkline::{Limits, Revision, Server, tool};
 use trunkline_auth::fetch::{Answer, Ask, Fetch, FetchError, Pending};
 
-use super::desk::{Person, RESOURCE, now, send};
 use super::entrances::entrances;
+use super::issuer::{Person, RESOURCE, now, send};
 use crate::server::soon;
 
-/// An authorization server that answers when it is told to.
+/// An authorization server that answers when the test lets it.
 struct Slow {
     asked: Semaphore,
     go: Notify,
@@ -46,7 +46,7 @@ impl Fetch for Slow {
     }
 }
 
-/// One that cannot be reached.
+/// An authorization server that cannot be reached.
 struct Gone;
 
 impl Fetch for Gone {
@@ -98,7 +98,7 @@ async fn strangers_with_tokens_to_ask_about_are_bounded_and_take_no_place_of_a_c
     };
     let mut strangers = JoinSet::new();
     for token in 0..64 {
-        // Each twice: it is asked about once.
+        // Each token twice, which is introspected once.
         strangers.spawn(visit(token.to_string()));
         strangers.spawn(visit(token.to_string()));
     }
@@ -110,7 +110,7 @@ async fn strangers_with_tokens_to_ask_about_are_bounded_and_take_no_place_of_a_c
     let error = json!({ "code": -32600, "message": message });
     assert_eq!(told, json!({ "jsonrpc": "2.0", "error": error }));
 
-    // The only place for a call is free.
+    // The only slot for a call is free.
     for revision in Revision::ALL {
         let mut robot = soon(Person::open(address, revision, KEY.to_owned())).await;
         let answer = soon(robot.expect("tools/call", json!({ "name": "look" }))).await;
@@ -126,7 +126,9 @@ async fn strangers_with_tokens_to_ask_about_are_bounded_and_take_no_place_of_a_c
 
 const KEY: &str = "pQ7-lVhCgW2kXr9bTz4n";
 
-/// A body that notes whether it was read to its end.
+type Polled = Poll<Option<Result<Frame<Bytes>, Infallible>>>;
+
+/// A body that records whether it was read to its end.
 struct Watched {
     left: usize,
     is_read: Arc<AtomicBool>,
@@ -136,10 +138,7 @@ impl Body for Watched {
     type Data = Bytes;
     type Error = Infallible;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Polled {
         match self.left {
             0 => {
                 self.is_read.store(true, Ordering::SeqCst);
@@ -158,8 +157,8 @@ impl Body for Watched {
     }
 }
 
-/// A connection that is closed while a body is on its way takes the answer with it: so a short one
-/// arrives first, and a long one is not waited for.
+/// Closing a connection while a body is in flight may reset it and lose the answer: so the server
+/// reads a short body first, and does not wait for a long one.
 #[tokio::test]
 async fn a_refusal_waits_for_a_short_body() {
     let protect = Protect::new("http://localhost/mcp").api_key("a", "pQ7-lVhCgW2kXr9bTz4n", ["b"]);

@@ -1,5 +1,5 @@
-//! One policy: whatever is refused is refused in the same words at every entrance and in every
-//! revision, before anything of the body is looked at.
+//! One policy: a refusal is worded the same on every path and in every revision, and comes before
+//! the body is read.
 
 use std::net::SocketAddr;
 
@@ -11,9 +11,9 @@ use trunkline::{Revision, Server, tool};
 use trunkline_auth::jose::SigningKey;
 use trunkline_testkit::http::{Guest, Head};
 
-use super::desk::{Desk, METADATA, NOW, RESOURCE, send};
+use super::issuer::{Issuer, METADATA, NOW, RESOURCE, send};
 
-/// Where a request can come in, with one that would be served.
+/// A path into the server, with a request that it would serve.
 pub(super) struct Entrance {
     pub(super) name: String,
     pub(super) method: &'static str,
@@ -21,7 +21,7 @@ pub(super) struct Entrance {
     query: &'static str,
     headers: Vec<(String, String)>,
     body: String,
-    /// How it is answered if the token is good.
+    /// The status of the answer to a valid token.
     pub(super) status: u16,
 }
 
@@ -30,8 +30,8 @@ impl Entrance {
         format!("https://mcp.example{}", self.path)
     }
 
-    /// Goes in, with these headers and this at the end of the query. Of a stream only the head is
-    /// read.
+    /// Sends the request with these headers and this suffix of the query. Of a stream it reads the
+    /// head only.
     pub(super) async fn enter(
         &self,
         address: SocketAddr,
@@ -55,7 +55,7 @@ impl Entrance {
     }
 }
 
-/// How a request was answered.
+/// The answer to a request.
 pub(super) struct Told {
     pub(super) head: Head,
     body: String,
@@ -72,13 +72,13 @@ impl Told {
     }
 }
 
-/// What the body of a refusal says.
+/// The body of a refusal.
 pub(super) fn told(why: &str) -> Value {
     json!({ "jsonrpc": "2.0", "error": { "code": -32600, "message": why } })
 }
 
-/// Every entrance: five revisions over Streamable HTTP, the array of 2025-03-26, the dialect, the
-/// stream and the end of a session, and the two of 2024-11-05.
+/// Every path: five revisions over Streamable HTTP, the batch of 2025-03-26, the dialect, the
+/// stream and the end of a session, and the two paths of 2024-11-05.
 pub(super) fn entrances(address: SocketAddr) -> Vec<Entrance> {
     let mut all = Vec::new();
     let mut post = |name: String, headers: Vec<(String, String)>, body: Value, status| {
@@ -120,7 +120,7 @@ pub(super) fn entrances(address: SocketAddr) -> Vec<Entrance> {
     all
 }
 
-/// What is wrong with a request.
+/// A request with one fault.
 struct Wrong {
     name: &'static str,
     query: &'static str,
@@ -129,11 +129,11 @@ struct Wrong {
     why: &'static str,
 }
 
-fn wrong(desk: &Desk) -> Vec<Wrong> {
-    let good = desk.token("alice", "mcp");
+fn wrong(issuer: &Issuer) -> Vec<Wrong> {
+    let good = issuer.token("alice", "mcp");
     let bearer = |token: &str| ("Authorization", format!("Bearer {token}"));
     let changed = |change: &dyn Fn(&mut Value)| {
-        let mut claims = desk.claims("alice", "mcp");
+        let mut claims = issuer.claims("alice", "mcp");
         change(&mut claims);
         claims
     };
@@ -162,7 +162,7 @@ fn wrong(desk: &Desk) -> Vec<Wrong> {
     let mut forged = |name, token_text: String, why| {
         add(name, "", vec![bearer(&token_text)], token, why);
     };
-    let signed = |change: &dyn Fn(&mut Value)| desk.sign(&changed(change));
+    let signed = |change: &dyn Fn(&mut Value)| issuer.sign(&changed(change));
     let audience = "The token is for another audience.";
     forged(
         "wrong audience",
@@ -180,7 +180,7 @@ fn wrong(desk: &Desk) -> Vec<Wrong> {
     forged("other issuer", signed(&|it| it["iss"] = json!("https://evil.example")), other);
     forged("issuer with a slash", signed(&|it| it["iss"] = json!("https://id.example/")), other);
     let algorithm = "The token is signed with an algorithm that is not allowed here.";
-    let claims = desk.claims("alice", "mcp");
+    let claims = issuer.claims("alice", "mcp");
     for alg in ["none", "None", "NONE"] {
         forged(
             "alg none",
@@ -188,7 +188,7 @@ fn wrong(desk: &Desk) -> Vec<Wrong> {
             algorithm,
         );
     }
-    let jwk = desk.key.public().bare().to_string();
+    let jwk = issuer.key.public().bare().to_string();
     let hs256 = json!({ "alg": "HS256", "typ": "at+jwt", "kid": "k-1" });
     let by_public_key = |text: &[u8]| {
         let key = hmac::Key::new(hmac::HMAC_SHA256, jwk.as_bytes());
@@ -203,7 +203,7 @@ fn wrong(desk: &Desk) -> Vec<Wrong> {
     all
 }
 
-/// A token as nobody should sign it.
+/// A token with arbitrary header and signature.
 fn raw(header: Value, claims: &Value, sign: impl Fn(&[u8]) -> Vec<u8>) -> String {
     let encode = |it: &[u8]| URL_SAFE_NO_PAD.encode(it);
     let (header, claims) = (header.to_string(), claims.to_string());
@@ -218,10 +218,9 @@ fn server() -> Server {
 
 #[tokio::test]
 async fn every_entrance_refuses_the_same_in_the_same_words() {
-    let desk = Desk::new();
-    let address = desk.serve(&server()).await;
+    let (issuer, address) = Issuer::of(&server()).await;
     for entrance in entrances(address) {
-        for Wrong { name, query, headers, error, why } in wrong(&desk) {
+        for Wrong { name, query, headers, error, why } in wrong(&issuer) {
             let at = format!("{name} at {}", entrance.name);
             let answer = entrance.enter(address, query, &headers).await;
             let expected = match error {
@@ -239,10 +238,9 @@ async fn every_entrance_refuses_the_same_in_the_same_words() {
 
 #[tokio::test]
 async fn every_entrance_lets_a_good_token_in() {
-    let desk = Desk::new();
-    let address = desk.serve(&server()).await;
+    let (issuer, address) = Issuer::of(&server()).await;
     for entrance in entrances(address) {
-        let good = ("Authorization", format!("Bearer {}", desk.token("alice", "mcp")));
+        let good = ("Authorization", format!("Bearer {}", issuer.token("alice", "mcp")));
         let answer = entrance.enter(address, "", &[good]).await;
         assert_eq!(answer.verdict(), (entrance.status, None), "{}", entrance.name);
     }
@@ -250,14 +248,13 @@ async fn every_entrance_lets_a_good_token_in() {
 
 #[tokio::test]
 async fn every_entrance_asks_for_the_scopes_that_all_requests_take() {
-    let desk = Desk::new();
-    let address = desk.serve(&server()).await;
+    let (issuer, address) = Issuer::of(&server()).await;
     let why = "The token lacks the scope `mcp`.";
     let expected = format!(
         r#"Bearer error="insufficient_scope", scope="mcp", {METADATA}, error_description="{why}""#
     );
     for entrance in entrances(address) {
-        let good = ("Authorization", format!("Bearer {}", desk.token("alice", "other")));
+        let good = ("Authorization", format!("Bearer {}", issuer.token("alice", "other")));
         let answer = entrance.enter(address, "", &[good]).await;
         assert_eq!(answer.verdict(), (403, Some(&*expected)), "{}", entrance.name);
         assert_eq!(answer.body(), told(why), "{}", entrance.name);

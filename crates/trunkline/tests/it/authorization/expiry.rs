@@ -1,4 +1,4 @@
-//! A client that listens goes on listening when its token is over, with a new one.
+//! A listening client renews its token when it expires, and keeps listening.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,41 +11,36 @@ use trunkline::model::SubscriptionFilter;
 use trunkline::server::bind;
 use trunkline::server::protect::Gate;
 use trunkline::{Change, Client, Era, Revision, Server};
-use trunkline_auth::credentials::{Credentials, Denied, Headers, People, Refused, Target};
+use trunkline_auth::credentials::{Asked, Credentials, Denied, Headers, Refused, Retry, Target};
 use trunkline_auth::fetch::{Answer, Ask, Fetch, FetchError, Pending};
 
-use super::desk::Desk;
+use super::issuer::Issuer;
 use crate::server::soon;
 
-/// A new token for every request, good for a while.
+/// A new short-lived token for every request.
 struct Fresh {
-    desk: Desk,
+    issuer: Issuer,
     given: AtomicUsize,
 }
 
 impl Credentials for Fresh {
     fn headers<'a>(&'a self, _: Target<'a>) -> Pending<'a, Result<Headers, Denied>> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
-        let mut claims = self.desk.claims("alice", "mcp");
+        let mut claims = self.issuer.claims("alice", "mcp");
         (claims["iat"], claims["exp"]) = (json!(now), json!(now + LIFE.as_secs()));
         self.given.fetch_add(1, Ordering::SeqCst);
-        let token = self.desk.sign(&claims);
+        let token = self.issuer.sign(&claims);
         Box::pin(async move { Ok(vec![("authorization", format!("Bearer {token}"))]) })
     }
 
-    fn refused<'a>(
-        &'a self,
-        _: Target<'a>,
-        _: Refused<'a>,
-        _: Option<&'a People<'a>>,
-    ) -> Pending<'a, Result<(), Denied>> {
+    fn refused<'a>(&'a self, _: Target<'a>, _: Refused<'a>, _: Asked<'a>) -> Retry<'a> {
         Box::pin(async { Err(Denied::new("The token is no good.")) })
     }
 
     fn nonce(&self, _: Target<'_>, _: &str) {}
 }
 
-/// The world as it is, but for there being nothing to fetch.
+/// The real clock, with nothing to fetch.
 struct Today;
 
 impl Fetch for Today {
@@ -61,9 +56,9 @@ impl Fetch for Today {
 #[tokio::test]
 async fn a_listening_client_outlives_its_token() {
     for revision in [Revision::V2025_06_18, Revision::V2025_11_25, Revision::V2026_07_28] {
-        let fresh = Arc::new(Fresh { desk: Desk::new(), given: AtomicUsize::new(0) });
+        let fresh = Arc::new(Fresh { issuer: Issuer::new(), given: AtomicUsize::new(0) });
         let server = Server::builder("clock", "1.0.0").tools_later().build();
-        let gate = Gate::new(fresh.desk.protect(), Arc::new(Today)).unwrap();
+        let gate = Gate::new(fresh.issuer.protect(), Arc::new(Today)).unwrap();
         let listener = bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/mcp", listener.local_addr().unwrap());
         tokio::spawn(server.http().gate(gate).serve(listener, std::future::pending()));
@@ -72,14 +67,14 @@ async fn a_listening_client_outlives_its_token() {
         let client = builder.protocol(revision).connect_http(&*url).await.unwrap();
         let filter = SubscriptionFilter::new().tools_list_changed(true);
         let mut listener = client.listen(filter).await.unwrap();
-        // A session hears of changes once it has said that it is ready.
+        // A session gets notifications only after `notifications/initialized`.
         if revision.era() == Era::Stateful {
             soon(client.ping().into_future()).await.unwrap();
         }
         server.changed(Change::Tools).await;
         assert_eq!(soon(listener.next()).await, Some(Change::Tools), "{revision}");
 
-        // While a thread is at work, only we move the clock.
+        // While a blocking task runs, only the test advances the clock.
         let (held, wait) = channel::<()>();
         tokio::task::spawn_blocking(move || wait.recv());
         pause();
@@ -93,7 +88,7 @@ async fn a_listening_client_outlives_its_token() {
             advance(Duration::from_secs(1)).await;
             settle().await;
         }
-        // The stream that it was heard on before is gone, so it is heard on the new one.
+        // The earlier stream is gone, so the change arrives on the new one.
         let change = loop {
             server.changed(Change::Tools).await;
             tokio::select! {
@@ -109,7 +104,7 @@ async fn a_listening_client_outlives_its_token() {
     }
 }
 
-/// Lets everybody who was woken do what they can.
+/// Lets every task that was woken run.
 async fn settle() {
     for _ in 0..64 {
         tokio::task::yield_now().await;

@@ -1,5 +1,5 @@
-//! Tasks, cursors and sealed states belong to who was given them. Another good token gets the same
-//! answer as for something that never was.
+//! Tasks, cursors and sealed states belong to the principal that got them. Another valid token gets
+//! the same answer as for something that never existed.
 
 use std::future::pending;
 
@@ -11,7 +11,7 @@ use trunkline::{
     Answer, Args, Context, Revision, Server, ToolError, prompt, resource, skill, template, tool,
 };
 
-use super::desk::{Desk, Person, send};
+use super::issuer::{Issuer, Person, send};
 
 #[derive(Deserialize, JsonSchema)]
 #[allow(dead_code)]
@@ -66,11 +66,9 @@ async fn start(person: &mut Person) -> Value {
 
 #[tokio::test]
 async fn a_task_is_not_there_for_another_good_token() {
-    let desk = Desk::new();
-    let address = desk.serve(&server()).await;
+    let (issuer, address) = Issuer::of(&server()).await;
     for revision in TASKS {
-        let mut alice = Person::open(address, revision, desk.token("alice", "mcp")).await;
-        let mut bob = Person::open(address, revision, desk.token("bob", "mcp")).await;
+        let (mut alice, mut bob) = issuer.two(address, revision).await;
         let (id, _) = (start(&mut alice).await, start(&mut bob).await);
         let (own, methods) = match revision {
             Revision::V2026_07_28 => {
@@ -99,11 +97,9 @@ async fn a_task_is_not_there_for_another_good_token() {
 
 #[tokio::test]
 async fn everybody_lists_their_own_tasks() {
-    let desk = Desk::new();
-    let address = desk.serve(&server()).await;
+    let (issuer, address) = Issuer::of(&server()).await;
     let revision = Revision::V2025_11_25;
-    let mut alice = Person::open(address, revision, desk.token("alice", "mcp")).await;
-    let mut bob = Person::open(address, revision, desk.token("bob", "mcp")).await;
+    let (mut alice, mut bob) = issuer.two(address, revision).await;
     let (first, second) = (start(&mut alice).await, start(&mut alice).await);
     let page = alice.expect("tasks/list", json!({})).await;
     assert_eq!(page["tasks"][0]["taskId"], first);
@@ -121,11 +117,9 @@ fn foreign() -> Value {
 
 #[tokio::test]
 async fn a_cursor_is_of_no_use_to_another_good_token_or_in_another_list() {
-    let desk = Desk::new();
-    let address = desk.serve(&server()).await;
+    let (issuer, address) = Issuer::of(&server()).await;
     for revision in Revision::ALL {
-        let mut alice = Person::open(address, revision, desk.token("alice", "mcp")).await;
-        let mut bob = Person::open(address, revision, desk.token("bob", "mcp")).await;
+        let (mut alice, mut bob) = issuer.two(address, revision).await;
         let mut lists = vec![
             ("tools/list", json!({})),
             ("prompts/list", json!({})),
@@ -155,7 +149,7 @@ async fn a_cursor_is_of_no_use_to_another_good_token_or_in_another_list() {
             };
             let (_, stolen) = bob.ask(method, with(&cursor)).await;
             assert_eq!(stolen["error"], foreign(), "{at}");
-            // The plain form, which callers without a name get.
+            // The plain form, which anonymous callers get.
             let (_, made_up) = bob.ask(method, with("after-1")).await;
             assert_eq!(made_up["error"], foreign(), "{at}");
             let elsewhere = before.replace(cursor.clone());
@@ -170,11 +164,9 @@ async fn a_cursor_is_of_no_use_to_another_good_token_or_in_another_list() {
 
 #[tokio::test]
 async fn a_sealed_state_opens_for_its_owner_alone() {
-    let desk = Desk::new();
-    let address = desk.serve(&server()).await;
+    let (issuer, address) = Issuer::of(&server()).await;
     let revision = Revision::V2026_07_28;
-    let mut alice = Person::open(address, revision, desk.token("alice", "mcp")).await;
-    let mut bob = Person::open(address, revision, desk.token("bob", "mcp")).await;
+    let (mut alice, mut bob) = issuer.two(address, revision).await;
     let asked = alice.expect("tools/call", json!({ "name": "ask" })).await;
     assert_eq!(asked["resultType"], "input_required", "{asked}");
     let key = asked["inputRequests"].as_object().unwrap().keys().next().unwrap().clone();
@@ -194,9 +186,9 @@ async fn a_sealed_state_opens_for_its_owner_alone() {
 
 #[tokio::test]
 async fn a_request_that_takes_several_calls_is_its_senders_to_the_end() {
-    let desk = Desk::new();
-    let address = desk.serve(&server()).await;
-    let mut alice = Person::open(address, Revision::V2025_03_26, desk.token("alice", "mcp")).await;
+    let (issuer, address) = Issuer::of(&server()).await;
+    let mut alice =
+        Person::open(address, Revision::V2025_03_26, issuer.token("alice", "mcp")).await;
     let ping = alice.guest.prepare("ping", json!({}));
     let list = json!({ "jsonrpc": "2.0", "id": 77, "method": "mcp/listResources" });
     let headers = alice.signed(alice.guest.headers(&ping));

@@ -1,5 +1,5 @@
-//! Tokens that are bound to a key (RFC 9449): the key is proved with every request, and no proof
-//! is good twice.
+//! DPoP-bound tokens (RFC 9449): every request proves possession of the key, and no proof can be
+//! replayed.
 
 use serde_json::json;
 use trunkline::server::protect::{Dpop, Jwks, JwtIssuer, Protect};
@@ -7,18 +7,18 @@ use trunkline::{Server, tool};
 use trunkline_auth::dpop::prove;
 use trunkline_auth::jose::{Algorithm, SigningKey};
 
-use super::desk::{Desk, ISSUER, METADATA, now, serve};
-use super::entrances::{Entrance, entrances, told};
+use super::entrances::{Entrance, Told, entrances, told};
+use super::issuer::{ISSUER, Issuer, METADATA, now, serve};
 
 fn server() -> Server {
     Server::builder("files", "1").tool(tool("whoami", async || "?")).build()
 }
 
-/// A token of alice's that is good with this key alone.
-fn bound(desk: &Desk, key: &SigningKey) -> String {
-    let mut claims = desk.claims("alice", "mcp");
+/// A token of alice's that is bound to this key.
+fn bound(issuer: &Issuer, key: &SigningKey) -> String {
+    let mut claims = issuer.claims("alice", "mcp");
     claims["cnf"] = json!({ "jkt": key.public().thumbprint() });
-    desk.sign(&claims)
+    issuer.sign(&claims)
 }
 
 fn with(token: &str, proof: String) -> [(&'static str, String); 2] {
@@ -36,34 +36,36 @@ fn refused(error: &str, why: &str) -> String {
     )
 }
 
+fn assert_refused(answer: &Told, error: &str, why: &str, at: &str) {
+    assert_eq!(answer.verdict(), (401, Some(&*refused(error, why))), "{at}");
+}
+
 #[tokio::test]
 async fn a_proof_is_good_once_at_every_entrance() {
-    let (desk, key) = (Desk::new(), SigningKey::generate());
-    let address = desk.serve_dpop(&server(), false).await;
-    let token = bound(&desk, &key);
+    let (issuer, key) = (Issuer::new(), SigningKey::generate());
+    let address = issuer.serve_dpop(&server(), false).await;
+    let token = bound(&issuer, &key);
     let why = "The proof was used before.";
     for entrance in entrances(address) {
         let headers = with(&token, proof(&key, &entrance, &token, None));
         let first = entrance.enter(address, "", &headers).await;
         assert_eq!(first.verdict(), (entrance.status, None), "{}", entrance.name);
         let again = entrance.enter(address, "", &headers).await;
-        let expected = refused("invalid_dpop_proof", why);
-        assert_eq!(again.verdict(), (401, Some(&*expected)), "{}", entrance.name);
+        assert_refused(&again, "invalid_dpop_proof", why, &entrance.name);
         assert_eq!(again.body(), told(why), "{}", entrance.name);
     }
 }
 
 #[tokio::test]
 async fn a_stolen_token_is_no_good_without_its_key() {
-    let (desk, key, thief) = (Desk::new(), SigningKey::generate(), SigningKey::generate());
-    let address = desk.serve_dpop(&server(), false).await;
-    let token = bound(&desk, &key);
+    let (issuer, key, thief) = (Issuer::new(), SigningKey::generate(), SigningKey::generate());
+    let address = issuer.serve_dpop(&server(), false).await;
+    let token = bound(&issuer, &key);
     for entrance in entrances(address) {
         let headers = with(&token, proof(&thief, &entrance, &token, None));
         let answer = entrance.enter(address, "", &headers).await;
         let why = "The proof is not by the key that the token is bound to.";
-        let expected = refused("invalid_dpop_proof", why);
-        assert_eq!(answer.verdict(), (401, Some(&*expected)), "{}", entrance.name);
+        assert_refused(&answer, "invalid_dpop_proof", why, &entrance.name);
         assert_eq!(answer.body(), told(why), "{}", entrance.name);
 
         let bearer = [("Authorization", format!("Bearer {token}"))];
@@ -79,9 +81,9 @@ async fn a_stolen_token_is_no_good_without_its_key() {
 
 #[tokio::test]
 async fn a_proof_for_another_entrance_is_refused() {
-    let (desk, key) = (Desk::new(), SigningKey::generate());
-    let address = desk.serve_dpop(&server(), false).await;
-    let token = bound(&desk, &key);
+    let (issuer, key) = (Issuer::new(), SigningKey::generate());
+    let address = issuer.serve_dpop(&server(), false).await;
+    let token = bound(&issuer, &key);
     let all = entrances(address);
     for entrance in &all {
         for other in
@@ -94,27 +96,26 @@ async fn a_proof_for_another_entrance_is_refused() {
                 true => "The proof is for another URL.",
                 false => "The proof is for another method.",
             };
-            let expected = refused("invalid_dpop_proof", why);
-            assert_eq!(answer.verdict(), (401, Some(&*expected)), "{at}");
+            assert_refused(&answer, "invalid_dpop_proof", why, &at);
         }
     }
 }
 
 #[tokio::test]
 async fn a_proof_names_the_path_that_a_proxy_shows() {
-    let (desk, key) = (Desk::new(), SigningKey::generate());
-    // The proxy takes `/files` off, or knows the server by another name.
+    let (issuer, key) = (Issuer::new(), SigningKey::generate());
+    // The proxy strips `/files`, or knows the server by another name.
     for (resource, prefix, name) in [
         ("https://mcp.example/files/mcp", "/files", "/mcp"),
         ("https://mcp.example/team/files", "/team", "/files"),
     ] {
-        let issuer = JwtIssuer::new(ISSUER).jwks(Jwks::new([desk.key.public().clone()]));
-        let protect = Protect::new(resource).jwt(issuer).dpop(Dpop::Require);
+        let jwt = JwtIssuer::new(ISSUER).jwks(Jwks::new([issuer.key.public().clone()]));
+        let protect = Protect::new(resource).jwt(jwt).dpop(Dpop::Require);
         let address = serve(&server(), protect).await;
-        let mut claims = desk.claims("alice", "mcp");
+        let mut claims = issuer.claims("alice", "mcp");
         claims["cnf"] = json!({ "jkt": key.public().thumbprint() });
         claims["aud"] = json!(resource);
-        let token = desk.sign(&claims);
+        let token = issuer.sign(&claims);
         for entrance in entrances(address) {
             let inner = entrance.url();
             let path = inner.strip_prefix("https://mcp.example").unwrap();
@@ -132,15 +133,14 @@ async fn a_proof_names_the_path_that_a_proxy_shows() {
 
 #[tokio::test]
 async fn a_nonce_is_given_out_with_the_refusal_and_then_taken() {
-    let (desk, key) = (Desk::new(), SigningKey::generate());
-    let address = desk.serve_dpop(&server(), true).await;
-    let token = bound(&desk, &key);
+    let (issuer, key) = (Issuer::new(), SigningKey::generate());
+    let address = issuer.serve_dpop(&server(), true).await;
+    let token = bound(&issuer, &key);
     for entrance in entrances(address) {
         let headers = with(&token, proof(&key, &entrance, &token, None));
         let answer = entrance.enter(address, "", &headers).await;
         let why = "The proof needs the nonce of the `DPoP-Nonce` header.";
-        let expected = refused("use_dpop_nonce", why);
-        assert_eq!(answer.verdict(), (401, Some(&*expected)), "{}", entrance.name);
+        assert_refused(&answer, "use_dpop_nonce", why, &entrance.name);
         let nonce = answer.head.get("dpop-nonce").expect("it is in the answer");
         let headers = with(&token, proof(&key, &entrance, &token, Some(nonce)));
         let answer = entrance.enter(address, "", &headers).await;

@@ -1,4 +1,4 @@
-//! What everybody may read: where tokens come from, and what a browser asks first.
+//! What needs no token: the metadata, and a browser's CORS preflight.
 
 use serde_json::{Value, json};
 use trunkline::server::protect::{Dpop, Gate};
@@ -8,14 +8,14 @@ use std::future::pending;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use super::desk::{Desk, ISSUER, METADATA, RESOURCE, StoppedClock, send};
+use super::issuer::{ISSUER, Issuer, METADATA, RESOURCE, StoppedClock, send};
 
 const PLACES: [&str; 2] =
     ["/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/mcp"];
 
-async fn serve(desk: &Desk) -> SocketAddr {
+async fn serve(issuer: &Issuer) -> SocketAddr {
     let server = Server::builder("files", "1").tool(tool("look", async || "Fine.")).build();
-    let protect = desk
+    let protect = issuer
         .protect()
         .scopes_supported(["mcp", "files:read"])
         .name("The file server")
@@ -35,8 +35,8 @@ fn headers(all: &[(&str, &str)]) -> Vec<(String, String)> {
 
 #[tokio::test]
 async fn the_document_is_at_both_places_for_everybody() {
-    let desk = Desk::new();
-    let address = serve(&desk).await;
+    let issuer = Issuer::new();
+    let address = serve(&issuer).await;
     let document = json!({
         "resource": RESOURCE,
         "authorization_servers": [ISSUER],
@@ -46,7 +46,7 @@ async fn the_document_is_at_both_places_for_everybody() {
         "resource_documentation": "https://mcp.example/docs",
     });
     for place in PLACES {
-        // Pages of any origin may read it, with whatever token they have.
+        // Pages of any origin may read it, with any token.
         for sent in [
             &[][..],
             &[("Origin", "https://anywhere.example"), ("MCP-Protocol-Version", "2025-11-25")],
@@ -80,7 +80,7 @@ async fn the_document_is_at_both_places_for_everybody() {
 #[tokio::test]
 async fn the_document_says_whether_tokens_are_bound_to_keys() {
     for (dpop, is_required) in [(Dpop::Accept, None), (Dpop::Require, Some(&json!(true)))] {
-        let gate = Gate::new(Desk::new().protect().dpop(dpop), Arc::new(StoppedClock)).unwrap();
+        let gate = Gate::new(Issuer::new().protect().dpop(dpop), Arc::new(StoppedClock)).unwrap();
         let document: Value = serde_json::from_str(gate.document(PLACES[0]).unwrap()).unwrap();
         assert_eq!(document.get("dpop_bound_access_tokens_required"), is_required, "{document}");
         assert!(document["dpop_signing_alg_values_supported"].is_array(), "{document}");
@@ -89,8 +89,8 @@ async fn the_document_says_whether_tokens_are_bound_to_keys() {
 
 #[tokio::test]
 async fn a_browser_may_ask_first_and_read_every_refusal() {
-    let desk = Desk::new();
-    let address = serve(&desk).await;
+    let issuer = Issuer::new();
+    let address = serve(&issuer).await;
     let origin = ("Origin", "https://app.example");
     for (path, methods) in [("/mcp", "GET, POST, DELETE"), ("/sse", "GET"), ("/messages", "POST")] {
         let asked = headers(&[origin, ("Access-Control-Request-Headers", "authorization")]);
@@ -99,7 +99,7 @@ async fn a_browser_may_ask_first_and_read_every_refusal() {
         assert_eq!(head.get("access-control-allow-methods"), Some(methods));
         assert_eq!(head.get("access-control-allow-headers"), Some("authorization"));
     }
-    let weak = format!("Bearer {}", desk.token("alice", "other"));
+    let weak = format!("Bearer {}", issuer.token("alice", "other"));
     for (sent, status) in [
         (headers(&[origin]), 401),
         (headers(&[origin, ("Authorization", "Bearer bad")]), 401),
@@ -116,8 +116,8 @@ async fn a_browser_may_ask_first_and_read_every_refusal() {
 
 #[tokio::test]
 async fn an_origin_that_is_not_let_in_learns_nothing_of_the_gate() {
-    let desk = Desk::new();
-    let address = serve(&desk).await;
+    let issuer = Issuer::new();
+    let address = serve(&issuer).await;
     let sent = headers(&[("Origin", "https://evil.example"), ("Authorization", "Bearer bad")]);
     for path in ["/mcp", "/sse"] {
         let (_, head) = send(address, &format!("GET {path}"), &sent, "").await;
@@ -128,8 +128,8 @@ async fn an_origin_that_is_not_let_in_learns_nothing_of_the_gate() {
 
 #[tokio::test]
 async fn pages_are_for_everybody() {
-    let desk = Desk::new();
-    let address = serve(&desk).await;
+    let issuer = Issuer::new();
+    let address = serve(&issuer).await;
     let (mut line, head) = send(address, "GET /health", &headers(&[]), "").await;
     assert_eq!((head.status, &*line.body().await), (200, &b"I am well."[..]));
 }

@@ -1,11 +1,11 @@
-//! Scopes of tools, prompts and resources: who lacks some is told all of them in one challenge.
+//! Scopes of tools, prompts and resources: one challenge names all that a caller lacks.
 
 use serde_json::{Value, json};
 use trunkline::schemars::JsonSchema;
 use trunkline::serde::Deserialize;
 use trunkline::{Args, Era, Revision, Server, prompt, resource, template, tool};
 
-use super::desk::{Desk, METADATA, Person, send};
+use super::issuer::{Issuer, METADATA, Person, send};
 
 #[derive(Deserialize, JsonSchema)]
 struct File {
@@ -29,7 +29,7 @@ fn server() -> Server {
         .build()
 }
 
-/// What is asked, and the scopes that it takes besides `mcp`.
+/// A request, and the scopes that it needs besides `mcp`.
 fn asked(era: Era) -> Vec<(&'static str, Value, &'static str)> {
     let mut all = vec![
         ("tools/call", json!({ "name": "write" }), "files:write"),
@@ -56,7 +56,7 @@ fn asked(era: Era) -> Vec<(&'static str, Value, &'static str)> {
     all
 }
 
-/// Challenge and sentence for those who have only `mcp`.
+/// Challenge and message for callers that have only `mcp`.
 fn lacking(scopes: &str) -> (String, String) {
     let noun = if scopes.contains(' ') { "scopes" } else { "scope" };
     let why = format!("The token lacks the {noun} `{scopes}`.");
@@ -68,10 +68,9 @@ fn lacking(scopes: &str) -> (String, String) {
 
 #[tokio::test]
 async fn who_lacks_scopes_is_told_all_of_them_in_one_challenge() {
-    let desk = Desk::new();
-    let address = desk.serve(&server()).await;
+    let (issuer, address) = Issuer::of(&server()).await;
     for revision in Revision::ALL {
-        let mut alice = Person::open(address, revision, desk.token("alice", "mcp")).await;
+        let mut alice = Person::open(address, revision, issuer.token("alice", "mcp")).await;
         for (method, params, scopes) in asked(revision.era()) {
             let (head, answer) = alice.ask(method, params).await;
             let (challenge, why) = lacking(scopes);
@@ -90,11 +89,10 @@ async fn who_lacks_scopes_is_told_all_of_them_in_one_challenge() {
 
 #[tokio::test]
 async fn who_was_granted_them_or_what_implies_them_may_call() {
-    let desk = Desk::new();
-    let address = desk.serve(&server()).await;
+    let (issuer, address) = Issuer::of(&server()).await;
     for revision in Revision::ALL {
         for scope in ["mcp plans moves files", "moves files:write files:read plans mcp"] {
-            let mut alice = Person::open(address, revision, desk.token("alice", scope)).await;
+            let mut alice = Person::open(address, revision, issuer.token("alice", scope)).await;
             for (method, params, _) in asked(revision.era()) {
                 if method == "subscriptions/listen" {
                     let listen = alice.guest.prepare(method, params);
@@ -109,10 +107,9 @@ async fn who_was_granted_them_or_what_implies_them_may_call() {
 
 #[tokio::test]
 async fn a_hidden_tool_takes_no_scopes_since_there_is_none() {
-    let desk = Desk::new();
-    let address = desk.serve(&server()).await;
+    let (issuer, address) = Issuer::of(&server()).await;
     for revision in Revision::ALL {
-        let mut alice = Person::open(address, revision, desk.token("alice", "mcp")).await;
+        let mut alice = Person::open(address, revision, issuer.token("alice", "mcp")).await;
         let (head, answer) = alice.ask("tools/call", json!({ "name": "hidden" })).await;
         assert_eq!(head.get("www-authenticate"), None);
         assert_eq!(answer["error"]["message"], "There is no tool `hidden`.", "{revision}");
@@ -121,9 +118,8 @@ async fn a_hidden_tool_takes_no_scopes_since_there_is_none() {
 
 #[tokio::test]
 async fn an_array_is_refused_if_any_part_is_with_the_scopes_of_all() {
-    let desk = Desk::new();
-    let address = desk.serve(&server()).await;
-    let token = desk.token("alice", "mcp");
+    let (issuer, address) = Issuer::of(&server()).await;
+    let token = issuer.token("alice", "mcp");
     let mut alice = Person::open(address, Revision::V2025_03_26, token).await;
     let calls = ["look", "write", "move"]
         .map(|name| alice.guest.prepare("tools/call", json!({ "name": name })));
@@ -138,9 +134,8 @@ async fn an_array_is_refused_if_any_part_is_with_the_scopes_of_all() {
 
 #[tokio::test]
 async fn the_dialect_is_no_way_around() {
-    let desk = Desk::new();
-    let address = desk.serve(&server()).await;
-    let bearer = format!("Bearer {}", desk.token("alice", "mcp"));
+    let (issuer, address) = Issuer::of(&server()).await;
+    let bearer = format!("Bearer {}", issuer.token("alice", "mcp"));
     let headers = [("Content-Type", "application/json"), ("Authorization", &bearer)]
         .map(|(name, value)| (name.to_owned(), value.to_owned()));
     for (method, params, scopes) in [
@@ -158,9 +153,8 @@ async fn the_dialect_is_no_way_around() {
 
 #[tokio::test]
 async fn the_two_paths_of_2024_11_05_are_no_way_around() {
-    let desk = Desk::new();
-    let address = desk.serve(&server()).await;
-    let mut old = super::streams::OldLine::open(address, &desk.token("alice", "mcp")).await;
+    let (issuer, address) = Issuer::of(&server()).await;
+    let mut old = super::streams::OldLine::open(address, &issuer.token("alice", "mcp")).await;
     for (method, params, scopes) in asked(Era::Stateful) {
         let (head, answer) = old.post(method, params).await;
         let (challenge, why) = lacking(scopes);

@@ -1,5 +1,5 @@
-//! Sessions and their streams belong to who opened them. For everybody else, however good their
-//! token, they are not there.
+//! Sessions and their streams belong to the principal that opened them. For others, however valid
+//! their token, they do not exist.
 
 use std::net::SocketAddr;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use trunkline::{Context, Server, tool};
 use trunkline_testkit::http::{Head, Line};
 
-use super::desk::{Desk, Person, send};
+use super::issuer::{Issuer, Person, send};
 use crate::http_server::LEGACY;
 use crate::server::soon;
 
@@ -40,7 +40,7 @@ impl OldLine {
         old
     }
 
-    /// Sends a request to where messages go.
+    /// Posts a request to the messages path.
     pub(super) async fn post(&mut self, method: &str, params: Value) -> (Head, Option<Value>) {
         self.last_id += 1;
         let id = self.last_id;
@@ -58,7 +58,7 @@ impl OldLine {
         (head, serde_json::from_slice(&body).ok())
     }
 
-    /// What comes next over the stream.
+    /// The next event of the stream.
     pub(super) async fn next(&mut self) -> Value {
         soon(self.events.message()).await.unwrap().1
     }
@@ -82,13 +82,11 @@ const NO_SESSION: &str = "There is no such session; open one with `initialize`."
 
 #[tokio::test]
 async fn a_stolen_session_is_not_there_for_another_good_token() {
-    let desk = Desk::new();
-    let address = desk.serve(&server()).await;
+    let (issuer, address) = Issuer::of(&server()).await;
     for revision in LEGACY {
-        let mut alice = Person::open(address, revision, desk.token("alice", "mcp")).await;
-        let mut bob = Person::open(address, revision, desk.token("bob", "mcp")).await;
+        let (mut alice, mut bob) = issuer.two(address, revision).await;
         let own = bob.guest.session.take();
-        // The same as for a session that never was.
+        // The same as for a session that never existed.
         for session in [alice.guest.session.clone(), Some("never-was".to_owned())] {
             bob.guest.session = session;
             let (head, answer) = bob.ask("tools/call", json!({ "name": "look" })).await;
@@ -112,11 +110,10 @@ async fn a_stolen_session_is_not_there_for_another_good_token() {
 
 #[tokio::test]
 async fn a_new_token_of_the_same_person_goes_on_with_the_session_and_its_own_scopes() {
-    let desk = Desk::new();
-    let address = desk.serve(&server()).await;
+    let (issuer, address) = Issuer::of(&server()).await;
     for revision in LEGACY {
-        let mut before = Person::open(address, revision, desk.token("alice", "mcp")).await;
-        let more = desk.token("alice", "mcp files:write");
+        let mut before = Person::open(address, revision, issuer.token("alice", "mcp")).await;
+        let more = issuer.token("alice", "mcp files:write");
         let mut after = Person::open(address, revision, more).await;
         after.guest.session = before.guest.session.clone();
         let write = json!({ "name": "write" });
@@ -130,11 +127,9 @@ async fn a_new_token_of_the_same_person_goes_on_with_the_session_and_its_own_sco
 
 #[tokio::test]
 async fn a_stolen_event_id_brings_nothing_back() {
-    let desk = Desk::new();
-    let address = desk.serve(&server()).await;
+    let (issuer, address) = Issuer::of(&server()).await;
     for revision in LEGACY {
-        let mut alice = Person::open(address, revision, desk.token("alice", "mcp")).await;
-        let mut bob = Person::open(address, revision, desk.token("bob", "mcp")).await;
+        let (mut alice, mut bob) = issuer.two(address, revision).await;
         let params = json!({ "name": "steps", "_meta": { "progressToken": "p" } });
         let asked = alice.guest.prepare("tools/call", params);
         let (mut line, head) = alice.post(&asked).await;
@@ -145,7 +140,7 @@ async fn a_stolen_event_id_brings_nothing_back() {
         }
         let first = ids.first().expect("events have ids").clone();
 
-        // In alice's session there is nothing of his, and in his own nothing of hers.
+        // Neither session contains anything of the other.
         let own = bob.guest.session.clone();
         assert_eq!(bob.visit("GET", Some(&first)).await.1.status, 204, "{revision}");
         bob.guest.session = alice.guest.session.clone();
@@ -162,10 +157,9 @@ async fn a_stolen_event_id_brings_nothing_back() {
 
 #[tokio::test]
 async fn the_session_of_2024_11_05_is_not_there_for_another_good_token() {
-    let desk = Desk::new();
-    let address = desk.serve(&server()).await;
-    let mut alice = OldLine::open(address, &desk.token("alice", "mcp")).await;
-    let bob = OldLine::open(address, &desk.token("bob", "mcp")).await;
+    let (issuer, address) = Issuer::of(&server()).await;
+    let mut alice = OldLine::open(address, &issuer.token("alice", "mcp")).await;
+    let bob = OldLine::open(address, &issuer.token("bob", "mcp")).await;
     let call = json!({
         "jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": { "name": "look" },
     });

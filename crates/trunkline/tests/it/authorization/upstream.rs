@@ -1,4 +1,4 @@
-//! A server behind this one never sees the token of a client, nor any header of its request.
+//! A server behind this one never sees a client's token, nor any header of its request.
 
 use std::future::pending;
 use std::net::SocketAddr;
@@ -10,7 +10,7 @@ use tokio::net::{TcpListener, TcpStream};
 use trunkline::server::{bind, proxy};
 use trunkline::{Client, Revision, Server, prompt, resource, tool};
 
-use super::desk::{Desk, Person, send};
+use super::issuer::{Issuer, Person, send};
 use crate::server::{ERAS, soon};
 
 /// What was sent to the upstream, byte for byte.
@@ -18,7 +18,7 @@ use crate::server::{ERAS, soon};
 struct Tap(Arc<Mutex<Vec<u8>>>);
 
 impl Tap {
-    /// Stands before `upstream` and writes down what is sent there.
+    /// Stands in front of `upstream` and records what is sent there.
     async fn before(upstream: SocketAddr) -> (Self, SocketAddr) {
         let tap = Self::default();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -63,7 +63,7 @@ fn remote() -> Server {
         .build()
 }
 
-/// A server that passes everything on, and what passes.
+/// A proxying server, and the tap on its upstream connection.
 async fn local(far: Revision) -> (Server, Tap) {
     let listener = bind("127.0.0.1:0").await.unwrap();
     let upstream = listener.local_addr().unwrap();
@@ -77,12 +77,12 @@ async fn local(far: Revision) -> (Server, Tap) {
 
 #[tokio::test]
 async fn the_upstream_sees_neither_token_nor_headers() {
-    let desk = Desk::new();
+    let issuer = Issuer::new();
     for far in ERAS {
         let (server, tap) = local(far).await;
-        let address = desk.serve(&server).await;
+        let address = issuer.serve(&server).await;
         for near in Revision::ALL {
-            let token = desk.token("alice", "mcp");
+            let token = issuer.token("alice", "mcp");
             let mut alice = Person::open(address, near, token.clone()).await;
             for (method, params) in [
                 ("tools/call", json!({ "name": "far.look" })),
@@ -112,7 +112,7 @@ async fn the_upstream_sees_neither_token_nor_headers() {
     }
 }
 
-/// What else a client may send, with a word in it that is nowhere else.
+/// Other headers that a client may send, with values that occur nowhere else.
 const MARKED: &[(&str, &str)] = &[
     ("Cookie", "session=marked-1"),
     ("X-Api-Key", "marked-2"),

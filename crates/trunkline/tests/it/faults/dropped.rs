@@ -1,5 +1,5 @@
-//! A caller that goes away takes its call along: the handler is dropped, what it spawned is told,
-//! and nothing is said afterwards.
+//! A client that goes away cancels its call: the handler is dropped, its spawned tasks are
+//! notified, and nothing more is sent.
 
 use std::sync::Arc;
 
@@ -7,11 +7,11 @@ use serde_json::json;
 use trunkline::client::Client;
 use trunkline::{Cancelled, Context, Limits, Revision, Server, State, tool};
 
-use super::{Gate, Side, Way, pipes, wait, ways_of};
+use super::{Gate, Side, Transport, pipes, transports_of, wait};
 use crate::http::House;
 use crate::server::{ERAS, builder, soon, text};
 
-/// Waits, and has somebody else wait for the end.
+/// Waits, and spawns a task that waits for the cancellation.
 async fn watched(cx: Context, cancelled: Cancelled, gate: State<Gate>) -> &'static str {
     let State(watch) = gate.clone();
     assert!(!cancelled.is() && !cx.is_cancelled());
@@ -33,16 +33,20 @@ fn server(gate: &Arc<Gate>) -> Server {
         .build()
 }
 
-async fn client(server: &Server, way: Way, revision: Revision) -> (Client, Option<House>) {
+async fn client(
+    server: &Server,
+    transport: Transport,
+    revision: Revision,
+) -> (Client, Option<House>) {
     let builder = Client::builder("test", "1").protocol(revision);
-    match way {
-        Way::Pipes => {
+    match transport {
+        Transport::Pipes => {
             let ((far_reader, far_writer), (reader, writer)) = pipes();
             let server = server.clone();
             tokio::spawn(async move { server.serve(far_reader, far_writer).await });
             (builder.connect_io(reader, writer).await.unwrap(), None)
         }
-        Way::Http => {
+        Transport::Http => {
             let house = House::of(server).await;
             let url = format!("http://{}/mcp", house.address);
             (builder.connect_http(url).await.unwrap(), Some(house))
@@ -52,9 +56,9 @@ async fn client(server: &Server, way: Way, revision: Revision) -> (Client, Optio
 
 #[tokio::test]
 async fn a_dropped_call_is_cancelled_all_the_way() {
-    for (way, revision) in ways_of(&Revision::ALL) {
+    for (transport, revision) in transports_of(&Revision::ALL) {
         let gate = Gate::new();
-        let (client, _house) = client(&server(&gate), way, revision).await;
+        let (client, _house) = client(&server(&gate), transport, revision).await;
         for _ in 0..3 {
             {
                 let call = client.call_tool("watched", json!({}));
@@ -66,16 +70,16 @@ async fn a_dropped_call_is_cancelled_all_the_way() {
             gate.pass(&gate.dropped).await;
             gate.pass(&gate.told).await;
             let answer = soon(client.call_tool("hi", json!({})).into_future()).await.unwrap();
-            assert_eq!(answer.content[0].as_text(), Some("hi"), "{way:?} {revision}");
+            assert_eq!(answer.content[0].as_text(), Some("hi"), "{transport:?} {revision}");
         }
     }
 }
 
 #[tokio::test]
 async fn a_client_that_hangs_up_takes_its_calls_along() {
-    for (way, revision) in ways_of(&Revision::ALL) {
+    for (transport, revision) in transports_of(&Revision::ALL) {
         let gate = Gate::new();
-        let (client, house) = client(&server(&gate), way, revision).await;
+        let (client, house) = client(&server(&gate), transport, revision).await;
         {
             let call = client.call_tool("watched", json!({}));
             tokio::select! {
@@ -93,13 +97,13 @@ async fn a_client_that_hangs_up_takes_its_calls_along() {
 async fn a_cancelled_call_is_silent() {
     for revision in Revision::ALL {
         let gate = Gate::new();
-        let mut side = Side::of(&server(&gate), Way::Pipes, revision).await;
+        let mut side = Side::of(&server(&gate), Transport::Pipes, revision).await;
         let Side::Pipes(peer) = &mut side else { unreachable!() };
         let id = peer.request("tools/call", json!({ "name": "watched" })).await;
         gate.pass(&gate.entered).await;
         peer.cancel(&id).await;
         gate.pass(&gate.dropped).await;
-        // Twice, late, and for what never was: nothing comes of it.
+        // A cancellation that is repeated, late, or for an unknown id has no effect.
         peer.cancel(&id).await;
         peer.cancel(&json!(4711)).await;
         let before = peer.heard.len();
@@ -117,12 +121,8 @@ async fn a_question_of_a_cancelled_call_is_withdrawn() {
     }
     for revision in ERAS {
         let gate = Gate::new();
-        let server = builder()
-            .shared_state(Arc::clone(&gate))
-            .tool(tool("ask", ask))
-            .tool(tool("hi", async || "hi"))
-            .build();
-        let mut side = Side::of(&server, Way::Pipes, revision).await;
+        let server = super::with_hi(&gate, tool("ask", ask));
+        let mut side = Side::of(&server, Transport::Pipes, revision).await;
         let Side::Pipes(peer) = &mut side else { unreachable!() };
         let id = peer.request("tools/call", json!({ "name": "ask" })).await;
         let question = peer.next().await;
@@ -138,7 +138,7 @@ async fn a_question_of_a_cancelled_call_is_withdrawn() {
     }
 }
 
-/// In the newest revision the question is the answer, and its handlers are gone with it.
+/// In 2026-07-28 the question is the answer, and the handler ends with it.
 async fn gate_or_question(revision: Revision, gate: &Gate, question: &serde_json::Value) {
     if revision == Revision::V2026_07_28 {
         assert_eq!(question["result"]["resultType"], "input_required");

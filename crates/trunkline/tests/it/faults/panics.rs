@@ -12,13 +12,13 @@ use trunkline::server::{FromCall, Input, Rejection};
 use trunkline::{Args, Context, Revision, Server, ToolError, prompt, resource, template, tool};
 use trunkline_testkit::peer::Peer;
 
-use super::{Gate, Side, ways_of};
+use super::{Gate, Side, transports_of};
 use crate::server::{ERAS, builder, soon, text};
 
-/// What a panic says is for the log alone.
+/// The text of a panic goes to the log only.
 const SECRET: &str = "the password is swordfish";
 
-/// An extractor that fails.
+/// An extractor that panics.
 struct Broken;
 
 impl FromCall for Broken {
@@ -27,7 +27,7 @@ impl FromCall for Broken {
     }
 }
 
-/// A value that does not even end well.
+/// A value that panics when it is dropped.
 struct Grudge;
 
 impl Drop for Grudge {
@@ -103,10 +103,10 @@ fn assert_says_so(name: &str, result: &Value) {
 
 #[tokio::test]
 async fn a_panic_anywhere_is_one_answer_and_harms_no_other_call() {
-    for (way, revision) in ways_of(&Revision::ALL) {
+    for (transport, revision) in transports_of(&Revision::ALL) {
         let gate = Gate::new();
         let server = broken(&gate);
-        let mut side = Side::of(&server, way, revision).await;
+        let mut side = Side::of(&server, transport, revision).await;
         let waits = side.begin("tools/call", json!({ "name": "wait" })).await;
         gate.pass(&gate.entered).await;
         for name in TOOLS {
@@ -128,16 +128,20 @@ async fn a_panic_anywhere_is_one_answer_and_harms_no_other_call() {
             assert!(!error.to_string().contains("swordfish"), "{error}");
         }
         gate.open.add_permits(1);
-        assert_eq!(text(&side.answer_to(waits).await.unwrap()), "waited", "{way:?} {revision}");
+        assert_eq!(
+            text(&side.answer_to(waits).await.unwrap()),
+            "waited",
+            "{transport:?} {revision}"
+        );
         side.assert_no_answer_came_twice();
     }
 }
 
 #[tokio::test]
 async fn what_cannot_be_decided_on_is_hidden() {
-    for (way, revision) in ways_of(&ERAS) {
+    for (transport, revision) in transports_of(&ERAS) {
         let server = broken(&Gate::new());
-        let mut side = Side::of(&server, way, revision).await;
+        let mut side = Side::of(&server, transport, revision).await;
         let list = side.call("tools/list", json!({})).await.unwrap();
         let names = list["tools"].as_array().unwrap().iter().map(|it| it["name"].as_str());
         assert_eq!(names.flatten().filter(|it| *it == "unsure").count(), 0);
@@ -147,7 +151,7 @@ async fn what_cannot_be_decided_on_is_hidden() {
             "the others are there"
         );
         let error = side.call("tools/call", json!({ "name": "unsure" })).await.unwrap_err();
-        assert_eq!(error["message"], "There is no tool `unsure`.", "{way:?} {revision}");
+        assert_eq!(error["message"], "There is no tool `unsure`.", "{transport:?} {revision}");
     }
 }
 
@@ -157,14 +161,10 @@ async fn what_a_cancelled_handler_holds_may_panic_too() {
         let _grudge = Grudge;
         super::wait(gate).await
     }
-    for (way, revision) in ways_of(&ERAS) {
+    for (transport, revision) in transports_of(&ERAS) {
         let gate = Gate::new();
-        let server = builder()
-            .shared_state(Arc::clone(&gate))
-            .tool(tool("grudging", grudging))
-            .tool(tool("hi", async || "hi"))
-            .build();
-        let mut side = Side::of(&server, way, revision).await;
+        let server = super::with_hi(&gate, tool("grudging", grudging));
+        let mut side = Side::of(&server, transport, revision).await;
         let begun = side.begin("tools/call", json!({ "name": "grudging" })).await;
         gate.pass(&gate.entered).await;
         let params = json!({ "requestId": begun.asked["id"] });
@@ -176,22 +176,22 @@ async fn what_a_cancelled_handler_holds_may_panic_too() {
                 });
                 assert_eq!(guest.post(&message).await.1.status, 202);
             }
-            // To close the stream is to cancel.
+            // Closing the stream cancels the call.
             Side::Http(..) => drop(begun),
         }
         gate.pass(&gate.dropped).await;
-        assert_eq!(text(&side.tool("hi", json!({})).await), "hi", "{way:?} {revision}");
+        assert_eq!(text(&side.tool("hi", json!({})).await), "hi", "{transport:?} {revision}");
     }
 }
 
-/// Set in the process that is the server.
+/// Set in the child process, which is the server.
 const CHILD: &str = "TRUNKLINE_TEST_PANICS";
 const READY: &str = "ready to serve";
 
 #[test]
 fn a_process_with_panics_lives_on_and_says_on_stderr_what_happened() {
     if std::env::var_os(CHILD).is_some() {
-        // The harness has written to stdout, and may not have ended its line.
+        // The test harness has written to stdout, perhaps without a newline.
         std::io::stdout().write_all(format!("\n{READY}\n").as_bytes()).unwrap();
         broken(&Gate::new()).run_stdio().unwrap();
         std::process::exit(0);

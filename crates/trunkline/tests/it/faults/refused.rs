@@ -1,4 +1,4 @@
-//! Calls that are wrong: bad arguments, names that are not there, clients that cannot be asked.
+//! Invalid calls: bad arguments, unknown names, clients that cannot be asked.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
@@ -9,7 +9,7 @@ use trunkline::serde::Deserialize;
 use trunkline::server::QuestionKind;
 use trunkline::{Args, Context, Revision, Server, ToolError, prompt, resource, template, tool};
 
-use super::{Side, Way, ways_of};
+use super::{Side, Transport, transports_of};
 use crate::server::{ERAS, builder, text};
 
 #[derive(Deserialize, JsonSchema)]
@@ -42,7 +42,7 @@ fn hotel() -> Server {
         .build()
 }
 
-/// What is said about wrong arguments, wherever the revision says it.
+/// The complaint about wrong arguments, wherever the revision puts it.
 fn complaint(outcome: &Result<Value, Value>, revision: Revision) -> &str {
     match outcome {
         Ok(result) if revision >= Revision::V2025_11_25 => {
@@ -59,8 +59,8 @@ fn complaint(outcome: &Result<Value, Value>, revision: Revision) -> &str {
 
 #[tokio::test]
 async fn everything_that_is_wrong_with_arguments_is_told_at_once() {
-    for (way, revision) in ways_of(&Revision::ALL) {
-        let mut side = Side::of(&hotel(), way, revision).await;
+    for (transport, revision) in transports_of(&Revision::ALL) {
+        let mut side = Side::of(&hotel(), transport, revision).await;
         for (arguments, needles) in [
             (json!({}), &["`/city` is missing", "`/nights` is missing"][..]),
             (json!({ "nights": "two" }), &["`/city` is missing", "`/nights`"]),
@@ -81,24 +81,24 @@ async fn everything_that_is_wrong_with_arguments_is_told_at_once() {
         let missing = side.call("tools/call", json!({ "name": "book" })).await;
         assert!(complaint(&missing, revision).contains("`/city`"), "{missing:?}");
         let right = json!({ "city": "Oslo", "nights": 2, "rooms": [{ "beds": 2 }] });
-        assert_eq!(text(&side.tool("book", right).await), "Oslo 2 2", "{way:?} {revision}");
+        assert_eq!(text(&side.tool("book", right).await), "Oslo 2 2", "{transport:?} {revision}");
         side.assert_no_answer_came_twice();
     }
 }
 
 #[tokio::test]
 async fn arguments_that_are_no_object_are_the_callers_fault() {
-    for (way, revision) in ways_of(&Revision::ALL) {
-        let mut side = Side::of(&hotel(), way, revision).await;
+    for (transport, revision) in transports_of(&Revision::ALL) {
+        let mut side = Side::of(&hotel(), transport, revision).await;
         for arguments in [json!([1]), json!("x"), json!(true), json!(7)] {
             let params = json!({ "name": "book", "arguments": arguments });
             let error = side.call("tools/call", params).await.unwrap_err();
             assert_eq!(error["code"], -32602, "{arguments} in {revision}");
-            assert_eq!(error["message"], "`arguments` must be an object.", "{way:?}");
+            assert_eq!(error["message"], "`arguments` must be an object.", "{transport:?}");
         }
         for params in [json!({}), json!({ "name": 7 }), json!({ "name": null })] {
             let error = side.call("tools/call", params).await.unwrap_err();
-            assert_eq!(error["code"], -32602, "{way:?} {revision}");
+            assert_eq!(error["code"], -32602, "{transport:?} {revision}");
             assert_eq!(error["message"], "`name` must be a string.");
         }
     }
@@ -107,7 +107,7 @@ async fn arguments_that_are_no_object_are_the_callers_fault() {
 #[tokio::test]
 async fn one_argument_given_twice_is_refused() {
     for revision in Revision::ALL {
-        let mut side = Side::of(&hotel(), Way::Pipes, revision).await;
+        let mut side = Side::of(&hotel(), Transport::Pipes, revision).await;
         let Side::Pipes(peer) = &mut side else { unreachable!() };
         let arguments = json!({ "city": "Oslo", "nights": 1 });
         let asked = peer.prepare("tools/call", json!({ "name": "book", "arguments": arguments }));
@@ -121,8 +121,8 @@ async fn one_argument_given_twice_is_refused() {
 
 #[tokio::test]
 async fn a_name_that_is_not_there_is_named_and_the_one_that_was_meant_too() {
-    for (way, revision) in ways_of(&Revision::ALL) {
-        let mut side = Side::of(&hotel(), way, revision).await;
+    for (transport, revision) in transports_of(&Revision::ALL) {
+        let mut side = Side::of(&hotel(), transport, revision).await;
         for (method, name, expected) in [
             ("tools/call", "bok", "There is no tool `bok`. Did you mean `book`?"),
             (
@@ -131,14 +131,14 @@ async fn a_name_that_is_not_there_is_named_and_the_one_that_was_meant_too() {
                 "There is no tool `list_rooms`. Did you mean `list-rooms`?",
             ),
             ("tools/call", "fly", "There is no tool `fly`."),
-            // What is hidden is not hinted at.
+            // Suggestions do not reveal hidden tools.
             ("tools/call", "boots", "There is no tool `boots`."),
             ("prompts/get", "Welcome", "There is no prompt `Welcome`. Did you mean `welcome`?"),
             ("prompts/get", "whispr", "There is no prompt `whispr`."),
         ] {
             let error = side.call(method, json!({ "name": name })).await.unwrap_err();
             let found = (&error["code"], error["message"].as_str().unwrap());
-            assert_eq!(found, (&json!(-32602), expected), "{way:?} {revision}");
+            assert_eq!(found, (&json!(-32602), expected), "{transport:?} {revision}");
         }
     }
 }
@@ -146,7 +146,7 @@ async fn a_name_that_is_not_there_is_named_and_the_one_that_was_meant_too() {
 #[tokio::test]
 async fn a_long_name_is_not_sent_back_whole() {
     for revision in ERAS {
-        let mut side = Side::of(&hotel(), Way::Pipes, revision).await;
+        let mut side = Side::of(&hotel(), Transport::Pipes, revision).await;
         let params = json!({ "name": "é".repeat(100_000) });
         let error = side.call("tools/call", params).await.unwrap_err();
         let message = error["message"].as_str().unwrap();
@@ -154,7 +154,7 @@ async fn a_long_name_is_not_sent_back_whole() {
     }
 }
 
-/// What asks four kinds of questions, and counts how often it was started.
+/// A server that asks four kinds of questions, and counts how often it was started.
 fn asking(runs: &Arc<AtomicU32>) -> Server {
     let started = |cx: Context, runs: Arc<AtomicU32>| async move {
         runs.fetch_add(1, SeqCst);
@@ -179,10 +179,10 @@ fn asking(runs: &Arc<AtomicU32>) -> Server {
 
 #[tokio::test]
 async fn a_client_that_cannot_be_asked_is_told_before_anything_happens() {
-    for (way, revision) in ways_of(&ERAS) {
+    for (transport, revision) in transports_of(&ERAS) {
         let runs = Arc::new(AtomicU32::new(0));
         let server = asking(&runs);
-        let mut side = Side::with(&server, way, revision, |it| *it = json!({})).await;
+        let mut side = Side::with(&server, transport, revision, |it| *it = json!({})).await;
         for (name, lacks, required) in [
             ("form", "form elicitation", json!({ "elicitation": { "form": {} } })),
             ("url", "URL elicitation", json!({ "elicitation": { "url": {} } })),
@@ -215,7 +215,7 @@ async fn a_client_that_cannot_be_asked_is_told_before_anything_happens() {
         ] {
             let error = side.call(method, params).await.unwrap_err();
             let code = if revision == Revision::V2026_07_28 { -32021 } else { -32602 };
-            assert_eq!(error["code"], code, "{method} {way:?} {revision}");
+            assert_eq!(error["code"], code, "{method} {transport:?} {revision}");
             assert!(error["data"]["requiredCapabilities"]["elicitation"].is_object(), "{error}");
         }
         assert_eq!(runs.load(SeqCst), 0, "nothing was started");
@@ -226,7 +226,7 @@ async fn a_client_that_cannot_be_asked_is_told_before_anything_happens() {
 async fn a_question_that_the_revision_lacks_is_refused_whatever_the_client_says() {
     for revision in [Revision::V2024_11_05, Revision::V2025_03_26] {
         let runs = Arc::new(AtomicU32::new(0));
-        let mut side = Side::of(&asking(&runs), Way::Pipes, revision).await;
+        let mut side = Side::of(&asking(&runs), Transport::Pipes, revision).await;
         for name in ["form", "url", "tools", "both"] {
             let result = side.tool(name, json!({})).await;
             assert_eq!(result["isError"], true, "{name} {revision}: {result}");
@@ -246,8 +246,8 @@ async fn what_was_not_announced_is_refused_when_it_is_asked() {
         .prompt(prompt("ask", ask))
         .resource(resource("test://ask", "ask", ask))
         .build();
-    for (way, revision) in ways_of(&ERAS) {
-        let mut side = Side::with(&server, way, revision, |it| *it = json!({})).await;
+    for (transport, revision) in transports_of(&ERAS) {
+        let mut side = Side::with(&server, transport, revision, |it| *it = json!({})).await;
         let outcome = side.call("tools/call", json!({ "name": "ask" })).await;
         match revision {
             Revision::V2026_07_28 => assert_eq!(outcome.unwrap_err()["code"], -32021),
@@ -262,7 +262,11 @@ async fn what_was_not_announced_is_refused_when_it_is_asked() {
         ] {
             let error = side.call(method, params).await.unwrap_err();
             let is_new = revision == Revision::V2026_07_28;
-            assert_eq!(error["code"], if is_new { -32021 } else { -32603 }, "{method} {way:?}");
+            assert_eq!(
+                error["code"],
+                if is_new { -32021 } else { -32603 },
+                "{method} {transport:?}"
+            );
         }
     }
 }

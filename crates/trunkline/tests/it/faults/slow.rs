@@ -1,4 +1,4 @@
-//! A handler that takes too long is stopped, and its caller told in time.
+//! A handler that takes too long is stopped, and its caller is told in time.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use trunkline::{Context, Revision, Server, State, ToolError, prompt, resource, template, tool};
 
-use super::{Gate, Side, Way, wait, ways_of};
+use super::{Gate, Side, Transport, transports_of, wait};
 use crate::server::{ERAS, builder, text};
 
 const LIMIT: Duration = Duration::from_millis(250);
 
-/// Gives signs of life, and never ends.
+/// Reports progress forever.
 async fn busy(cx: Context, State(gate): State<Gate>) {
     let _bell = super::Bell(gate);
     let mut pace = tokio::time::interval(Duration::from_millis(10));
@@ -39,17 +39,17 @@ fn slow(gate: &Arc<Gate>) -> Server {
 
 #[tokio::test]
 async fn a_tool_that_takes_too_long_is_stopped_and_the_model_told() {
-    for (way, revision) in ways_of(&Revision::ALL) {
+    for (transport, revision) in transports_of(&Revision::ALL) {
         let gate = Gate::new();
         let server = slow(&gate);
-        let mut side = Side::of(&server, way, revision).await;
+        let mut side = Side::of(&server, transport, revision).await;
         for name in ["wait", "busy"] {
             let started = Instant::now();
             let params = json!({ "name": name, "_meta": { "progressToken": 1 } });
             let result = side.call("tools/call", params).await.unwrap();
             let took = started.elapsed();
             assert!(took >= LIMIT && took < 20 * LIMIT, "{name} took {took:?}");
-            assert_eq!(result["isError"], true, "{way:?} {revision}: {result}");
+            assert_eq!(result["isError"], true, "{transport:?} {revision}: {result}");
             let expected = format!(
                 "`{name}` took longer than 250ms and was stopped. It may have done a part of its \
                  work."
@@ -64,10 +64,10 @@ async fn a_tool_that_takes_too_long_is_stopped_and_the_model_told() {
 
 #[tokio::test]
 async fn prompts_and_resources_that_take_too_long_are_errors() {
-    for (way, revision) in ways_of(&ERAS) {
+    for (transport, revision) in transports_of(&ERAS) {
         let gate = Gate::new();
         let server = slow(&gate);
-        let mut side = Side::of(&server, way, revision).await;
+        let mut side = Side::of(&server, transport, revision).await;
         for (method, params, name) in [
             ("prompts/get", json!({ "name": "wait" }), "wait"),
             ("resources/read", json!({ "uri": "test://wait" }), "test://wait"),
@@ -96,12 +96,12 @@ async fn the_time_of_a_tool_stands_still_while_somebody_is_asked() {
     let server =
         builder().shared_state(Arc::clone(&gate)).tool(tool("ask", ask).timeout(LIMIT)).build();
     for revision in ERAS {
-        let mut side = Side::of(&server, Way::Pipes, revision).await;
+        let mut side = Side::of(&server, Transport::Pipes, revision).await;
         let Side::Pipes(peer) = &mut side else { unreachable!() };
         for is_over_in_time in [true, false] {
             let id = peer.request("tools/call", json!({ "name": "ask" })).await;
             let question = peer.next().await;
-            // The user thinks for longer than the tool may work.
+            // The user takes longer than the tool may work.
             tokio::time::sleep(2 * LIMIT).await; // the sleep is the subject
             let answer = json!({ "roots": [] });
             let id = match revision {

@@ -1,32 +1,32 @@
 //! Bodies in chunks: sizes, extensions, line ends and trailers.
 
-use super::Then::{Closed, CutOff, Open};
-use super::{Counted, rows};
+use super::Then::Closed;
+use super::{CUT_OFF, Counted, MALFORMED, RUNS, rows};
 
 #[tokio::test]
 async fn a_chunk_that_is_none_ends_the_connection_and_nothing_runs() {
     let counted = Counted::new().await;
-    counted.check(&rows(&texts(BAD), &[400], Closed, (0, 0))).await;
-    // A lone LF does not end the trailers: the head of the hidden call is taken for some, and what
-    // is left of it is no request.
+    counted.check(&rows(&texts(BAD), MALFORMED)).await;
+    // A lone LF does not end the trailers: the head of the hidden call is parsed as trailers, and
+    // the rest of it is not a request.
     let odd = format!("{CHUNKED}$SIZE\r\n$BODY\r\n0\r\n\n$HIDDEN");
-    counted.check(&[(&odd, &[200, 400], Closed, (1, 0))]).await;
-    // What makes a body too long before it is there.
+    counted.check(&[(&odd, (&[200, 400], Closed, (1, 0)))]).await;
+    // Makes a body too long before it has arrived.
     let pieces = "10000\r\n$PIECE\r\n".repeat(65).replace("$PIECE", &" ".repeat(0x10000));
     let long = format!("{CHUNKED}{pieces}0\r\n\r\n$HIDDEN");
-    counted.check(&[(&long, &[413], Closed, (0, 0))]).await;
+    counted.check(&[(&long, (&[413], Closed, (0, 0)))]).await;
 }
 
 #[tokio::test]
 async fn a_body_in_odd_chunks_is_one_body_and_its_trailers_say_nothing() {
     let counted = Counted::new().await;
-    counted.check(&rows(&texts(GOOD), &[200], Open, (1, 0))).await;
+    counted.check(&rows(&texts(GOOD), RUNS)).await;
 }
 
 #[tokio::test]
 async fn a_body_whose_last_chunk_never_comes_is_no_call() {
     let counted = Counted::new().await;
-    counted.check(&rows(&texts(CUT), &[400], CutOff, (0, 0))).await;
+    counted.check(&rows(&texts(CUT), CUT_OFF)).await;
 }
 
 /// Calls with these bodies.
@@ -34,10 +34,9 @@ fn texts(bodies: &[&str]) -> Vec<String> {
     bodies.iter().map(|body| format!("{CHUNKED}{body}")).collect()
 }
 
-const CHUNKED: &str =
-    "POST /mcp HTTP/1.1\r\nHost: $HOST\r\n$LABELSTransfer-Encoding: chunked\r\n\r\n";
+const CHUNKED: &str = "$POSTTransfer-Encoding: chunked\r\n\r\n";
 
-/// Each ends the connection: what comes after a chunk that is none cannot be told from it.
+/// Each ends the connection: after an invalid chunk the boundary is unknown.
 const BAD: &[&str] = &[
     // Sizes.
     "-1\r\n$BODY\r\n0\r\n\r\n$HIDDEN",
@@ -59,7 +58,7 @@ const BAD: &[&str] = &[
     "1\r\n$BODY\r\n0\r\n\r\n$HIDDEN",
     "$SIZE\r\n$BODY$BODY\r\n0\r\n\r\n$HIDDEN",
     "$SIZE0\r\n$BODY\r\n0\r\n\r\n$HIDDEN$LONG",
-    // Line ends.
+    // Line endings.
     "$SIZE\r\n$BODY0\r\n\r\n$HIDDEN",
     "$SIZE\r\n$BODY\n0\r\n\r\n$HIDDEN",
     "$SIZE\r\n$BODY\rX0\r\n\r\n$HIDDEN",
@@ -68,12 +67,12 @@ const BAD: &[&str] = &[
     "$SIZE\r$BODY\r\n0\r\n\r\n$HIDDEN",
     "$SIZE\n\r$BODY\r\n0\r\n\r\n$HIDDEN",
     "$SIZE\r\n$BODY\r\n0\n\n$HIDDEN",
-    // Extensions: too long, and with a line end that only some see.
+    // Extensions: too long, and with a line ending that only some parsers see.
     "$SIZE;$LONG\r\n$BODY\r\n0\r\n\r\n$HIDDEN",
     "$SIZE;x\n$BODY\r\n0\r\n\r\n$HIDDEN",
     "$SIZE;x=\"\n\"\r\n$BODY\r\n0\r\n\r\n$HIDDEN",
     "$SIZE;x\rx\r\n$BODY\r\n0\r\n\r\n$HIDDEN",
-    // Trailers that are none, the hidden call among them.
+    // Invalid trailers, the hidden call among them.
     "$SIZE\r\n$BODY\r\n0\r\n$HIDDEN",
     "$SIZE\r\n$BODY\r\n0\r\nX : y\r\n\r\n$HIDDEN",
     "$SIZE\r\n$BODY\r\n0\r\nX\0: y\r\n\r\n$HIDDEN",
@@ -85,11 +84,11 @@ const GOOD: &[&str] = &[
     "$SIZE\r\n$BODY\r\n0\r\n\r\n",
     "0000000$SIZE\r\n$BODY\r\n000\r\n\r\n",
     "1\r\n \r\n$SIZE\r\n$BODY\r\n2\r\n\r\n\r\n0\r\n\r\n",
-    // An extension is passed over (RFC 9112 §7.1.1), and so are spaces after a size.
+    // An extension is ignored (RFC 9112 §7.1.1), and so are spaces after a size.
     "$SIZE;x=y\r\n$BODY\r\n0;last\r\n\r\n",
     "$SIZE;x=\"a;b\"\r\n$BODY\r\n0\r\n\r\n",
     "$SIZE \t\r\n$BODY\r\n0\r\n\r\n",
-    // What stands in a trailer is never taken for what stands in the head (RFC 9110 §6.5.1).
+    // A trailer is never merged into the head (RFC 9110 §6.5.1).
     "$SIZE\r\n$BODY\r\n0\r\nX-Sum: 1\r\n\r\n",
     "$SIZE\r\n$BODY\r\n0\r\nHost: evil.example\r\nOrigin: http://evil.example\r\n\r\n",
     "$SIZE\r\n$BODY\r\n0\r\nAuthorization: Bearer x\r\nMcp-Session-Id: 0\r\n\r\n",
@@ -107,6 +106,6 @@ const CUT: &[&str] = &[
     "$SIZE\r\n$BODY\r\n0",
     "$SIZE\r\n$BODY\r\n0\r\n",
     "$SIZE\r\n$BODY\r\n0\r\nX: y\r\n",
-    // As long as can be counted, so that nothing that follows is anything else.
+    // The largest size, so that everything after it belongs to the chunk.
     "ffffffffffffffff\r\n$BODY\r\n0\r\n\r\n$HIDDEN",
 ];

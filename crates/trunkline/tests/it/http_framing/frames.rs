@@ -1,7 +1,7 @@
-//! Frames of HTTP/2 by hand, right or wrong: bytes out, and what the server said back.
+//! Hand-made frames of HTTP/2, valid or not: bytes out, and the server's reaction.
 //!
-//! Names and values are sent plainly, without Huffman codes and without the table, so that a row says
-//! what it sends.
+//! Names and values are sent as literals, without Huffman codes or the dynamic table, so that a row
+//! shows what it sends.
 
 use std::net::SocketAddr;
 
@@ -42,7 +42,7 @@ pub(super) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8>
     frame
 }
 
-/// One header that no table remembers (RFC 7541 §6.2.2).
+/// One header that is never indexed (RFC 7541 §6.2.2).
 pub(super) fn field(name: &str, value: &str) -> Vec<u8> {
     let mut field = vec![0];
     for text in [name, value] {
@@ -57,7 +57,7 @@ pub(super) fn block(fields: &[(&str, &str)]) -> Vec<u8> {
     fields.iter().flat_map(|(name, value)| field(name, value)).collect()
 }
 
-/// A number in the rest of a byte of which `bits` are free (RFC 7541 §5.1).
+/// An integer with a prefix of `bits` bits (RFC 7541 §5.1).
 fn number(mut number: usize, bits: u32, out: &mut Vec<u8>) {
     let most = (1 << bits) - 1;
     if number < most {
@@ -72,7 +72,7 @@ fn number(mut number: usize, bits: u32, out: &mut Vec<u8>) {
     out.push(u8::try_from(number).unwrap());
 }
 
-/// The headers of a proper call, the pseudo headers first; without its length.
+/// The headers of a valid call, pseudo headers first; without its length.
 pub(super) fn fields(address: SocketAddr) -> Vec<(String, String)> {
     let own = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     let mut fields = vec![
@@ -98,16 +98,16 @@ pub(super) fn call(address: SocketAddr, stream: u32) -> Vec<u8> {
     [head, frame(DATA, END_STREAM, stream, MODERN.as_bytes())].concat()
 }
 
-/// What the server did about a stream, or about the connection.
+/// The server's reaction to a stream, or to the connection.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Heard {
     /// It answered with this status.
     Status(u16),
-    /// It gave the stream up, for this reason.
+    /// It reset the stream, with this code.
     Reset(u32),
-    /// It gives the connection up, for this reason.
+    /// It closes the connection, with this code.
     GoAway(u32),
-    /// It hung up.
+    /// It closed the socket.
     End,
 }
 
@@ -118,26 +118,26 @@ pub(super) struct Wire {
 }
 
 impl Wire {
-    /// Connects, and says nothing.
+    /// Connects, and sends nothing.
     pub(super) async fn to(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).await.unwrap();
         stream.set_nodelay(true).unwrap();
         Self { stream, raw: Vec::new() }
     }
 
-    /// Connects, and begins as HTTP/2 does.
+    /// Connects, and sends the preface.
     pub(super) async fn open(address: SocketAddr) -> Self {
         let mut wire = Self::to(address).await;
         wire.send(&[PREFACE, &frame(SETTINGS, 0, 0, &[])].concat()).await;
         wire
     }
 
-    /// Sends bytes. A server that has hung up is no failure: what it said decides.
+    /// Sends bytes. A write error is ignored: the server's reaction decides.
     pub(super) async fn send(&mut self, bytes: &[u8]) {
         let _ = soon(self.stream.write_all(bytes)).await;
     }
 
-    /// What the server does about `stream`. Other streams are passed over.
+    /// The server's reaction to `stream`. Other streams are skipped.
     pub(super) async fn outcome(&mut self, stream: u32) -> Heard {
         loop {
             let Some((kind, at, payload)) = self.frame().await else { return Heard::End };
@@ -153,12 +153,12 @@ impl Wire {
         }
     }
 
-    /// Waits until the server hangs up. What it still says, in whatever protocol, is passed over.
+    /// Waits until the server closes the connection, and skips everything before.
     pub(super) async fn over(&mut self) {
         while soon(self.stream.read_buf(&mut self.raw)).await.is_ok_and(|count| count > 0) {}
     }
 
-    /// The next frame: its kind, its stream and its payload. `None` if the server has hung up.
+    /// The next frame: its kind, its stream and its payload. `None` at the end of the connection.
     pub(super) async fn frame(&mut self) -> Option<(u8, u32, Vec<u8>)> {
         loop {
             if let Some((head, rest)) = self.raw.split_first_chunk::<9>() {
@@ -184,7 +184,7 @@ fn status(block: &[u8]) -> u16 {
         [0x8c, ..] => 400,
         [0x8d, ..] => 404,
         [0x8e, ..] => 500,
-        // A name of the table, and a value in Huffman codes or plainly.
+        // An indexed name, and a value with or without Huffman codes.
         [0x08 | 0x48, length, rest @ ..] if length & 0x80 != 0 => huffman(rest),
         [0x08 | 0x48, 3, rest @ ..] => std::str::from_utf8(&rest[..3]).unwrap().parse().unwrap(),
         other => panic!("no status in front of {other:?}"),

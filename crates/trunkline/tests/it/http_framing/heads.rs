@@ -1,7 +1,7 @@
-//! Heads: request lines, header lines, and whom the request is for.
+//! Heads: request lines, header lines, and the host of the request.
 
-use super::Then::{Closed, CutOff, Open};
-use super::{Counted, Row, rows};
+use super::Then::{Closed, Open};
+use super::{CUT_OFF, Counted, MALFORMED, RUNS, RUNS_LAST, Row, rows};
 
 #[tokio::test]
 async fn a_request_line_is_read_as_it_stands_or_not_at_all() {
@@ -10,7 +10,7 @@ async fn a_request_line_is_read_as_it_stands_or_not_at_all() {
         format!("{line}Host: $HOST\r\n$LABELSContent-Length: $LENGTH\r\n\r\n$BODY$HIDDEN")
     };
     let bad: Vec<_> = BAD_LINES.iter().map(call).collect();
-    counted.check(&rows(&bad, &[400], Closed, (0, 0))).await;
+    counted.check(&rows(&bad, MALFORMED)).await;
     counted.check(LINES).await;
 }
 
@@ -24,18 +24,13 @@ async fn a_header_line_that_is_none_ends_the_connection() {
         )
     };
     let bad: Vec<_> = BAD_FIELDS.iter().map(call).collect();
-    counted.check(&rows(&bad, &[400], Closed, (0, 0))).await;
+    counted.check(&rows(&bad, MALFORMED)).await;
     counted.check(FIELDS).await;
 }
 
-#[tokio::test]
-async fn a_request_is_for_one_host_that_is_ours() {
-    Counted::new().await.check(HOSTS).await;
-}
-
-#[tokio::test]
-async fn a_head_that_never_ends_is_no_call() {
-    Counted::new().await.check(CUT).await;
+checks! {
+    a_request_is_for_one_host_that_is_ours = HOSTS;
+    a_head_that_never_ends_is_no_call = CUT;
 }
 
 const BAD_LINES: &[&str] = &[
@@ -61,7 +56,7 @@ const BAD_LINES: &[&str] = &[
     "POST\t/mcp\tHTTP/1.1\r\n",
     "POST\x0b/mcp HTTP/1.1\r\n",
     "POST /m cp HTTP/1.1\r\n",
-    // Methods and targets that are none.
+    // Invalid methods and targets.
     "/mcp HTTP/1.1\r\n",
     "P(ST /mcp HTTP/1.1\r\n",
     "POST\0 /mcp HTTP/1.1\r\n",
@@ -76,55 +71,45 @@ const BAD_LINES: &[&str] = &[
 ];
 
 const LINES: &[Row<'_>] = &[
-    // A method that is none of ours is one all the same, and its body is a body.
+    // An unknown method is still a method, and its body is a body.
     (
         "post /mcp HTTP/1.1\r\nHost: $HOST\r\nContent-Length: $COVER\r\n\r\n$HIDDEN",
-        &[405],
-        Open,
-        (0, 0),
+        (&[405], Open, (0, 0)),
     ),
     (
         "GPOST /mcp HTTP/1.1\r\nHost: $HOST\r\nContent-Length: $COVER\r\n\r\n$HIDDEN",
-        &[405],
-        Open,
-        (0, 0),
+        (&[405], Open, (0, 0)),
     ),
-    // A tunnel is not opened, and after a refusal HTTP goes on (RFC 9110 §9.3.6).
-    ("CONNECT $HOST HTTP/1.1\r\nHost: $HOST\r\n\r\n$HIDDEN", &[404, 200], Open, (0, 1)),
-    // What is no path is the name of a host, where nothing is served.
+    // No tunnel opens, and the connection continues as HTTP (RFC 9110 §9.3.6).
+    ("CONNECT $HOST HTTP/1.1\r\nHost: $HOST\r\n\r\n$HIDDEN", (&[404, 200], Open, (0, 1))),
+    // A target that is not a path is an authority, where nothing is served.
     (
         "POST mcp HTTP/1.1\r\nHost: $HOST\r\nContent-Length: $COVER\r\n\r\n$HIDDEN",
-        &[404],
-        Open,
-        (0, 0),
+        (&[404], Open, (0, 0)),
     ),
-    ("OPTIONS * HTTP/1.1\r\nHost: $HOST\r\n\r\n", &[404], Open, (0, 0)),
-    // Empty lines before a request are passed over (RFC 9112 §2.2).
-    ("\r\n\r\n$CALL", &[200], Open, (1, 0)),
-    ("$CALL\r\n$HIDDEN", &[200, 200], Open, (1, 1)),
-    // The whole head has a limit, and the target has no other.
+    ("OPTIONS * HTTP/1.1\r\nHost: $HOST\r\n\r\n", (&[404], Open, (0, 0))),
+    // Empty lines before a request are skipped (RFC 9112 §2.2).
+    ("\r\n\r\n$CALL", RUNS),
+    ("$CALL\r\n$HIDDEN", (&[200, 200], Open, (1, 1))),
+    // The whole head has a limit; the target has no other.
     (
         "POST /mcp?$LONG HTTP/1.1\r\nHost: $HOST\r\n$LABELSContent-Length: $LENGTH\r\n\r\n\
          $BODY$HIDDEN",
-        &[431],
-        Closed,
-        (0, 0),
+        (&[431], Closed, (0, 0)),
     ),
-    ("$LONG /mcp HTTP/1.1\r\nHost: $HOST\r\n\r\n$HIDDEN", &[431], Closed, (0, 0)),
-    // HTTP/1.0 has one request for each connection.
+    ("$LONG /mcp HTTP/1.1\r\nHost: $HOST\r\n\r\n$HIDDEN", (&[431], Closed, (0, 0))),
+    // HTTP/1.0 has one request per connection.
     (
         "POST /mcp HTTP/1.0\r\nHost: $HOST\r\n$LABELSContent-Length: $LENGTH\r\n\r\n$BODY$HIDDEN",
-        &[200],
-        Closed,
-        (1, 0),
+        RUNS_LAST,
     ),
-    ("GET /mcp HTTP/1.0\r\n\r\n$HIDDEN", &[400], Closed, (0, 0)),
-    // HTTP/0.9 has no versions and no headers, and is not spoken.
-    ("GET /mcp\r\n$HIDDEN", &[400], Closed, (0, 0)),
-    ("GET /mcp\n", &[400], Closed, (0, 0)),
+    ("GET /mcp HTTP/1.0\r\n\r\n$HIDDEN", MALFORMED),
+    // HTTP/0.9 has no versions and no headers, and is not supported.
+    ("GET /mcp\r\n$HIDDEN", MALFORMED),
+    ("GET /mcp\n", MALFORMED),
     // HTTP/2 begins with the first byte or not at all.
-    ("$CALLPRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", &[200], Closed, (1, 0)),
-    ("PRI * HTTP/1.1\r\nHost: $HOST\r\n\r\n", &[404], Open, (0, 0)),
+    ("$CALLPRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", RUNS_LAST),
+    ("PRI * HTTP/1.1\r\nHost: $HOST\r\n\r\n", (&[404], Open, (0, 0))),
 ];
 
 const BAD_FIELDS: &[&str] = &[
@@ -158,161 +143,91 @@ const BAD_FIELDS: &[&str] = &[
 ];
 
 const FIELDS: &[Row<'_>] = &[
-    // A lone LF ends a line (RFC 9112 §2.2 allows it), in every line the same: the length that
-    // stands there is the length.
+    // A lone LF ends a line (RFC 9112 §2.2 allows it), in every line alike: this `Content-Length`
+    // counts.
+    ("POST /mcp HTTP/1.1\nHost: $HOST\n$LABELSContent-Length: $LENGTH\n\n$BODY", RUNS),
+    ("$POSTX: y\nContent-Length: $LENGTH\r\n\n$BODY", RUNS),
+    // A length inside another header's value is not a length.
+    ("$POSTX: Content-Length: 0\r\nContent-Length: $LENGTH\r\n\r\n$BODY", RUNS),
+    // Values outside ASCII are ignored.
+    ("$POSTX: é\r\nContent-Length: $LENGTH\r\n\r\n$BODY", RUNS),
+    // Listing a header in `Connection` does not remove it: we are the end of the hop.
+    ("$POSTContent-Length: $LENGTH\r\nConnection: content-length, host\r\n\r\n$BODY", RUNS),
+    // After `Connection: close` no further request is read.
+    ("$POSTContent-Length: $LENGTH\r\nConnection: close\r\n\r\n$BODY$HIDDEN", RUNS_LAST),
     (
-        "POST /mcp HTTP/1.1\nHost: $HOST\n$LABELSContent-Length: $LENGTH\n\n$BODY",
-        &[200],
-        Open,
-        (1, 0),
+        "$POSTContent-Length: $LENGTH\r\nConnection: close\r\nConnection: keep-alive\r\n\r\n\
+         $BODY$HIDDEN",
+        RUNS_LAST,
     ),
-    (
-        "POST /mcp HTTP/1.1\r\nHost: $HOST\r\n$LABELSX: y\nContent-Length: $LENGTH\r\n\n$BODY",
-        &[200],
-        Open,
-        (1, 0),
-    ),
-    // Whoever reads the length in the value of another header is not agreed with.
-    (
-        "POST /mcp HTTP/1.1\r\nHost: $HOST\r\n$LABELSX: Content-Length: 0\r\n\
-         Content-Length: $LENGTH\r\n\r\n$BODY",
-        &[200],
-        Open,
-        (1, 0),
-    ),
-    // Letters that are no ASCII say nothing to us.
-    (
-        "POST /mcp HTTP/1.1\r\nHost: $HOST\r\n$LABELSX: é\r\nContent-Length: $LENGTH\r\n\r\n$BODY",
-        &[200],
-        Open,
-        (1, 0),
-    ),
-    // Naming a header as one of this hop does not take it away: we are the end of the hop.
-    (
-        "POST /mcp HTTP/1.1\r\nHost: $HOST\r\n$LABELSContent-Length: $LENGTH\r\n\
-         Connection: content-length, host\r\n\r\n$BODY",
-        &[200],
-        Open,
-        (1, 0),
-    ),
-    // What was said to be the last request is the last.
-    (
-        "POST /mcp HTTP/1.1\r\nHost: $HOST\r\n$LABELSContent-Length: $LENGTH\r\n\
-         Connection: close\r\n\r\n$BODY$HIDDEN",
-        &[200],
-        Closed,
-        (1, 0),
-    ),
-    (
-        "POST /mcp HTTP/1.1\r\nHost: $HOST\r\n$LABELSContent-Length: $LENGTH\r\n\
-         Connection: close\r\nConnection: keep-alive\r\n\r\n$BODY$HIDDEN",
-        &[200],
-        Closed,
-        (1, 0),
-    ),
-    ("GET / HTTP/1.1\r\nHost: $HOST\r\nX: $LONG\r\n\r\n$HIDDEN", &[431], Closed, (0, 0)),
-    ("GET / HTTP/1.1\r\nHost: $HOST\r\n$LONG: x\r\n\r\n$HIDDEN", &[431], Closed, (0, 0)),
+    ("GET / HTTP/1.1\r\nHost: $HOST\r\nX: $LONG\r\n\r\n$HIDDEN", (&[431], Closed, (0, 0))),
+    ("GET / HTTP/1.1\r\nHost: $HOST\r\n$LONG: x\r\n\r\n$HIDDEN", (&[431], Closed, (0, 0))),
 ];
 
 const HOSTS: &[Row<'_>] = &[
-    ("POST /mcp HTTP/1.1\r\n$LABELSContent-Length: $LENGTH\r\n\r\n$BODY", &[400], Open, (0, 0)),
+    ("POST /mcp HTTP/1.1\r\n$LABELSContent-Length: $LENGTH\r\n\r\n$BODY", (&[400], Open, (0, 0))),
     (
-        "POST /mcp HTTP/1.1\r\nHost: $HOST\r\nHost: $HOST\r\n$LABELSContent-Length: $LENGTH\r\n\r\n\
-         $BODY",
-        &[400],
-        Open,
-        (0, 0),
+        "POST /mcp HTTP/1.1\r\nHost: $HOST\r\nHost: $HOST\r\n\
+         $LABELSContent-Length: $LENGTH\r\n\r\n$BODY",
+        (&[400], Open, (0, 0)),
     ),
     (
-        "POST /mcp HTTP/1.1\r\nHost: $HOST\r\nhost: evil.example\r\n$LABELS\
-         Content-Length: $LENGTH\r\n\r\n$BODY",
-        &[400],
-        Open,
-        (0, 0),
+        "POST /mcp HTTP/1.1\r\nHost: $HOST\r\nhost: evil.example\r\n\
+         $LABELSContent-Length: $LENGTH\r\n\r\n$BODY",
+        (&[400], Open, (0, 0)),
     ),
     (
         "POST /mcp HTTP/1.1\r\nHost:\r\n$LABELSContent-Length: $LENGTH\r\n\r\n$BODY",
-        &[403],
-        Open,
-        (0, 0),
+        (&[403], Open, (0, 0)),
     ),
     (
         "POST /mcp HTTP/1.1\r\nHost: $HOST evil.example\r\n$LABELSContent-Length: $LENGTH\r\n\r\n\
          $BODY",
-        &[403],
-        Open,
-        (0, 0),
+        (&[403], Open, (0, 0)),
     ),
     // The target may name the host too; then both must be ours.
     (
-        "POST http://evil.example/mcp HTTP/1.1\r\nHost: $HOST\r\n$LABELS\
-         Content-Length: $LENGTH\r\n\r\n$BODY",
-        &[403],
-        Open,
-        (0, 0),
+        "POST http://evil.example/mcp HTTP/1.1\r\nHost: $HOST\r\n\
+         $LABELSContent-Length: $LENGTH\r\n\r\n$BODY",
+        (&[403], Open, (0, 0)),
     ),
     (
-        "POST http://$HOST/mcp HTTP/1.1\r\nHost: evil.example\r\n$LABELS\
-         Content-Length: $LENGTH\r\n\r\n$BODY",
-        &[403],
-        Open,
-        (0, 0),
+        "POST http://$HOST/mcp HTTP/1.1\r\nHost: evil.example\r\n\
+         $LABELSContent-Length: $LENGTH\r\n\r\n$BODY",
+        (&[403], Open, (0, 0)),
     ),
     (
-        "POST http://$HOST@evil.example/mcp HTTP/1.1\r\nHost: $HOST\r\n$LABELS\
-         Content-Length: $LENGTH\r\n\r\n$BODY",
-        &[403],
-        Open,
-        (0, 0),
+        "POST http://$HOST@evil.example/mcp HTTP/1.1\r\nHost: $HOST\r\n\
+         $LABELSContent-Length: $LENGTH\r\n\r\n$BODY",
+        (&[403], Open, (0, 0)),
     ),
     (
-        "POST http://evil.example@$HOST/mcp HTTP/1.1\r\nHost: $HOST\r\n$LABELS\
-         Content-Length: $LENGTH\r\n\r\n$BODY",
-        &[403],
-        Open,
-        (0, 0),
+        "POST http://evil.example@$HOST/mcp HTTP/1.1\r\nHost: $HOST\r\n\
+         $LABELSContent-Length: $LENGTH\r\n\r\n$BODY",
+        (&[403], Open, (0, 0)),
     ),
     (
-        "POST http://$HOST/mcp HTTP/1.1\r\nHost: $HOST\r\n$LABELS\
-         Content-Length: $LENGTH\r\n\r\n$BODY",
-        &[200],
-        Open,
-        (1, 0),
+        "POST http://$HOST/mcp HTTP/1.1\r\nHost: $HOST\r\n$LABELSContent-Length: $LENGTH\r\n\r\n\
+         $BODY",
+        RUNS,
     ),
-    // Without a scheme it is the host all the same.
+    // Without a scheme it is still the host.
     (
-        "POST ://evil.example/mcp HTTP/1.1\r\nHost: $HOST\r\n$LABELS\
-         Content-Length: $LENGTH\r\n\r\n$BODY",
-        &[403],
-        Open,
-        (0, 0),
+        "POST ://evil.example/mcp HTTP/1.1\r\nHost: $HOST\r\n\
+         $LABELSContent-Length: $LENGTH\r\n\r\n$BODY",
+        (&[403], Open, (0, 0)),
     ),
-    // Nothing is fetched for anybody.
-    ("GET http://evil.example/ HTTP/1.1\r\nHost: evil.example\r\n\r\n", &[404], Open, (0, 0)),
-    ("CONNECT evil.example:443 HTTP/1.1\r\nHost: evil.example:443\r\n\r\n", &[404], Open, (0, 0)),
+    // The server is not a forward proxy.
+    ("GET http://evil.example/ HTTP/1.1\r\nHost: evil.example\r\n\r\n", (&[404], Open, (0, 0))),
+    ("CONNECT evil.example:443 HTTP/1.1\r\nHost: evil.example:443\r\n\r\n", (&[404], Open, (0, 0))),
 ];
 
 const CUT: &[Row<'_>] = &[
-    ("P", &[400], CutOff, (0, 0)),
-    ("POST /mcp HTTP/1.1", &[400], CutOff, (0, 0)),
-    ("POST /mcp HTTP/1.1\r\nHost: $HOST\r\n$LABELS", &[400], CutOff, (0, 0)),
-    (
-        "POST /mcp HTTP/1.1\r\nHost: $HOST\r\n$LABELSContent-Length: $LENGTH\r\n",
-        &[400],
-        CutOff,
-        (0, 0),
-    ),
-    (
-        "POST /mcp HTTP/1.1\r\nHost: $HOST\r\n$LABELSContent-Length: $LENGTH\r\n\r\n",
-        &[400],
-        CutOff,
-        (0, 0),
-    ),
-    // One byte is missing, which is not waited for once the peer has hung up.
-    (
-        "POST /mcp HTTP/1.1\r\nHost: $HOST\r\n$LABELSContent-Length: 1000\r\n\r\n$BODY",
-        &[400],
-        CutOff,
-        (0, 0),
-    ),
+    ("P", CUT_OFF),
+    ("POST /mcp HTTP/1.1", CUT_OFF),
+    ("$POST", CUT_OFF),
+    ("$POSTContent-Length: $LENGTH\r\n", CUT_OFF),
+    ("$POSTContent-Length: $LENGTH\r\n\r\n", CUT_OFF),
+    // One byte is missing, and the server does not wait for it once the client has closed its side.
+    ("$POSTContent-Length: 1000\r\n\r\n$BODY", CUT_OFF),
 ];

@@ -1,4 +1,4 @@
-//! HTTP/2: requests and frames that are wrong in one way each (RFC 9113 §5 to §8).
+//! HTTP/2: requests and frames with one fault each (RFC 9113 §5 to §8).
 
 use std::net::SocketAddr;
 
@@ -9,14 +9,14 @@ use super::frames::Heard::{self, End, GoAway, Reset, Status};
 use super::frames::*;
 use Outcome::{Answered, Dropped, Gone};
 
-/// What must come of a request. The reason is not looked at: h2 has one for nearly all of them.
+/// The expected outcome of a request. The error code is not checked: h2 uses one for nearly all.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Outcome {
     /// It is answered, and runs if it succeeds.
     Answered(u16),
-    /// Its stream is given up, or the connection with it (§5.4.1 allows that).
+    /// Its stream is reset, or the connection closed with it (§5.4.1 allows that).
     Dropped,
-    /// The connection is given up.
+    /// The connection is closed.
     Gone,
 }
 
@@ -35,47 +35,28 @@ impl Outcome {
     }
 }
 
-/// What is done to the headers of a call, and what comes of it.
+/// An edit of a call's headers, and its outcome.
 type Edit = (Outcome, fn(&mut Vec<(String, String)>));
 
-/// Bytes after the preface, of which stream 1 is the first, and what comes of them.
+/// The bytes after the preface, beginning with stream 1, and their outcome.
 type Frames = (Outcome, fn(SocketAddr) -> Vec<u8>);
 
 #[tokio::test]
 async fn a_malformed_request_ends_its_stream_and_runs_nothing() {
-    let counted = Counted::new().await;
-    let address = counted.house.address;
-    let mut wrong = Vec::new();
-    for (at, (expected, edit)) in EDITS.iter().enumerate() {
+    let edited = |(expected, edit): &Edit, address| {
         let mut fields = fields(address);
         edit(&mut fields);
         let head = frame(HEADERS, END_HEADERS, 1, &packed(&fields));
-        let bytes = [head, frame(DATA, END_STREAM, 1, MODERN.as_bytes())].concat();
-        let heard = sent(&counted, &bytes).await;
-        let ran = counted.runs();
-        if !expected.is(heard) || ran != expected.runs() {
-            wrong.push(format!(
-                "row {at}: {heard:?}, not {expected:?}, and {ran:?} ran: {fields:?}"
-            ));
-        }
-        assert_eq!((counted.clean().await, counted.runs()), (200, (1, 0)), "after row {at}");
-    }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+        let body = frame(DATA, END_STREAM, 1, MODERN.as_bytes());
+        (*expected, [head, body].concat(), format!("{fields:?}"))
+    };
+    check(EDITS, edited).await;
 }
 
 #[tokio::test]
 async fn a_frame_that_is_none_ends_the_connection_or_its_stream() {
-    let counted = Counted::new().await;
-    let mut wrong = Vec::new();
-    for (at, (expected, bytes)) in FRAMES.iter().enumerate() {
-        let heard = sent(&counted, &bytes(counted.house.address)).await;
-        let ran = counted.runs();
-        if !expected.is(heard) || ran != expected.runs() {
-            wrong.push(format!("row {at}: {heard:?}, not {expected:?}, and {ran:?} ran"));
-        }
-        assert_eq!((counted.clean().await, counted.runs()), (200, (1, 0)), "after row {at}");
-    }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let framed = |(expected, bytes): &Frames, address| (*expected, bytes(address), String::new());
+    check(FRAMES, framed).await;
 }
 
 #[tokio::test]
@@ -96,12 +77,27 @@ async fn a_preface_that_is_none_is_not_spoken_to() {
         let settings = frame(SETTINGS, 0, 0, &[]);
         wire.send(&[counted.bytes(preface).as_bytes(), &settings, &call].concat()).await;
         wire.over().await;
-        assert_eq!(counted.runs(), (0, 0), "{preface:?}");
-        assert_eq!((counted.clean().await, counted.runs()), (200, (1, 0)), "after {preface:?}");
+        counted.goes_on((0, 0), preface).await;
     }
 }
 
-/// Sends bytes over a connection of their own, and returns what comes of stream 1. If that is not the
+/// Sends what each row makes at the server's address, and compares what comes of it.
+async fn check<R>(rows: &[R], make: impl Fn(&R, SocketAddr) -> (Outcome, Vec<u8>, String)) {
+    let counted = Counted::new().await;
+    let mut wrong = Vec::new();
+    for (at, row) in rows.iter().enumerate() {
+        let (expected, bytes, shown) = make(row, counted.house.address);
+        let heard = sent(&counted, &bytes).await;
+        let ran = counted.runs();
+        if !expected.is(heard) || ran != expected.runs() {
+            wrong.push(format!("row {at}: {heard:?}, not {expected:?}, and {ran:?} ran: {shown}"));
+        }
+        assert_eq!((counted.clean().await, counted.runs()), (200, (1, 0)), "after row {at}");
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Sends bytes over their own connection, and returns the reaction to stream 1. If that is not the
 /// end of the connection, the next call on it must be answered.
 async fn sent(counted: &Counted, bytes: &[u8]) -> Heard {
     let mut wire = Wire::open(counted.house.address).await;
@@ -135,7 +131,7 @@ fn drop(fields: &mut Vec<(String, String)>, name: &str) {
 const EDITS: &[Edit] = &[
     (Answered(200), |_| {}),
     (Answered(200), |it| add(it, "content-length", &MODERN.len().to_string())),
-    // A length that the frames do not have (§8.1.1).
+    // A length that differs from that of the frames (§8.1.1).
     (Dropped, |it| add(it, "content-length", &(MODERN.len() + 1).to_string())),
     (Dropped, |it| add(it, "content-length", &(MODERN.len() - 1).to_string())),
     (Dropped, |it| add(it, "content-length", "0")),
@@ -146,7 +142,7 @@ const EDITS: &[Edit] = &[
         add(it, "content-length", &MODERN.len().to_string());
         add(it, "content-length", "0");
     }),
-    // Headers of one hop (§8.2.2).
+    // Connection-specific headers (§8.2.2).
     (Dropped, |it| add(it, "transfer-encoding", "chunked")),
     (Dropped, |it| add(it, "connection", "close")),
     (Dropped, |it| add(it, "keep-alive", "1")),
@@ -154,7 +150,7 @@ const EDITS: &[Edit] = &[
     (Dropped, |it| add(it, "upgrade", "h2c")),
     (Dropped, |it| add(it, "te", "gzip")),
     (Answered(200), |it| add(it, "te", "trailers")),
-    // Names and values (§8.2.1): whoever passed these on as HTTP/1 would write other headers.
+    // Names and values (§8.2.1): a proxy that forwarded these as HTTP/1 would write other headers.
     (Dropped, |it| add(it, "X-Upper", "y")),
     (Dropped, |it| add(it, "x y", "z")),
     (Dropped, |it| add(it, "", "y")),
@@ -187,7 +183,7 @@ const EDITS: &[Edit] = &[
     (Answered(403), |it| set(it, ":authority", "evil.example")),
     (Answered(403), |it| add(it, "host", "evil.example")),
     (Answered(200), |it| add(it, "host", "localhost")),
-    // Methods that have no use for it.
+    // Methods without a use for it.
     (Answered(405), |it| set(it, ":method", "post")),
     (Answered(405), |it| set(it, ":method", "PUT")),
     (Answered(404), |it| set(it, ":path", "*")),
@@ -216,14 +212,14 @@ const FRAMES: &[Frames] = &[
     (Gone, |_| frame(PING, 0, 0, &[0; 7])),
     (Gone, |_| frame(WINDOW_UPDATE, 0, 0, &[0; 3])),
     (Gone, |at| [open_call(at), frame(RST_STREAM, 0, 1, &[0; 3])].concat()),
-    // Settings that cannot be (§6.5.2).
+    // Invalid settings (§6.5.2).
     (Gone, |_| frame(SETTINGS, 0, 0, &[0, 2, 0, 0, 0, 2])),
     (Gone, |_| frame(SETTINGS, 0, 0, &[0, 4, 0xff, 0xff, 0xff, 0xff])),
     (Gone, |_| frame(SETTINGS, 0, 0, &[0, 5, 0, 0, 0, 1])),
     // Padding that is longer than the frame (§6.1, §6.2).
     (Gone, |at| [open_call(at), frame(DATA, PADDED | END_STREAM, 1, &[9, b'{', b'}'])].concat()),
     (Gone, |_| frame(HEADERS, PADDED | END_HEADERS | END_STREAM, 1, &[9, 0x82])),
-    // Blocks of headers that are interrupted, continue nothing, or are none (§6.10, §4.3).
+    // Header blocks that are interrupted, continue nothing, or are invalid (§6.10, §4.3).
     (Gone, |at| frame(CONTINUATION, END_HEADERS, 1, &packed(&fields(at)))),
     (Gone, |at| {
         let head = packed(&fields(at));
@@ -243,12 +239,12 @@ const FRAMES: &[Frames] = &[
     (Gone, |_| frame(WINDOW_UPDATE, 0, 0, &[0x7f, 0xff, 0xff, 0xff])),
     (Dropped, |at| [open_call(at), frame(WINDOW_UPDATE, 0, 1, &[0; 4])].concat()),
     (Dropped, |at| [open_call(at), frame(WINDOW_UPDATE, 0, 1, &[0x7f, 0xff, 0xff, 0xff])].concat()),
-    // Trailers after which more could come (§8.1).
+    // Trailers without END_STREAM (§8.1).
     (Dropped, |at| {
         let trailers = block(&[("x", "y")]);
         [whole_but_open(at), frame(HEADERS, END_HEADERS, 1, &trailers)].concat()
     }),
-    // Right, if odd: a body in many frames, with padding, in between what says nothing.
+    // Valid, if odd: a body in many padded frames, between frames that are ignored.
     (Answered(200), |at| {
         let mut bytes = open_call(at);
         for byte in MODERN.bytes() {
@@ -259,7 +255,7 @@ const FRAMES: &[Frames] = &[
         bytes.extend(frame(DATA, END_STREAM, 1, &[]));
         bytes
     }),
-    // Trailers are read and say nothing, not even where the request goes.
+    // Trailers are read and ignored, even if they name a path.
     (Answered(200), |at| {
         let trailers = block(&[(":path", "/nowhere")]);
         [whole_but_open(at), frame(HEADERS, END_HEADERS | END_STREAM, 1, &trailers)].concat()
@@ -268,24 +264,24 @@ const FRAMES: &[Frames] = &[
         let trailers = block(&[("authorization", "Bearer x"), ("mcp-name", "sleep")]);
         [whole_but_open(at), frame(HEADERS, END_HEADERS | END_STREAM, 1, &trailers)].concat()
     }),
-    // A request of HTTP/1 in a body is a body.
+    // An HTTP/1 request in a body is a body.
     (Answered(400), |at| {
         let hidden = format!("POST /mcp HTTP/1.1\r\nHost: {at}\r\n\r\n");
         [open_call(at), frame(DATA, END_STREAM, 1, hidden.as_bytes())].concat()
     }),
-    // And a stream that is reset before it is whole is no call.
+    // A stream that is reset before it is complete is not a call.
     (Gone, |at| {
         let reset = frame(RST_STREAM, 0, 1, &8_u32.to_be_bytes());
         [whole_but_open(at), reset, frame(SETTINGS, 0, 1, &[])].concat()
     }),
 ];
 
-/// A call whose body is to come.
+/// A call whose body is still to come.
 fn open_call(at: SocketAddr) -> Vec<u8> {
     frame(HEADERS, END_HEADERS, 1, &packed(&fields(at)))
 }
 
-/// A call whose body is there, and not said to be all.
+/// A call with its whole body, but without END_STREAM.
 fn whole_but_open(at: SocketAddr) -> Vec<u8> {
     [open_call(at), frame(DATA, 0, 1, MODERN.as_bytes())].concat()
 }

@@ -1,4 +1,4 @@
-//! This test program, started once more to be another process that uses the same login.
+//! This test binary, started again as another process that uses the same login.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, ExitStatus, Stdio};
@@ -9,22 +9,22 @@ use trunkline::auth::fetch::{Answer, Ask, Fetch, FetchError};
 use trunkline::auth::vault::{Vault, VaultError};
 use trunkline::auth::{self, FileVault, HttpFetch, Pending};
 
-use super::{World, who};
+use super::{Setup, who};
 
-/// A child, and what it says.
+/// A child process and its output.
 pub(super) struct Child {
     process: std::process::Child,
     lines: BufReader<std::process::ChildStdout>,
 }
 
-/// Starts a child in this role, so many hours later.
-pub(super) fn start(role: &str, hours: u64, world: &World) -> Child {
+/// Starts a child in this role, with its clock this many hours ahead.
+pub(super) fn start(role: &str, hours: u64, setup: &Setup) -> Child {
     let mut process = Command::new(std::env::current_exe().expect("a program knows where it is"))
         .args(["--exact", "logins::child::another_process", "--nocapture", "--test-threads=1"])
         .env(ROLE, role)
         .env(HOURS, hours.to_string())
-        .env(FOLDER, &world.folder)
-        .env(URL, &world.url)
+        .env(FOLDER, &setup.folder)
+        .env(URL, &setup.url)
         .stdout(Stdio::piped())
         .spawn()
         .expect("the test program starts once more");
@@ -33,7 +33,7 @@ pub(super) fn start(role: &str, hours: u64, world: &World) -> Child {
 }
 
 impl Child {
-    /// Waits until the child has said this.
+    /// Waits for this line of the child.
     pub(super) fn hear(&mut self, expected: &str) {
         let mut all = String::new();
         loop {
@@ -47,7 +47,7 @@ impl Child {
         }
     }
 
-    /// Waits until it has ended.
+    /// Waits until it exits.
     pub(super) fn end(&mut self) -> ExitStatus {
         self.process.wait().unwrap()
     }
@@ -60,7 +60,7 @@ impl Drop for Child {
     }
 }
 
-/// In a child: hours later the access token has expired, so it is refreshed.
+/// In a child: hours later the access token has expired, so the child refreshes it.
 #[tokio::test]
 async fn another_process() {
     let Ok(role) = std::env::var(ROLE) else {
@@ -78,7 +78,7 @@ async fn another_process() {
     tell("I am alice");
 }
 
-/// The network, later.
+/// The network, with a clock ahead.
 struct Later(HttpFetch, Duration);
 
 impl Fetch for Later {
@@ -91,7 +91,7 @@ impl Fetch for Later {
     }
 }
 
-/// A vault that says when it is about to be locked, and may end the process instead of saving.
+/// A vault that reports when it is about to be locked, and may exit the process instead of saving.
 struct Told {
     vault: FileVault,
     dies: bool,
@@ -104,7 +104,7 @@ impl Vault for Told {
 
     fn put<'a>(&'a self, name: &'a str, text: &'a str) -> Pending<'a, Result<(), VaultError>> {
         Box::pin(async move {
-            // Before the refresh the same is kept once more, to see whether it can be.
+            // Before the refresh, the old login is stored once more, to check that it can be.
             let is_new = self.vault.get(name).await?.as_deref() != Some(text);
             if self.dies && is_new && name.starts_with("token ") {
                 let process = std::process::id().to_string();
@@ -129,9 +129,9 @@ impl Vault for Told {
     }
 }
 
-/// Tells the parent. Ends the child when the parent is gone.
+/// Reports to the parent. Exits when the parent is gone.
 fn tell(line: &str) {
-    // The harness writes to the same place and may not have ended its line.
+    // The test harness writes to stdout too, perhaps without a newline.
     let line = format!("\n{MARK}{line}\n");
     if std::io::stdout().lock().write_all(line.as_bytes()).is_err() {
         std::process::exit(1);

@@ -1,4 +1,4 @@
-//! A subscriber that writes down every span, and what happened in it.
+//! A subscriber that records every span, and the events in it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,7 +10,7 @@ use tracing::subscriber::{DefaultGuard, set_default};
 use tracing::{Dispatch, Event, Metadata, Subscriber};
 use tracing_core::span::Current;
 
-/// A span, as far as it was told.
+/// A span, as far as it was reported.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Seen {
     pub(super) name: &'static str,
@@ -28,7 +28,7 @@ impl Seen {
     }
 }
 
-/// Writes down every span of ours, and what happened in it.
+/// Records every span of ours, and the events in it.
 #[derive(Clone, Default)]
 pub(super) struct Recorder(pub(super) Arc<Mutex<Notes>>);
 
@@ -41,22 +41,23 @@ pub(super) struct Notes {
 }
 
 impl Recorder {
-    /// Listens on this thread, where the whole test is.
+    /// Subscribes on this thread, where the whole test runs.
     pub(super) fn listen() -> (Self, DefaultGuard) {
         let recorder = Self::default();
         let guard = recorder.hear();
         (recorder, guard)
     }
 
-    /// Listens on this thread from now on.
+    /// Subscribes on this thread from now on.
     ///
-    /// As long as there is one subscriber in a process, `tracing` asks only that of the thread which
-    /// comes to a span or an event first whether anybody is interested, and remembers the answer for
-    /// all. Another test that comes there first, on a thread where nobody listens, would have it say
-    /// "never" from then on. With two more subscribers that stay, all are asked.
+    /// While a process has a single subscriber, `tracing` asks only the current thread's subscriber
+    /// whether a callsite is of interest, and caches the answer for all threads. A test that
+    /// reaches the callsite first, on a thread without a subscriber, would cache "never". With two
+    /// more permanent subscribers, all are asked.
     pub(super) fn hear(&self) -> DefaultGuard {
         static OTHERS: OnceLock<[Dispatch; 2]> = OnceLock::new();
-        OTHERS.get_or_init(|| [Dispatch::new(Deaf), Dispatch::new(Deaf)]);
+        OTHERS
+            .get_or_init(|| [Dispatch::new(IgnoringSubscriber), Dispatch::new(IgnoringSubscriber)]);
         set_default(self.clone())
     }
 
@@ -66,7 +67,7 @@ impl Recorder {
         all.filter(|(_, it)| it.name == name).map(|(at, it)| (at as u64 + 1, it.clone())).collect()
     }
 
-    /// The last span that is called so.
+    /// The last span of this name.
     pub(super) fn last(&self, name: &str, method: &str) -> (u64, Seen) {
         let all = self.spans(name);
         let found = all.iter().rev().find(|(_, it)| it.get("mcp.method.name") == Some(method));
@@ -142,10 +143,10 @@ impl Subscriber for Recorder {
     }
 }
 
-/// Is there, and hears nothing.
-struct Deaf;
+/// A subscriber that ignores everything.
+struct IgnoringSubscriber;
 
-impl Subscriber for Deaf {
+impl Subscriber for IgnoringSubscriber {
     fn enabled(&self, _: &Metadata<'_>) -> bool {
         false
     }

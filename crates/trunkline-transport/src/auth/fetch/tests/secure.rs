@@ -1,4 +1,4 @@
-//! `https`: whose certificate it must be, and that redirects do not leave it.
+//! `https`: whose certificate is accepted, and that redirects never leave it.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -10,7 +10,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::*;
 
-/// A network in which everybody is `id.example`, and says the same.
+/// A network in which every host is `id.example` with the same answer.
 struct Secure {
     acceptor: TlsAcceptor,
     answer: String,
@@ -35,7 +35,7 @@ impl Connector for Secure {
     }
 }
 
-/// Answers for `id.example`, the root certificate behind it, and whom they called.
+/// A network with this answer, its root certificate, and the addresses called.
 fn secure(answer: String) -> (Secure, String, Arc<Mutex<Vec<SocketAddr>>>) {
     let mut params = CertificateParams::new([]).unwrap();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -94,7 +94,7 @@ async fn a_redirect_does_not_leave_https() {
 }
 
 #[tokio::test]
-async fn a_root_certificate_that_is_none_is_told() {
+async fn an_invalid_root_certificate_is_reported() {
     let (network, _, called) = secure(says("safe"));
     let fetch = HttpFetch::through(public(), network).root_certificate("nothing");
     let why = fetch.fetch(Ask::get("https://id.example/")).await.unwrap_err().to_string();

@@ -5,7 +5,9 @@ use std::sync::Mutex;
 use http::HeaderMap;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
-use trunkline_auth::credentials::{Credentials, Denied, Headers, Refused as Refusal, Target};
+use trunkline_auth::credentials::{
+    Asked, Credentials, Denied, Headers, Refused as Refusal, Retry, Target,
+};
 use trunkline_auth::fetch::Pending;
 
 use super::*;
@@ -21,12 +23,7 @@ impl Credentials for Eager {
         Box::pin(async { Ok(Vec::new()) })
     }
 
-    fn refused<'a>(
-        &'a self,
-        _: Target<'a>,
-        _: Refusal<'a>,
-        people: Option<&'a People<'a>>,
-    ) -> Pending<'a, Result<(), Denied>> {
+    fn refused<'a>(&'a self, _: Target<'a>, _: Refusal<'a>, people: Asked<'a>) -> Retry<'a> {
         self.0.lock().expect("nobody panics").push(people.is_some());
         if let Some(people) = people {
             people(true);
@@ -38,7 +35,7 @@ impl Credentials for Eager {
     fn nonce(&self, _: Target<'_>, _: &str) {}
 }
 
-struct Office {
+struct Fixture {
     post: Arc<Post>,
     route: Arc<Route>,
     eager: Arc<Eager>,
@@ -46,7 +43,7 @@ struct Office {
     people: mpsc::UnboundedReceiver<(u64, bool)>,
 }
 
-impl Office {
+impl Fixture {
     /// In front of a server that refuses everybody.
     async fn new() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("there is a free port");
@@ -89,24 +86,24 @@ impl Office {
 }
 
 #[tokio::test]
-async fn nobody_is_asked_to_log_in_for_what_nobody_waits_for() {
-    let mut office = Office::new().await;
+async fn a_message_without_an_answer_triggers_no_login() {
+    let mut fixture = Fixture::new().await;
     for (id, expected) in [(None, false), (Some(1), true)] {
-        let event = office.carry(id).await.expect("it reports its end");
+        let event = fixture.carry(id).await.expect("it reports its end");
         assert!(
             matches!(event.kind, EventKind::End(End::Failed(CallError::Credentials(_)))),
             "{event:?}"
         );
-        assert_eq!(office.eager.0.lock().expect("nobody panics").pop(), Some(expected));
+        assert_eq!(fixture.eager.0.lock().expect("nobody panics").pop(), Some(expected));
     }
 }
 
 #[tokio::test]
-async fn that_somebody_is_waited_for_is_heard_however_much_else_is() {
-    let mut office = Office::new().await;
+async fn a_login_is_reported_even_if_the_other_queue_is_full() {
+    let mut fixture = Fixture::new().await;
     let other = DeliveryEvent { post: 1, kind: EventKind::End(End::Accepted) };
-    office.post.reports.try_send(other).expect("there is room for one");
-    office.carry(Some(1)).await;
-    assert_eq!(office.people.try_recv(), Ok((7, true)));
-    assert_eq!(office.people.try_recv(), Ok((7, false)));
+    fixture.post.reports.try_send(other).expect("there is room for one");
+    fixture.carry(Some(1)).await;
+    assert_eq!(fixture.people.try_recv(), Ok((7, true)));
+    assert_eq!(fixture.people.try_recv(), Ok((7, false)));
 }

@@ -1,4 +1,4 @@
-//! An issuer of tokens, a gate that takes them, and people who bring them.
+//! An issuer of tokens, a gate that accepts them, and clients that present them.
 
 use std::future::pending;
 use std::net::SocketAddr;
@@ -19,21 +19,21 @@ pub(super) const RESOURCE: &str = "https://mcp.example/mcp";
 pub(super) const ISSUER: &str = "https://id.example";
 pub(super) const NOW: u64 = 1_800_000_000;
 
-/// What every challenge says.
+/// Part of every challenge.
 pub(super) const METADATA: &str =
     r#"resource_metadata="https://mcp.example/.well-known/oauth-protected-resource/mcp""#;
 
-/// Whoever gives out tokens.
-pub(super) struct Desk {
+/// A token issuer.
+pub(super) struct Issuer {
     pub(super) key: SigningKey,
 }
 
-impl Desk {
+impl Issuer {
     pub(super) fn new() -> Self {
         Self { key: SigningKey::generate().named("k-1") }
     }
 
-    /// What a good token of somebody says.
+    /// The claims of a valid token for this subject.
     pub(super) fn claims(&self, subject: &str, scope: &str) -> Value {
         json!({
             "iss": ISSUER, "aud": RESOURCE, "sub": subject, "client_id": "host", "scope": scope,
@@ -45,12 +45,12 @@ impl Desk {
         self.key.sign(json!({ "typ": "at+jwt", "kid": "k-1" }), claims)
     }
 
-    /// A good token.
+    /// A valid token.
     pub(super) fn token(&self, subject: &str, scope: &str) -> String {
         self.sign(&self.claims(subject, scope))
     }
 
-    /// Takes the tokens of this desk, for those with the scope `mcp`.
+    /// Accepts the tokens of this issuer that have the scope `mcp`.
     pub(super) fn protect(&self) -> Protect {
         let keys = Jwks::new([self.key.public().clone()]);
         Protect::new(RESOURCE)
@@ -59,11 +59,24 @@ impl Desk {
             .hierarchy([("files", ["files:read", "files:write"])])
     }
 
+    /// A new one, and where a server that accepts its tokens is.
+    pub(super) async fn of(server: &Server) -> (Self, SocketAddr) {
+        let issuer = Self::new();
+        let address = issuer.serve(server).await;
+        (issuer, address)
+    }
+
+    /// Alice and bob, each with a valid token.
+    pub(super) async fn two(&self, address: SocketAddr, revision: Revision) -> (Person, Person) {
+        let alice = Person::open(address, revision, self.token("alice", "mcp")).await;
+        (alice, Person::open(address, revision, self.token("bob", "mcp")).await)
+    }
+
     pub(super) async fn serve(&self, server: &Server) -> SocketAddr {
         serve(server, self.protect()).await
     }
 
-    /// The same where tokens may be bound to a key.
+    /// The same with DPoP-bound tokens.
     pub(super) async fn serve_dpop(&self, server: &Server, nonces: bool) -> SocketAddr {
         serve(server, self.protect().dpop(Dpop::Accept).dpop_nonces(nonces)).await
     }
@@ -77,7 +90,7 @@ pub(super) async fn serve(server: &Server, protect: Protect) -> SocketAddr {
     address
 }
 
-/// A world in which it stays the same time, and there is nothing to fetch.
+/// A network with a stopped clock and nothing to fetch.
 pub(super) struct StoppedClock;
 
 impl Fetch for StoppedClock {
@@ -114,7 +127,7 @@ pub(super) struct Person {
 }
 
 impl Person {
-    /// Opens a session, where there are any.
+    /// Opens a session, if the revision has sessions.
     pub(super) async fn open(address: SocketAddr, revision: Revision, token: String) -> Self {
         let mut person = Self { guest: Guest::new(address, revision), token };
         if revision.era() == Era::Stateful {
@@ -152,7 +165,7 @@ impl Person {
         answer["result"].take()
     }
 
-    /// A GET or DELETE of the session's.
+    /// A GET or DELETE of the session.
     pub(super) async fn visit(&self, method: &str, last_event: Option<&str>) -> (Line, Head) {
         let revision = self.guest.revision.as_str().to_owned();
         let mut headers = vec![

@@ -1,4 +1,4 @@
-//! What keeps the folder small and honest: counting anew, finding damage, removing what has expired.
+//! Maintenance of the folder: recounting, finding damage, removing expired files.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,7 +14,7 @@ use crate::StoreError;
 use crate::decide::Space;
 
 impl Disk {
-    /// Checks the format, throws away what was not finished, and counts, while nobody else is at work.
+    /// Checks the format, removes unfinished writes, and counts, under all locks.
     pub(super) fn settle(&self) -> Result<(), StoreError> {
         let _locked = self.locks.lock_all().map_err(unavailable(&self.root, "locked"))?;
         self.check_format()?;
@@ -22,7 +22,7 @@ impl Disk {
             .map_err(unavailable(&self.root, "listed"))?
             .flatten()
         {
-            // One that stays is written over by the next who needs its name.
+            // A leftover is overwritten by the next user of its name.
             let _ = fs::remove_file(shard.path());
         }
         let (mut entries, mut bytes) = (0, 0);
@@ -37,14 +37,14 @@ impl Disk {
         count.map_err(unavailable(&self.root, "counted"))
     }
 
-    /// Reads every file: what is damaged is reported, what expires is noted.
+    /// Reads every file: reports damaged ones, records expiries.
     pub(super) fn survey(&self) -> Result<(), StoreError> {
         let mut last = 0;
         for space in SPACES {
             self.each_file(&self.folder(space), &mut |path, _| {
                 let bytes = read_file(path).map_err(unavailable(path, "read"))?;
                 match bytes.as_deref().map(record::decode) {
-                    // It was removed since its name was read.
+                    // It was removed since its name was listed.
                     None => {}
                     Some(Err(reason)) => self.known.report(path, reason),
                     Some(Ok((key, held))) => {
@@ -61,23 +61,23 @@ impl Disk {
         Ok(())
     }
 
-    /// Removes what has expired, the oldest first, but no more than `most`.
+    /// Removes expired files, the oldest first, at most `most`.
     pub(super) fn sweep(&self, most: usize) {
         for _ in 0..most {
             let Some((expires, space, key)) = self.known.expired(self.clock.now(), &self.bounds)
             else {
                 return;
             };
-            // What cannot be removed now is nobody's error: it is not returned either, and the next
+            // A file that cannot be removed now is no error: it is not returned either, and the next
             // survey finds it again.
             let _ = self.remove_expired(space, &key, expires);
         }
     }
 
-    /// Removes all that has expired, also what other processes wrote, and counts anew what is left.
+    /// Removes all expired files, also those of other processes, and counts the rest again.
     pub(super) fn make_room(&self) -> Result<(), StoreError> {
         self.sweep(usize::MAX);
-        // A full folder that is written to again and again must not be read again and again.
+        // A full folder must not be surveyed again on every write.
         if self.clock.now() >= self.known.state().surveyed + BETWEEN_SURVEYS {
             self.survey()?;
             self.sweep(usize::MAX);
@@ -91,14 +91,14 @@ impl Disk {
         let path = self.path(space, key);
         let found = self.find(&path, key)?;
         match found.held {
-            // Another process gave it more time.
+            // Another process extended it.
             Some(held) if held.is_live(self.clock.now()) => {
                 self.known.note(space, key, Some(expires), held.expires);
                 Ok(())
             }
-            // Not synced: a file that comes back with the machine has expired still.
+            // Not synced: a file that a crash brings back is still expired.
             Some(_) => self.remove(&path, found.length),
-            // It is gone, or damaged and kept for who wants to look at it.
+            // It is gone, or damaged and kept for inspection.
             None => Ok(()),
         }
     }
@@ -109,7 +109,7 @@ impl Disk {
         if format == FORMAT {
             return Ok(());
         }
-        // A crash can have left the beginning of it.
+        // A crash can have left a partial file.
         if !FORMAT.starts_with(&format) {
             return Err(StoreError::Unavailable(format!(
                 "`{}` names a format that this version does not know; use the version that wrote it, or another folder.",
@@ -126,23 +126,23 @@ impl Disk {
     }
 }
 
-/// What this process remembers of the files.
+/// What this process remembers about the files.
 #[derive(Default)]
-pub(super) struct Known {
+pub(super) struct KnownFiles {
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 pub(super) struct State {
-    /// What will expire when. Other processes change files too, so this is a hint: a file is read
-    /// before it is removed, and what is missing here is found by the next survey.
+    /// Expiries in order. Other processes change files too, so this is a hint: a file is read before it
+    /// is removed, and the next survey finds missing ones.
     times: BTreeSet<(Duration, Space, Arc<str>)>,
     damaged: Vec<Damage>,
     surveyed: Duration,
 }
 
-impl Known {
-    /// Notes when `key` expires now, and that what was known no longer holds.
+impl KnownFiles {
+    /// Records the new expiry of `key`, replacing the old one.
     pub(super) fn note(
         &self,
         space: Space,
@@ -174,7 +174,7 @@ impl Known {
         self.state().damaged.clone()
     }
 
-    /// Takes out what expired first.
+    /// Takes the earliest expired key.
     fn expired(
         &self,
         now: Duration,
@@ -182,7 +182,7 @@ impl Known {
     ) -> Option<(Duration, Space, Arc<str>)> {
         let mut state = self.state();
         while state.times.len() > bounds.entries {
-            // Other processes removed what is still noted here.
+            // Other processes removed files that are still recorded here.
             state.times.pop_last();
         }
         let is_over = state.times.first().is_some_and(|(expires, ..)| *expires <= now);

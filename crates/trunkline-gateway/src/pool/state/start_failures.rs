@@ -7,7 +7,7 @@ use crate::failure::{Failure, Reason, Stage};
 
 /// What is known of failed starts.
 #[derive(Default)]
-pub(crate) struct Trouble {
+pub(crate) struct StartFailures {
     /// How many failed in a row.
     pub(crate) attempt: u32,
     /// The backoff: no start before this time.
@@ -19,12 +19,12 @@ pub(crate) struct Trouble {
     /// Counts rounds of starts; never reset.
     pub(crate) round: u64,
     /// Instances that started and soon ended by themselves, in a row.
-    falls: u32,
+    crashes: u32,
     /// Until then, no instance is started without a waiter.
     pub(crate) refill: Option<Duration>,
 }
 
-impl Trouble {
+impl StartFailures {
     /// Whether no start may be tried now.
     pub(crate) fn holds(&self, now: Duration) -> bool {
         self.suspended || self.until.is_some_and(|until| now < until)
@@ -64,17 +64,17 @@ impl Trouble {
     }
 
     /// Clears backoff and suspension.
-    pub(crate) fn forgive(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.is_over();
-        self.falls = 0;
+        self.crashes = 0;
         self.refill = None;
     }
 
     /// An instance ended by itself after `lived`. The first one is replaced at once; repeated crashes are
     /// replaced with growing delay, unless a call comes.
-    pub(crate) fn fell(&mut self, lived: Duration, retry: &Retry, now: Duration) {
-        self.falls = if lived < STEADY { self.falls.saturating_add(1) } else { 1 };
-        self.refill = (self.falls > 1).then(|| now + doubled(retry, self.falls - 2));
+    pub(crate) fn crashed(&mut self, lived: Duration, retry: &Retry, now: Duration) {
+        self.crashes = if lived < STEADY { self.crashes.saturating_add(1) } else { 1 };
+        self.refill = (self.crashes > 1).then(|| now + doubled(retry, self.crashes - 2));
     }
 
     /// The refusal while no start is tried.

@@ -75,7 +75,7 @@ async fn secret_prompt() -> String {
 }
 
 /// Is shown to some.
-#[resource("test://secret", visible = crate::terms::is_trusted)]
+#[resource("test://secret", visible = crate::handler_options::is_trusted)]
 async fn secret_resource() -> &'static str {
     "It is blue."
 }

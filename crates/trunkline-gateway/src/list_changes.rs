@@ -14,18 +14,18 @@ use crate::merge::{Kind, Lists};
 
 /// Notifications that were not handled yet.
 #[derive(Debug, Default)]
-pub(crate) struct News {
+pub(crate) struct ListChanges {
     /// The instances that sent one.
     by: BTreeSet<u64>,
     /// When the first and the last one arrived.
     first: Option<Instant>,
     last: Option<Instant>,
     /// The refreshes of the last hour.
-    looks: Hour<LOOKS>,
+    refreshes: Hour<REFRESHES>,
     /// The current backoff.
-    pause: Duration,
+    backoff: Duration,
     /// Whether a task handles them.
-    is_seen_to: bool,
+    is_handled: bool,
     /// The starts of the last hour that were made only to refresh.
     starts: Hour<STARTS>,
 }
@@ -38,12 +38,12 @@ pub(crate) enum Next {
     /// Ask again after this time.
     Wait(Duration),
     /// Refresh these instances.
-    Look(BTreeSet<u64>),
+    Refresh(BTreeSet<u64>),
 }
 
-impl News {
+impl ListChanges {
     /// An instance sent a notification. Returns `true` if a task has to start handling them.
-    pub(crate) fn heard(&mut self, instance: u64, now: Instant) -> bool {
+    pub(crate) fn notified(&mut self, instance: u64, now: Instant) -> bool {
         self.by.insert(instance);
         if self.by.len() > INSTANCES {
             // The oldest is the least likely to run still.
@@ -51,32 +51,32 @@ impl News {
         }
         self.first.get_or_insert(now);
         self.last = Some(now);
-        !std::mem::replace(&mut self.is_seen_to, true)
+        !std::mem::replace(&mut self.is_handled, true)
     }
 
     /// What the handling task does next.
     pub(crate) fn next(&mut self, now: Instant) -> Next {
         let (Some(first), Some(last)) = (self.first, self.last) else {
-            self.is_seen_to = false;
+            self.is_handled = false;
             return Next::Rest;
         };
-        let calm = (last + CALM).min(first + LONGEST);
-        let rested = self.looks.last().map(|it| it + self.pause);
-        let due = [Some(calm), rested, self.looks.room(now)].into_iter().flatten().max();
+        let calm = (last + DEBOUNCE).min(first + LONGEST);
+        let rested = self.refreshes.last().map(|it| it + self.backoff);
+        let due = [Some(calm), rested, self.refreshes.room(now)].into_iter().flatten().max();
         let wait = due.map(|it| it.saturating_duration_since(now)).unwrap_or_default();
         if !wait.is_zero() {
             return Next::Wait(wait);
         }
         (self.first, self.last) = (None, None);
-        self.looks.add(now);
-        Next::Look(std::mem::take(&mut self.by))
+        self.refreshes.add(now);
+        Next::Refresh(std::mem::take(&mut self.by))
     }
 
     /// Reports whether a refresh found a change.
-    pub(crate) fn found(&mut self, is_new: bool) {
-        self.pause = match is_new {
+    pub(crate) fn refreshed(&mut self, is_new: bool) {
+        self.backoff = match is_new {
             true => Duration::ZERO,
-            false => (self.pause * 4).clamp(CALM, REST),
+            false => (self.backoff * 4).clamp(DEBOUNCE, LONGEST_BACKOFF),
         };
     }
 
@@ -94,8 +94,8 @@ impl News {
     }
 
     /// The number of refreshes in the last hour.
-    pub(crate) fn looks(&self, now: Instant) -> usize {
-        self.looks.count(now)
+    pub(crate) fn refreshes(&self, now: Instant) -> usize {
+        self.refreshes.count(now)
     }
 }
 
@@ -166,16 +166,16 @@ pub(crate) fn announced_by(caps: &ServerCapabilities) -> SubscriptionFilter {
 }
 
 /// The bound on refreshes per hour.
-pub(crate) const LOOKS: usize = 120;
+pub(crate) const REFRESHES: usize = 120;
 /// The bound on starts per hour that are made only to refresh.
 const STARTS: usize = 12;
 /// How many instances are remembered to have sent a notification.
 const INSTANCES: usize = 64;
 /// The debounce interval, extended to at most `LONGEST`.
-const CALM: Duration = Duration::from_millis(100);
+const DEBOUNCE: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(1);
 /// The longest backoff.
-const REST: Duration = Duration::from_secs(60);
+const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
 /// An instance younger than this counts as starting.
 const YOUNG: Duration = Duration::from_secs(5);
 const HOUR: Duration = Duration::from_secs(60 * 60);
@@ -187,79 +187,89 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     /// When refreshes happen within `time`, at a server that sends a notification every `every`.
-    fn looks(every: Duration, time: Duration, is_new: impl Fn(usize) -> bool) -> Vec<Duration> {
-        let (mut news, start) = (News::default(), Instant::now());
-        let (mut at, mut announced, mut looks) = (start, start, Vec::new());
-        let mut is_seen_to = false;
+    fn refreshes(every: Duration, time: Duration, is_new: impl Fn(usize) -> bool) -> Vec<Duration> {
+        let (mut changes, start) = (ListChanges::default(), Instant::now());
+        let (mut at, mut announced, mut refreshes) = (start, start, Vec::new());
+        let mut is_handled = false;
         while at < start + time {
             while announced <= at {
-                is_seen_to |= news.heard(1, announced);
+                is_handled |= changes.notified(1, announced);
                 announced += every;
             }
-            assert!(is_seen_to);
-            match news.next(at) {
+            assert!(is_handled);
+            match changes.next(at) {
                 Next::Wait(wait) => at = (at + wait).min(announced.max(at + MS)),
-                Next::Look(by) => {
+                Next::Refresh(by) => {
                     assert_eq!(by, BTreeSet::from([1]));
-                    looks.push(at - start);
-                    news.found(is_new(looks.len()));
+                    refreshes.push(at - start);
+                    changes.refreshed(is_new(refreshes.len()));
                 }
                 Next::Rest => {
-                    is_seen_to = false;
+                    is_handled = false;
                     at = announced;
                 }
             }
         }
-        looks
+        refreshes
     }
 
     #[test]
-    fn what_is_announced_together_is_looked_at_once() {
-        let (mut news, now) = (News::default(), Instant::now());
-        assert!(news.heard(1, now), "somebody has to see to it");
-        assert!(!news.heard(2, now + 50 * MS) && !news.heard(1, now + 90 * MS));
-        assert_eq!(news.next(now + 100 * MS), Next::Wait(90 * MS));
-        assert_eq!(news.next(now + 190 * MS), Next::Look(BTreeSet::from([1, 2])));
-        assert!(!news.heard(2, now + 200 * MS), "whoever sees to it still does");
-        assert_eq!(news.next(now + 200 * MS), Next::Wait(100 * MS));
-        assert_eq!(news.next(now + 300 * MS), Next::Look(BTreeSet::from([2])));
-        assert_eq!(news.next(now + 300 * MS), Next::Rest);
-        assert!(news.heard(1, now + 400 * MS));
+    fn notifications_that_arrive_together_cause_one_refresh() {
+        let (mut changes, now) = (ListChanges::default(), Instant::now());
+        assert!(changes.notified(1, now), "a task has to start");
+        assert!(!changes.notified(2, now + 50 * MS) && !changes.notified(1, now + 90 * MS));
+        assert_eq!(changes.next(now + 100 * MS), Next::Wait(90 * MS));
+        assert_eq!(changes.next(now + 190 * MS), Next::Refresh(BTreeSet::from([1, 2])));
+        assert!(!changes.notified(2, now + 200 * MS), "the task still runs");
+        assert_eq!(changes.next(now + 200 * MS), Next::Wait(100 * MS));
+        assert_eq!(changes.next(now + 300 * MS), Next::Refresh(BTreeSet::from([2])));
+        assert_eq!(changes.next(now + 300 * MS), Next::Rest);
+        assert!(changes.notified(1, now + 400 * MS));
     }
 
     #[test]
-    fn a_server_that_never_stops_announcing_is_looked_at_after_a_second() {
-        let looks = looks(50 * MS, 3_000 * MS, |_| true);
-        assert_eq!(looks[0], LONGEST);
-        assert!(looks.len() <= 3, "{looks:?}");
+    fn a_server_that_never_stops_announcing_is_refreshed_after_a_second() {
+        let refreshes = refreshes(50 * MS, 3_000 * MS, |_| true);
+        assert_eq!(refreshes[0], LONGEST);
+        assert!(refreshes.len() <= 3, "{refreshes:?}");
     }
 
     #[test]
-    fn a_server_that_has_nothing_new_is_left_alone_for_longer_and_longer() {
-        let found = looks(10 * MS, HOUR, |_| false);
-        assert!(found.len() <= 66, "{}", found.len());
-        assert!(found.windows(2).skip(6).all(|it| it[1] - it[0] >= REST), "{found:?}");
-        let found = looks(10 * MS, 10 * REST, |look| look == 8);
-        assert!(found[8] - found[7] <= LONGEST + 10 * MS, "something was new: {found:?}");
+    fn a_server_without_changes_is_refreshed_with_backoff() {
+        let refreshed = refreshes(10 * MS, HOUR, |_| false);
+        assert!(refreshed.len() <= 66, "{}", refreshed.len());
+        assert!(
+            refreshed.windows(2).skip(6).all(|it| it[1] - it[0] >= LONGEST_BACKOFF),
+            "{refreshed:?}"
+        );
+        let refreshed = refreshes(10 * MS, 10 * LONGEST_BACKOFF, |look| look == 8);
+        assert!(
+            refreshed[8] - refreshed[7] <= LONGEST + 10 * MS,
+            "something was new: {refreshed:?}"
+        );
     }
 
     #[test]
-    fn no_server_is_looked_at_more_often_in_an_hour() {
-        let found = looks(100 * MS, 2 * HOUR, |_| true);
-        assert!(found.windows(LOOKS + 1).all(|it| it[LOOKS] - it[0] >= HOUR), "{}", found.len());
-        assert!(found.len() > LOOKS, "later it is looked at again");
+    fn refreshes_per_hour_are_bounded() {
+        let refreshed = refreshes(100 * MS, 2 * HOUR, |_| true);
+        assert!(
+            refreshed.windows(REFRESHES + 1).all(|it| it[REFRESHES] - it[0] >= HOUR),
+            "{}",
+            refreshed.len()
+        );
+        assert!(refreshed.len() > REFRESHES, "later it is looked at again");
     }
 
     #[test]
-    fn few_instances_are_started_for_what_has_changed() {
-        let (mut news, now) = (News::default(), Instant::now());
-        let started = (0..100).filter(|it| news.start(now + *it * MS)).count();
+    fn starts_per_hour_for_a_refresh_are_bounded() {
+        let (mut changes, now) = (ListChanges::default(), Instant::now());
+        let started = (0..100).filter(|it| changes.start(now + *it * MS)).count();
         assert_eq!(started, STARTS);
-        assert!(!news.may_start(now + HOUR - MS) && news.start(now + HOUR));
+        assert!(!changes.may_start(now + HOUR - MS) && changes.start(now + HOUR));
     }
 
     #[test]
-    fn what_an_instance_says_as_it_starts_is_no_change() {
+    fn what_an_instance_lists_as_it_starts_is_no_change() {
         let told = |tools: &str| Told([tools, "p", "r", "t"].map(Box::from));
         let (known, own, other) = (told("all"), told("fewer"), told("more"));
         assert_eq!(own.changes(YOUNG / 2, None, Some(&known), &[]), []);

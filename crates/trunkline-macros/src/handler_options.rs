@@ -1,5 +1,4 @@
-//! `asks`, `timeout`, `visible` and `scopes` → the calls that say them of an entry, whatever its
-//! kind.
+//! `asks`, `timeout`, `visible` and `scopes` → setter calls on an entry of any kind.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
@@ -9,7 +8,7 @@ use syn::{LitStr, Path};
 use crate::fault::{Faults, place};
 use crate::options::Options;
 
-/// The calls, to follow the constructor of the entry.
+/// The setter calls, to follow the constructor of the entry.
 pub(crate) fn read(options: &Options, private: &Path, faults: &mut Faults) -> TokenStream {
     let mut said = asks(options, private, faults);
     if let Some(timeout) = faults.keep(options.text("timeout")).flatten() {
@@ -27,7 +26,7 @@ pub(crate) fn read(options: &Options, private: &Path, faults: &mut Faults) -> To
     said
 }
 
-/// What `scopes` says alone, of an entry or of all entries of a block.
+/// The setter call for `scopes` alone, of an entry or of all entries of a block.
 pub(crate) fn scopes(options: &Options, faults: &mut Faults) -> TokenStream {
     let given = faults.keep(options.any_texts("scopes")).unwrap_or_default();
     for (at, scope) in given.iter().enumerate() {
@@ -49,7 +48,7 @@ pub(crate) fn scopes(options: &Options, faults: &mut Faults) -> TokenStream {
     }
 }
 
-/// Whether a text can be a scope at all (RFC 6749, section 3.3).
+/// Whether a text is a valid scope (RFC 6749 §3.3).
 fn is_scope(text: &str) -> bool {
     let fits = |it: u8| it.is_ascii_graphic() && it != b'"' && it != b'\\';
     !text.is_empty() && text.bytes().all(fits)
@@ -75,7 +74,7 @@ fn asks(options: &Options, private: &Path, faults: &mut Faults) -> TokenStream {
     said
 }
 
-/// The length of `30s`, if it has one.
+/// The duration in a text such as `30s`, if it is one.
 fn milliseconds(text: &str) -> Option<u64> {
     let digits = text.find(|it: char| !it.is_ascii_digit())?;
     let (number, unit) = text.split_at(digits);
@@ -92,7 +91,7 @@ fn no_length(timeout: &LitStr) -> String {
     )
 }
 
-/// What can be asked, and the variants of `QuestionKind`.
+/// The kinds of question, and the variants of `QuestionKind`.
 const QUESTIONS: [(&str, &str); 5] = [
     ("form", "Form"),
     ("url", "Url"),

@@ -1,0 +1,268 @@
+//! What may grow beside a call, and the load that shows whether the call's cost grows with it.
+
+use super::super::counted::Measurement;
+use super::super::gateway::cases::{
+    BARE, EMBEDDED_GATEWAY, GATEWAYS, Gateway, SESSION, STATELESS, Upstream, case,
+};
+use super::super::gateway::measurement;
+use super::super::programs::{self, Program, Programs};
+
+/// One thing that grows.
+pub struct Axis {
+    pub name: &'static str,
+    pub title: &'static str,
+    /// The sizes that are tried.
+    pub sizes: &'static [u64],
+    /// How the cost may follow.
+    pub growth: Growth,
+    /// Why it does.
+    pub why: &'static str,
+    pub lines: &'static [Line],
+}
+
+#[derive(Clone, Copy, PartialEq)]
+pub enum Growth {
+    Flat,
+    Linear,
+}
+
+/// Who is measured, up to which size, and how.
+pub struct Line {
+    pub label: &'static str,
+    pub largest: u64,
+    pub measurement: fn(&Programs, u64) -> Measurement,
+}
+
+const fn line(label: &'static str, measurement: fn(&Programs, u64) -> Measurement) -> Line {
+    Line { label, largest: u64::MAX, measurement }
+}
+
+impl Line {
+    const fn up_to(self, largest: u64) -> Line {
+        Line { largest, ..self }
+    }
+}
+
+pub const SERVER: &str = "trunkline";
+pub const GATEWAY: &str = "gateway";
+const BARE_GATEWAY: &str = "bare gateway";
+
+pub static AXES: [Axis; 8] = [
+    Axis {
+        name: "servers",
+        title: "Servers in the catalog",
+        sizes: &[1, 10, 100, 300],
+        growth: Growth::Flat,
+        why: "A name is looked up in an index, and servers that nobody calls are not started.",
+        lines: &[line(GATEWAY, servers)],
+    },
+    Axis {
+        name: "tools",
+        title: "Tools of the server",
+        sizes: &[1, 10, 100, 1000, 9000],
+        growth: Growth::Flat,
+        why: "A tool is found by its name in a map, here and in the gateway's index of its upstreams.",
+        lines: &[
+            line(SERVER, |programs, size| {
+                let mut it = http(programs, &programs::TRUNKLINE_HTTP, &[]);
+                it.command.push(size.to_string());
+                it
+            }),
+            line(GATEWAY, upstream_tools),
+        ],
+    },
+    Axis {
+        name: "sessions",
+        title: "Sessions that do nothing",
+        sizes: &[1, 10, 100, 1000, 4000],
+        growth: Growth::Flat,
+        why: "A session is found by its id in a map, and none is looked at for the call of another.",
+        lines: &[
+            line(BARE, |programs, size| idle(programs, &programs::BARE_HTTP, "--sessions", size)),
+            line(SERVER, |programs, size| {
+                idle(programs, &programs::TRUNKLINE_HTTP, "--sessions", size)
+            }),
+            line(GATEWAY, |programs, size| told(gateway(programs, SESSION), "--sessions", size)),
+        ],
+    },
+    Axis {
+        name: "subscribers",
+        title: "Clients that listen on a stream of their own",
+        sizes: &[1, 10, 100, 1000],
+        growth: Growth::Flat,
+        why: "A stream costs when something is said on it, and a call says nothing to the others.",
+        lines: &[
+            line(BARE, |programs, size| idle(programs, &programs::BARE_HTTP, "--streams", size)),
+            line(SERVER, |programs, size| {
+                idle(programs, &programs::TRUNKLINE_HTTP, "--streams", size)
+            }),
+            line(GATEWAY, |programs, size| told(gateway(programs, SESSION), "--streams", size)),
+        ],
+    },
+    Axis {
+        name: "rules",
+        title: "Rules that do not fit the call",
+        sizes: &[1, 10, 100, 1000],
+        growth: Growth::Linear,
+        why: "The first rule that fits decides, so each is looked at until then.",
+        lines: &[line(GATEWAY, rules)],
+    },
+    Axis {
+        name: "payload",
+        title: "Bytes of the text that is echoed",
+        sizes: &[100, 1000, 10_000, 100_000, 1_000_000, 16_000_000],
+        growth: Growth::Linear,
+        why: "A text is read and written a fixed number of times. A server reads no longer message than 16 MiB over stdio and \
+            4 MiB over HTTP unless told.",
+        lines: &[
+            line("bare stdio", |programs, size| {
+                stdio(programs, &programs::BARE, "--payload", size)
+            }),
+            line("trunkline stdio", |programs, size| {
+                stdio(programs, &programs::TRUNKLINE, "--payload", size)
+            }),
+            line(BARE, |programs, size| heavy(http(programs, &programs::BARE_HTTP, &[]), size))
+                .up_to(1_000_000),
+            line(SERVER, |programs, size| {
+                heavy(http(programs, &programs::TRUNKLINE_HTTP, &[]), size)
+            })
+            .up_to(1_000_000),
+            line(BARE_GATEWAY, |programs, size| {
+                heavy(hop(programs, STATELESS, &GATEWAYS[0]), size)
+            })
+            .up_to(1_000_000),
+            line(GATEWAY, |programs, size| heavy(gateway(programs, STATELESS), size))
+                .up_to(1_000_000),
+        ],
+    },
+    Axis {
+        name: "depth",
+        title: "Calls in flight over stdio",
+        sizes: &[1, 4, 16, 64],
+        growth: Growth::Flat,
+        why: "Calls are found by their ids. What is read and written together costs each of them less.",
+        lines: &[
+            line(BARE, |programs, size| pipelined(programs, &programs::BARE, size)),
+            line(SERVER, |programs, size| pipelined(programs, &programs::TRUNKLINE, size)),
+        ],
+    },
+    Axis {
+        name: "connections",
+        title: "Connections with a call in flight on each",
+        sizes: &[1, 16, 256, 4096],
+        growth: Growth::Flat,
+        why: "A connection is a task that is woken when its bytes come; none waits in a list that is walked through.",
+        lines: &[
+            line(BARE, |programs, size| wide(http(programs, &programs::BARE_HTTP, &[]), size)),
+            line(SERVER, |programs, size| {
+                wide(http(programs, &programs::TRUNKLINE_HTTP, &[]), size)
+            }),
+            line(GATEWAY, |programs, size| wide(gateway(programs, STATELESS), size)).up_to(256),
+        ],
+    },
+];
+
+/// Every program that a line measures or that one of those calls.
+pub static PROGRAMS: [&Program; 7] = [
+    &programs::DRIVER,
+    &programs::BARE,
+    &programs::BARE_HTTP,
+    &programs::BARE_GATEWAY,
+    &programs::TRUNKLINE,
+    &programs::TRUNKLINE_HTTP,
+    &programs::EMBEDDED_GATEWAY,
+];
+
+pub fn http(programs: &Programs, program: &Program, load: &[&str]) -> Measurement {
+    let load = [&["http"][..], load].concat();
+    few(Measurement::new("http", &load, vec![programs.path(program)]))
+}
+
+pub fn idle(programs: &Programs, program: &Program, option: &str, size: u64) -> Measurement {
+    told(http(programs, program, &["--revision", SESSION]), option, size)
+}
+
+fn stdio(programs: &Programs, program: &Program, option: &str, size: u64) -> Measurement {
+    let command = vec![programs.path(program)];
+    let it = Measurement::new("stdio", &["stdio", "--mode", "sequential"], command);
+    if option == "--payload" { heavy(it, size) } else { few(told(it, option, size)) }
+}
+
+fn pipelined(programs: &Programs, program: &Program, depth: u64) -> Measurement {
+    let command = vec![programs.path(program)];
+    told(Measurement::new("stdio", &["stdio", "--mode", "pipelined"], command), "--depth", depth)
+}
+
+fn hop(programs: &Programs, revision: &'static str, gateway: &Gateway) -> Measurement {
+    few(measurement(programs, &case(revision, Upstream::Stdio, 1), gateway))
+}
+
+pub fn gateway(programs: &Programs, revision: &'static str) -> Measurement {
+    hop(programs, revision, &EMBEDDED_GATEWAY)
+}
+
+/// A gateway with this catalog instead of its own.
+fn with_catalog(mut it: Measurement, catalog: &str) -> Measurement {
+    if let Some(at) = it.load.iter().position(|word| word == "--config") {
+        it.load[at + 1] = catalog.to_owned();
+    }
+    it
+}
+
+pub fn servers(programs: &Programs, size: u64) -> Measurement {
+    let others: String =
+        (1..size).map(|number| format!("  other{number}: {{ command: '{{child}}' }}\n")).collect();
+    let catalog = EMBEDDED_GATEWAY.stdio_config.to_owned() + &others;
+    with_catalog(gateway(programs, STATELESS), &catalog)
+}
+
+fn rules(programs: &Programs, size: u64) -> Measurement {
+    let rules: String = (0..size)
+        .map(|number| format!("    - {{ tools: [\"other{number}.*\"], effect: deny }}\n"))
+        .collect();
+    let catalog = format!("gateway:\n  rules:\n{rules}{}", EMBEDDED_GATEWAY.stdio_config);
+    with_catalog(gateway(programs, STATELESS), &catalog)
+}
+
+pub fn upstream_tools(programs: &Programs, size: u64) -> Measurement {
+    let case = case(STATELESS, Upstream::Http, 1);
+    let mut it = few(measurement(programs, &case, &EMBEDDED_GATEWAY));
+    if let Some(at) = it.load.iter().position(|word| word == "--upstream") {
+        it.load[at + 1] = programs.path(&programs::TRUNKLINE_HTTP);
+    }
+    told(it, "--upstream", size)
+}
+
+pub fn told(mut it: Measurement, option: &str, value: u64) -> Measurement {
+    it.load.extend([option.to_owned(), value.to_string()]);
+    it
+}
+
+fn few(it: Measurement) -> Measurement {
+    Measurement { calls: (200, 400), ..it }
+}
+
+/// Long texts take long under callgrind, and few of them are enough.
+fn heavy(it: Measurement, payload: u64) -> Measurement {
+    let more = (4_000_000 / payload).clamp(2, 400);
+    Measurement { calls: (more / 2, more), ..told(it, "--payload", payload) }
+}
+
+/// A call or more on each connection.
+fn wide(it: Measurement, connections: u64) -> Measurement {
+    let calls = (connections.max(200), connections.max(400));
+    // Said last, it counts.
+    Measurement { calls, ..told(it, "--connections", connections) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_an_axis_once() {
+        let names: std::collections::BTreeSet<&str> = AXES.iter().map(|axis| axis.name).collect();
+        assert_eq!(names.len(), AXES.len());
+        assert!(AXES.iter().all(|axis| axis.sizes.is_sorted() && !axis.lines.is_empty()));
+    }
+}

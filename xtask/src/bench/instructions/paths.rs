@@ -1,0 +1,164 @@
+//! The ways a call goes whose instructions are counted, each in a bare program and in ours.
+
+use super::super::counted::Measurement;
+use super::super::gateway::cases::{
+    EMBEDDED_GATEWAY, GATEWAYS, SESSION, STATELESS, Upstream, case,
+};
+use super::super::gateway::measurement;
+use super::super::programs::{self, Program, Programs};
+
+/// One way that a call goes.
+pub struct Path {
+    /// How it is asked for, and found in the table.
+    pub name: &'static str,
+    pub revision: &'static str,
+    pub kind: Kind,
+    /// How many times the bare program's instructions it may take, where that is promised.
+    pub most: Option<f64>,
+    /// Whether the tests count it, in a build that takes half the time of a release.
+    pub is_checked: bool,
+}
+
+#[derive(Clone, Copy)]
+pub enum Kind {
+    /// A stdio server, one call at a time or many.
+    Stdio(&'static str),
+    /// An HTTP server that answers with JSON or with events.
+    Http(&'static str),
+    Client(&'static str),
+    /// `trunkline serve`.
+    Gateway(Upstream),
+    /// The same without the binary around it.
+    Embedded(Upstream),
+}
+
+impl Path {
+    /// What it is, for the page.
+    pub fn what(&self) -> String {
+        let kind = match self.kind {
+            Kind::Stdio("sequential") => "stdio server, one call at a time",
+            Kind::Stdio(_) => "stdio server, 64 calls in flight",
+            Kind::Http("json") => "HTTP server",
+            Kind::Http(_) => "HTTP server, progress and result as events",
+            Kind::Client(_) => "HTTP client",
+            Kind::Gateway(Upstream::Stdio) => "gateway to a stdio server",
+            Kind::Gateway(Upstream::Http) => "gateway to an HTTP server",
+            Kind::Embedded(_) => "the gateway's library to a stdio server",
+        };
+        format!("{kind}, {}", self.revision)
+    }
+
+    /// The program that is measured, or its bare counterpart.
+    pub fn program(&self, side: Side) -> Option<&'static Program> {
+        let (bare, ours) = match self.kind {
+            Kind::Stdio(_) => (&programs::BARE, &programs::TRUNKLINE),
+            Kind::Http(_) => (&programs::BARE_HTTP, &programs::TRUNKLINE_HTTP),
+            Kind::Client(_) => (&programs::BARE_CLIENT, &programs::TRUNKLINE_CLIENT),
+            Kind::Embedded(_) => (&programs::BARE_GATEWAY, &programs::EMBEDDED_GATEWAY),
+            Kind::Gateway(_) if side == Side::Ours => return None,
+            Kind::Gateway(_) => (&programs::BARE_GATEWAY, &programs::BARE_GATEWAY),
+        };
+        Some(if side == Side::Bare { bare } else { ours })
+    }
+
+    /// Whether it is counted in a release: all but what is there to stand for the binary.
+    pub fn is_released(&self) -> bool {
+        !matches!(self.kind, Kind::Embedded(_))
+    }
+
+    /// The load of it, as the driver makes it.
+    pub fn measurement(&self, programs: &Programs, side: Side) -> Measurement {
+        let command = || self.program(side).map(|it| vec![programs.path(it)]).unwrap_or_default();
+        let server = programs.path(&programs::BARE_HTTP);
+        let name = format!("{}, {}", self.name, side.name());
+        let revision = ["--revision", self.revision];
+        match self.kind {
+            Kind::Stdio(mode) => {
+                let load = [&["stdio", "--mode", mode][..], &revision].concat();
+                Measurement::new(&name, &load, command())
+            }
+            Kind::Http(reply) => {
+                let load = [&["http", "--reply", reply][..], &revision].concat();
+                Measurement::new(&name, &load, command())
+            }
+            Kind::Client(mode) => {
+                Measurement::new(&name, &["client", "--server", &server, "--mode", mode], command())
+            }
+            Kind::Gateway(upstream) | Kind::Embedded(upstream) => {
+                let gateway = match (side, self.kind) {
+                    (Side::Bare, _) => &GATEWAYS[0],
+                    (Side::Ours, Kind::Embedded(_)) => &EMBEDDED_GATEWAY,
+                    (Side::Ours, _) => &GATEWAYS[1],
+                };
+                let measurement = measurement(programs, &case(self.revision, upstream, 1), gateway);
+                Measurement { name, ..measurement }
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq)]
+pub enum Side {
+    Bare,
+    Ours,
+}
+
+impl Side {
+    fn name(self) -> &'static str {
+        match self {
+            Side::Bare => "bare",
+            Side::Ours => "trunkline",
+        }
+    }
+}
+
+const fn path(name: &'static str, revision: &'static str, kind: Kind) -> Path {
+    Path { name, revision, kind, most: None, is_checked: false }
+}
+
+impl Path {
+    const fn checked(self) -> Path {
+        Path { is_checked: true, ..self }
+    }
+
+    const fn at_most(self, most: f64) -> Path {
+        Path { most: Some(most), ..self }
+    }
+}
+
+pub const PATHS: [Path; 16] = [
+    path("stdio", SESSION, Kind::Stdio("sequential")).checked(),
+    path("stdio-26", STATELESS, Kind::Stdio("sequential")),
+    path("pipelined", SESSION, Kind::Stdio("pipelined")),
+    path("pipelined-26", STATELESS, Kind::Stdio("pipelined")),
+    path("http", SESSION, Kind::Http("json")).at_most(1.35).checked(),
+    path("http-26", STATELESS, Kind::Http("json")).at_most(1.35).checked(),
+    path("sse", SESSION, Kind::Http("sse")),
+    path("sse-26", STATELESS, Kind::Http("sse")).checked(),
+    path("client", SESSION, Kind::Client("session")),
+    path("client-26", STATELESS, Kind::Client("stateless")).checked(),
+    path("gateway", SESSION, Kind::Gateway(Upstream::Stdio)).at_most(1.6),
+    path("gateway-26", STATELESS, Kind::Gateway(Upstream::Stdio)).at_most(1.6),
+    path("gateway-http", SESSION, Kind::Gateway(Upstream::Http)),
+    path("gateway-http-26", STATELESS, Kind::Gateway(Upstream::Http)),
+    path("embedded", SESSION, Kind::Embedded(Upstream::Stdio)).checked(),
+    path("embedded-26", STATELESS, Kind::Embedded(Upstream::Stdio)).checked(),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_checked_with_the_tests_needs_no_release_of_the_binary() {
+        let checked: Vec<&Path> = PATHS.iter().filter(|path| path.is_checked).collect();
+        assert!((5..=8).contains(&checked.len()));
+        assert!(checked.iter().all(|path| path.program(Side::Ours).is_some()));
+    }
+
+    #[test]
+    fn no_two_paths_have_one_name() {
+        let names: std::collections::BTreeSet<&str> = PATHS.iter().map(|path| path.name).collect();
+        assert_eq!(names.len(), PATHS.len());
+    }
+}

@@ -1,0 +1,139 @@
+//! What was counted → the page and the JSON of `bench/results`.
+
+use super::super::thousands;
+use super::stages;
+use super::{Counted, Kind};
+
+/// The whole page, which is also what is printed.
+pub fn text(counted: &[Counted], checked: &[Counted], rustc: &str) -> String {
+    let mut out = format!(
+        "# Instructions a call\n\n\
+         Written by `cargo xtask bench instructions`, built by {rustc}: what one `tools/call` of `echo` with 100 bytes takes\n\
+         the program that answers or carries it, counted by callgrind. Two runs of different length are compared, so that start\n\
+         and end cancel out. There is one connection and one thread, and the kernel's instructions are not counted. The figures\n\
+         do not depend on how busy the machine is, and two runs differ by less than 1 %. Allocations are calls of `malloc`,\n\
+         `calloc` and `realloc`.\n\n## Paths\n\n"
+    );
+    out += &paths(counted);
+    out += "\n## Where they go\n\n";
+    out += "Each function is counted in one stage, by its name and without what it calls; \
+        `bench instructions PATH --functions 40`\nshows which. Where the compiler put a function into its caller, it counts there.\n\n";
+    out += &stages(counted, |kind| matches!(kind, Kind::Gateway(_) | Kind::Embedded(_)));
+    out += "\n";
+    out += &stages(counted, |kind| matches!(kind, Kind::Http(_)));
+    out += "\n";
+    out += &stages(counted, |kind| matches!(kind, Kind::Stdio(_) | Kind::Client(_)));
+    if !checked.is_empty() {
+        out += "\n## What the tests check\n\n\
+            `cargo xtask test` counts these in programs that are built with little optimization, and fails if a ratio to the bare\n\
+            program is more than 3 % above the one here.\n\n";
+        out += &paths(checked);
+    }
+    out
+}
+
+/// The table of all paths.
+pub fn paths(counted: &[Counted]) -> String {
+    let mut out =
+        "| path | | bare | trunkline | ÷ bare | target | allocations, bare | trunkline |\n|---|---|---|---|---|---|---|---|\n"
+            .to_owned();
+    for it in counted {
+        let target = it.path.most.map_or(String::new(), |most| {
+            format!("≤ {most:.2} {}", if it.ratio() <= most { "✓" } else { "✗" })
+        });
+        out += &format!(
+            "| `{}` | {} | {} | {} | {:.2} | {target} | {:.1} | {:.1} |\n",
+            it.path.name,
+            it.path.what(),
+            whole(it.bare.instructions),
+            whole(it.ours.instructions),
+            it.ratio(),
+            it.bare.allocations,
+            it.ours.allocations
+        );
+    }
+    out
+}
+
+/// One row a stage, one column a path of this kind.
+fn stages(counted: &[Counted], is_wanted: impl Fn(Kind) -> bool) -> String {
+    let columns: Vec<&Counted> = counted.iter().filter(|it| is_wanted(it.path.kind)).collect();
+    let cells = |of: &dyn Fn(&Counted) -> String| {
+        columns.iter().map(|it| format!(" {} |", of(it))).collect::<String>()
+    };
+    let mut out = format!("| stage |{}\n", cells(&|it| format!("`{}`", it.path.name)));
+    out += &format!("|---|{}\n", "---|".repeat(columns.len()));
+    for stage in stages::names() {
+        let cost = |it: &Counted| {
+            let own = it.ours.functions.iter().filter(|(name, _)| stages::of(name) == stage);
+            let cost: f64 = own.map(|(_, cost)| cost).sum();
+            format!("{} ({:.0} %)", whole(cost), cost * 100.0 / it.ours.instructions)
+        };
+        out += &format!("| {stage} |{}\n", cells(&cost));
+    }
+    out += &format!("| all |{}\n", cells(&|it| whole(it.ours.instructions)));
+    out + &format!("| the bare program |{}\n", cells(&|it| whole(it.bare.instructions)))
+}
+
+/// One object: what is published, and what the tests compare with.
+pub fn json(released: &[Counted], checked: &[Counted], rustc: &str) -> String {
+    format!(
+        "{{\n  \"rustc\": \"{rustc}\",\n  \"released\": {{\n{}\n  }},\n  \"checked\": {{\n{}\n  }}\n}}\n",
+        rows(released),
+        rows(checked)
+    )
+}
+
+/// A row a path, in the order of the table.
+fn rows(counted: &[Counted]) -> String {
+    let rows: Vec<String> = counted
+        .iter()
+        .map(|it| {
+            format!(
+                "    \"{}\": {{\"instructions\": {:.0}, \"bare\": {:.0}, \"ratio\": {:.4}, \"allocations\": {:.1}}}",
+                it.path.name,
+                it.ours.instructions,
+                it.bare.instructions,
+                it.ratio(),
+                it.ours.allocations
+            )
+        })
+        .collect();
+    rows.join(",\n")
+}
+
+fn whole(number: f64) -> String {
+    thousands(number.max(0.0).round() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::paths::PATHS;
+    use super::*;
+    use crate::bench::callgrind::PerCall;
+
+    fn counted() -> Vec<Counted> {
+        let of = |instructions, functions: &[(&str, f64)]| PerCall {
+            instructions,
+            allocations: 7.0,
+            functions: functions.iter().map(|(name, cost)| ((*name).to_owned(), *cost)).collect(),
+        };
+        let functions = [("malloc", 500.0), ("somewhere::else", 1500.0)];
+        let path = PATHS.iter().find(|path| path.name == "http").expect("it is counted");
+        vec![Counted { path, bare: of(1000.0, &[]), ours: of(2000.0, &functions) }]
+    }
+
+    #[test]
+    fn every_stage_has_its_share() {
+        let text = text(&counted(), &[], "rustc 1");
+        assert!(text.contains("| 1,000 | 2,000 | 2.00 | ≤ 1.35 ✗ | 7.0 | 7.0 |"), "{text}");
+        assert!(text.contains("| allocator | 500 (25 %) |"), "{text}");
+        assert!(text.contains("| other | 1,500 (75 %) |"), "{text}");
+    }
+
+    #[test]
+    fn the_json_is_what_the_check_reads() {
+        let json = json(&[], &counted(), "rustc 1");
+        assert_eq!(super::super::check::compare(&counted(), &json, "rustc 1"), Ok(()));
+    }
+}

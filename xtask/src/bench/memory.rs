@@ -1,0 +1,172 @@
+//! Things that are there and do nothing → the memory that each of them takes, here and in a bare program.
+
+use super::counted::Measurement;
+use super::gateway::cases::{BARE, SESSION};
+use super::growth::axes::{self, GATEWAY, SERVER, gateway, http, idle, told};
+use super::programs::{self, Programs};
+use super::{number, thousands, verdict, write_result};
+
+/// Runs the benchmark.
+pub fn run(args: &[String]) -> Result<(), String> {
+    let is_quick = match args {
+        [] => false,
+        [word] if word == "--quick" => true,
+        [word, ..] => return Err(format!("`{word}` is no option of `bench memory`.\n\n{USAGE}")),
+    };
+    crate::run::raise_files();
+    let programs = match is_quick {
+        true => Programs::build_quickly(axes::PROGRAMS)?,
+        false => Programs::build(axes::PROGRAMS)?,
+    };
+    let (mut rows, mut failures) = (Vec::new(), Vec::new());
+    for thing in &THINGS {
+        let count = if is_quick { thing.count / 10 } else { thing.count };
+        for (label, load) in thing.lines {
+            eprintln!("{}, {label}", thing.what);
+            match held(&programs, *load, count) {
+                Ok(held) => rows.push(row(thing, count, label, &held)),
+                Err(sentence) => failures.push(format!("`{label}`, {}: {sentence}", thing.what)),
+            }
+        }
+    }
+    let text = format!("{HEAD}{}", rows.concat());
+    print!("{text}");
+    if !is_quick && failures.is_empty() {
+        write_result("memory.md", &text)?;
+    }
+    verdict(&failures)
+}
+
+/// What there may be many of, and the load that has so many of it.
+struct Thing {
+    what: &'static str,
+    count: u64,
+    lines: &'static [(&'static str, fn(&Programs, u64) -> Measurement)],
+}
+
+/// Resident memory with one and with many, in KiB.
+struct Held {
+    one: f64,
+    many: f64,
+}
+
+/// A few calls beside what is held, so that all of it was taken in; then the memory.
+fn held(
+    programs: &Programs,
+    load: fn(&Programs, u64) -> Measurement,
+    count: u64,
+) -> Result<Held, String> {
+    let resident = |count| {
+        let words = load(programs, count).words(["--calls", "200"], &[]);
+        let report = programs.drive(&words.iter().map(String::as_str).collect::<Vec<_>>())?;
+        let kib = number(&report, "resident_kib");
+        kib.ok_or_else(|| format!("the driver reported no memory: {report}"))
+    };
+    Ok(Held { one: resident(1)?, many: resident(count)? })
+}
+
+fn row(thing: &Thing, count: u64, label: &str, held: &Held) -> String {
+    let each = (held.many - held.one).max(0.0) * 1024.0 / (count - 1) as f64;
+    format!(
+        "| {} | {} | {label} | {} KiB | {} KiB | {} bytes |\n",
+        thing.what,
+        thousands(count),
+        thousands(held.one as u64),
+        thousands(held.many as u64),
+        thousands(each as u64)
+    )
+}
+
+fn bare_idle(programs: &Programs, option: &str, count: u64) -> Measurement {
+    idle(programs, &programs::BARE_HTTP, option, count)
+}
+
+fn server_idle(programs: &Programs, option: &str, count: u64) -> Measurement {
+    idle(programs, &programs::TRUNKLINE_HTTP, option, count)
+}
+
+fn gateway_idle(programs: &Programs, option: &str, count: u64) -> Measurement {
+    told(gateway(programs, SESSION), option, count)
+}
+
+static THINGS: [Thing; 7] = [
+    Thing {
+        what: "a session, all on one connection",
+        count: 9000,
+        lines: &[
+            (BARE, |programs, count| bare_idle(programs, "--sessions", count)),
+            (SERVER, |programs, count| server_idle(programs, "--sessions", count)),
+            (GATEWAY, |programs, count| gateway_idle(programs, "--sessions", count)),
+        ],
+    },
+    Thing {
+        what: "a session on an idle connection of its own",
+        count: 1000,
+        lines: &[
+            (BARE, |programs, count| bare_idle(programs, "--idle", count)),
+            (SERVER, |programs, count| server_idle(programs, "--idle", count)),
+            (GATEWAY, |programs, count| gateway_idle(programs, "--idle", count)),
+        ],
+    },
+    Thing {
+        what: "the same with a GET stream",
+        count: 1000,
+        lines: &[
+            (BARE, |programs, count| bare_idle(programs, "--streams", count)),
+            (SERVER, |programs, count| server_idle(programs, "--streams", count)),
+            (GATEWAY, |programs, count| gateway_idle(programs, "--streams", count)),
+        ],
+    },
+    Thing {
+        what: "the same with a call in flight",
+        count: 1000,
+        lines: &[
+            (BARE, |programs, count| bare_idle(programs, "--parked", count)),
+            (SERVER, |programs, count| server_idle(programs, "--parked", count)),
+            (GATEWAY, |programs, count| gateway_idle(programs, "--parked", count)),
+        ],
+    },
+    Thing {
+        what: "the same with a call that waits for an answer of the user",
+        count: 1000,
+        lines: &[(SERVER, |programs, count| server_idle(programs, "--questions", count))],
+    },
+    Thing {
+        what: "a tool",
+        count: 9000,
+        lines: &[
+            (SERVER, |programs, count| {
+                let mut it = http(programs, &programs::TRUNKLINE_HTTP, &[]);
+                it.command.push(count.to_string());
+                it
+            }),
+            (GATEWAY, axes::upstream_tools),
+        ],
+    },
+    Thing { what: "a server in the catalog", count: 1000, lines: &[(GATEWAY, axes::servers)] },
+];
+
+const HEAD: &str = "# What things take in memory\n\n\
+    Written by `cargo xtask bench memory`: resident memory of the program with one of a thing and with many, after a few calls\n\
+    beside them, and the difference for each. `bare` is hyper with nothing around it, `trunkline` a server, `gateway` the\n\
+    library of `trunkline serve`. A call in flight has a session and a connection of its own: what it takes itself is the\n\
+    difference to the row of idle connections. [sessions.md](sessions.md) compares with rmcp.\n\n\
+    | one of these | how many | | one | many | each |\n|---|---|---|---|---|---|\n";
+
+pub const USAGE: &str = "\
+cargo xtask bench memory [--quick]
+  --quick               a tenth of each, built with little optimization; nothing is written";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_is_the_difference_by_all_but_one() {
+        let row = row(&THINGS[0], 1001, BARE, &Held { one: 1000.0, many: 11_000.0 });
+        assert!(
+            row.ends_with("| 1,001 | bare | 1,000 KiB | 11,000 KiB | 10,240 bytes |\n"),
+            "{row}"
+        );
+    }
+}
