@@ -162,15 +162,19 @@ const COUNTER: &str = "counter";
 const GAUGE: &str = "gauge";
 const HISTOGRAM: &str = "histogram";
 
+type HistogramOf = fn(&ServerMetrics) -> &Histogram;
+type NumberOf = fn(&ServerMetrics) -> u64;
+type WordsOf = fn(&ServerMetrics) -> &Words;
+
 /// Durations of a server: the name, the help, and the histogram.
-const HISTOGRAMS: [(&str, &str, fn(&ServerMetrics) -> &Histogram); 2] = [
+const HISTOGRAMS: [(&str, &str, HistogramOf); 2] = [
     ("pool_wait_seconds", "How long calls wait for a free instance.", |it| &it.waits),
     (STARTS, "Duration of successful starts.", |it| &it.start_durations),
 ];
 const STARTS: &str = "instance_start_duration_seconds";
 
 /// Numbers of a server: the name, the kind, the help, and the value.
-const NUMBERS: [(&str, &str, &str, fn(&ServerMetrics) -> u64); 6] = [
+const NUMBERS: [(&str, &str, &str, NumberOf); 6] = [
     ("inflight_routes", GAUGE, IN_FLIGHT, |it| it.in_flight.get() as u64),
     ("pool_waiters", GAUGE, "Calls that wait for an instance.", |it| it.waiters.get() as u64),
     ("instance_backoff_total", COUNTER, BACK_OFFS, |it| it.back_offs.get()),
@@ -183,7 +187,7 @@ const BACK_OFFS: &str = "Backoffs after failed starts.";
 const SUSPENSIONS: &str = "Suspensions after failed starts, until `retry`.";
 
 /// Counters of a server by a word: the name, the help, the label, and the counters.
-const WORDS: [(&str, &str, &str, fn(&ServerMetrics) -> &Words); 4] = [
+const WORDS: [(&str, &str, &str, WordsOf); 4] = [
     ("pool_acquire_fail_total", REFUSED, "reason", |it| &it.acquire_failures),
     ("instance_starts_total", "Starts of instances, by cause.", "cause", |it| &it.starts),
     ("instance_start_result_total", RESULTS, "result", |it| &it.start_results),

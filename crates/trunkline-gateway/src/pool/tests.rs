@@ -12,6 +12,7 @@ use sim::check;
 /// Runs every transcript of these files. A line that is not indented is the sentence that one shows; `with` begins
 /// it anew with other settings; `#` is a comment.
 #[test]
+#[allow(clippy::print_stdout)] // Shown with a failure.
 fn every_transcript_is_followed() {
     let mut followed = 0;
     for (file, text) in FILES {
@@ -20,7 +21,6 @@ fn every_transcript_is_followed() {
             let with = line.trim_start().strip_prefix("with").filter(|_| line.starts_with(' '));
             let is_over = with.is_some() || !line.starts_with(' ');
             if is_over && !transcript.is_empty() {
-                // Shown if it fails.
                 println!("{file}: {sentence}, with {settings:?}");
                 check(settings, &std::mem::take(&mut transcript));
                 followed += 1;
