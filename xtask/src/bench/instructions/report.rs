@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::super::thousands;
 use super::stages;
-use super::{Counted, Kind};
+use super::{Counted, Kind, Path};
 use crate::json::Json;
 
 /// The whole page, which is also what is printed.
@@ -17,7 +17,7 @@ pub fn text(counted: &[Counted], rustc: &str) -> String {
          do not depend on how busy the machine is, and two runs differ by less than 1 %. Allocations are calls of `malloc`,\n\
          `calloc` and `realloc`.\n\n## Paths\n\n"
     );
-    out += &paths(counted);
+    out += &paths(counted, |path| path.most);
     out += "\n## Where they go\n\n";
     out += "Each function is counted in one stage, by its name and without what it calls; \
         `bench instructions PATH --functions 40`\nshows which. Where the compiler put a function into its caller, it counts there.\n\n";
@@ -29,13 +29,13 @@ pub fn text(counted: &[Counted], rustc: &str) -> String {
     out
 }
 
-/// The table of all paths.
-pub fn paths(counted: &[Counted]) -> String {
+/// The table of all paths, with what is promised of each.
+pub fn paths(counted: &[Counted], most: fn(&Path) -> Option<f64>) -> String {
     let mut out =
         "| path | | bare | trunkline | ÷ bare | target | allocations, bare | trunkline |\n|---|---|---|---|---|---|---|---|\n"
             .to_owned();
     for it in counted {
-        let target = it.path.most.map_or(String::new(), |most| {
+        let target = most(it.path).map_or(String::new(), |most| {
             format!("≤ {most:.2} {}", if it.ratio() <= most { "✓" } else { "✗" })
         });
         out += &format!(
