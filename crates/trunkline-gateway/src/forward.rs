@@ -1,8 +1,9 @@
 //! Forwards one call to one instance: the request, the answer, and the events and questions meanwhile.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::task::{Poll, ready};
 
 use tokio::sync::Notify;
 use trunkline_proto::{Attached, Call, CallError, HandlerEvent, Peer, Timing};
@@ -19,7 +20,7 @@ use crate::otel::Open;
 use crate::pool::{Lease, Parking};
 use crate::question_router::OpenCall;
 use crate::upstream::{Instance, Upstream};
-use crate::upstream_call::{InCall, Question, UpstreamCallContext};
+use crate::upstream_call::{Question, UpstreamCallContext};
 
 type Work = Pin<Box<dyn Future<Output = Result<Json, CallError>> + Send>>;
 
@@ -65,7 +66,7 @@ impl Forward {
         let mut request = Request::new(method, params);
         request.timing = Some(timing);
         request.relays = relays;
-        request.attached = Attached::new(InCall(Arc::clone(&context)));
+        request.attached = Attached::shared(Arc::clone(&context));
         if context.listens {
             request.listener = Some(Arc::clone(&context) as Arc<dyn Listener>);
         }
@@ -117,33 +118,42 @@ impl Forward {
             self.asked.retain(|(.., question)| !question.tell.is_closed());
             if !self.asked.is_empty() {
                 // Questions asked together arrive one by one.
-                let more = tokio::time::timeout(TOGETHER, self.context.changed.notified());
-                if more.await.is_err() {
+                let news = poll_fn(|cx| self.context.poll_news(cx));
+                if Box::pin(tokio::time::timeout(TOGETHER, news)).await.is_err() {
                     return Event::Asked;
                 }
                 continue;
             }
-            let told = match self.context.is_asking() {
-                true => Some(self.park()),
+            let mut wanted = match self.context.is_asking() {
+                true => Some(Box::pin(self.park().notified_owned())),
                 false => None,
             };
-            self.parking.take_if(|_| told.is_none());
-            tokio::select! {
-                biased;
-                () = self.context.changed.notified() => {}
-                () = wanted(told) => return Event::MadeWay,
-                outcome = &mut self.call => {
-                    self.open.over();
-                    if let Some(span) = self.span.take() {
-                        span.over(&outcome);
-                    }
-                    return Event::Over(match self.is_begun {
-                        true => outcome.map_err(CallError::after_unknown),
-                        false => outcome,
-                    });
+            self.parking.take_if(|_| wanted.is_none());
+            let next = poll_fn(|cx| {
+                if self.context.poll_news(cx).is_ready() {
+                    return Poll::Ready(None);
                 }
+                if wanted.as_mut().is_some_and(|it| it.as_mut().poll(cx).is_ready()) {
+                    return Poll::Ready(Some(Event::MadeWay));
+                }
+                let outcome = ready!(self.call.as_mut().poll(cx));
+                Poll::Ready(Some(self.over(outcome)))
+            });
+            if let Some(event) = next.await {
+                return event;
             }
         }
+    }
+
+    fn over(&mut self, outcome: Result<Json, CallError>) -> Event {
+        self.open.over();
+        if let Some(span) = self.span.take() {
+            span.over(&outcome);
+        }
+        Event::Over(match self.is_begun {
+            true => outcome.map_err(CallError::after_unknown),
+            false => outcome,
+        })
     }
 
     /// The open questions to the caller.
@@ -161,14 +171,6 @@ impl Forward {
                 None => self.asked.push((name, request, question)),
             }
         }
-    }
-}
-
-/// Completes when a waiting call takes the place of a parked one.
-async fn wanted(told: Option<Arc<Notify>>) {
-    match told {
-        Some(told) => told.notified().await,
-        None => std::future::pending().await,
     }
 }
 

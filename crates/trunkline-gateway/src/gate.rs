@@ -227,7 +227,10 @@ impl Walk {
             Decided::Told(told) => return Ok(told),
         };
         let result = self.perform(record, &mut about, &permit).await;
-        let result = self.tell_plugins(record, &about.target, permit.into_plugins(), result).await;
+        let result = match permit.into_plugins() {
+            None => result,
+            Some(view) => Box::pin(self.tell_plugins(record, &about.target, view, result)).await,
+        };
         match about.work {
             Work::Skill(asked) => result.map(|it| self.as_asked(record, &asked, it)),
             _ => result,

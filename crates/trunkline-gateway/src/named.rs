@@ -66,7 +66,7 @@ impl Named {
         said: &Json,
     ) {
         let text = said.get();
-        if !text.contains(r#""uri""#) || text.len() > LONGEST_RESULT {
+        if text.len() > LONGEST_RESULT || !text.contains(r#""uri""#) {
             return;
         }
         let index = index();

@@ -20,6 +20,7 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 
+pub(crate) use run::Leasing;
 pub use run::{Hold, Lease, Parking, Pool};
 pub use status::{InstanceStatus, PoolStatus};
 

@@ -19,7 +19,7 @@ use trunkline_wire::model::LogMessage;
 use crate::caller::Caller;
 use crate::catalog::plan::Questions;
 use crate::question;
-use crate::upstream_call::{InCall, UpstreamCallContext, nobody};
+use crate::upstream_call::{UpstreamCallContext, nobody};
 use crate::watcher::Watcher;
 use roots::Roots;
 
@@ -170,8 +170,8 @@ impl QuestionRouter {
     /// The addressee of a question, if it is certain: the stream it came on names the call, or this instance
     /// has served only one caller.
     fn addressee_of(&self, call: &Call) -> Addressee {
-        match call.attached.get() {
-            Some(InCall(context)) => Addressee::Call(Arc::clone(context)),
+        match call.attached.get_shared() {
+            Some(context) => Addressee::Call(context),
             None => self.lock().addressee(),
         }
     }
@@ -247,7 +247,7 @@ impl Handler for QuestionRouter {
             Ok(answer) => return answer,
             Err(call) => call,
         };
-        if method == Method::RootsList && call.attached.get::<InCall>().is_none() {
+        if method == Method::RootsList && call.attached.get::<UpstreamCallContext>().is_none() {
             return self.roots();
         }
         let addressee = self.addressee_of(&call);

@@ -21,7 +21,7 @@ use crate::list_changes::ListChanges;
 use crate::merge::{Draft, Kind, Lists};
 use crate::policy::pins::Offered;
 use crate::policy::redact::Redactor;
-use crate::pool::{Cause, Lease, Pool, Profile, Want};
+use crate::pool::{Cause, Lease, Leasing, Pool, Profile, Want};
 use crate::question;
 use crate::upstream::{Instance, Upstream};
 use crate::watcher::Watcher;
@@ -252,7 +252,11 @@ impl Server {
     pub(crate) async fn lease(&self, want: impl Fn() -> Want) -> Result<Lease<Upstream>, Failure> {
         let wanted = want();
         let is_old = client_profile::is_old(wanted.profile);
-        let lease = self.pool.lease(wanted).await?;
+        let lease = match self.pool.ask(wanted) {
+            Leasing::Done(leased) => leased?,
+            // In a box, so that calls that find an instance ready do not carry its size about.
+            Leasing::Waits(waiting) => Box::pin(waiting.answer()).await?,
+        };
         if is_old && lease.instance().opened.revision.era() == Era::Stateless {
             // The start showed that it does not speak the stateful era.
             self.pool.turned_out(lease.id(), &want());

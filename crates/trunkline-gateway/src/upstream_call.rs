@@ -4,8 +4,9 @@ use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
 
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::oneshot;
 use trunkline_auth::tag::random_name;
 use trunkline_proto::input_required::missing_capability;
 use trunkline_proto::{CallKey, HandlerEvent, PeerNotification};
@@ -39,13 +40,15 @@ pub(crate) struct UpstreamCallContext {
     is_parked: AtomicBool,
     notices: Arc<Notices>,
     guard: Option<Guard>,
-    pub(crate) changed: Notify,
 }
 
 #[derive(Default)]
 struct Waiting {
     questions: VecDeque<Question>,
     said: VecDeque<(HandlerEvent, Held)>,
+    /// Whether something came that whoever follows the call has not looked at.
+    has_news: bool,
+    follower: Option<Waker>,
 }
 
 /// The plugins, and what they are told of the call.
@@ -106,7 +109,7 @@ impl UpstreamCallContext {
         notices: Arc<Notices>,
         guard: Option<Guard>,
     ) -> Arc<Self> {
-        let (waiting, changed) = (Mutex::default(), Notify::new());
+        let waiting = Mutex::default();
         let (asking, is_parked) = (AtomicUsize::new(0), AtomicBool::new(false));
         Arc::new(Self {
             caller,
@@ -119,7 +122,6 @@ impl UpstreamCallContext {
             is_parked,
             notices,
             guard,
-            changed,
         })
     }
 
@@ -179,7 +181,7 @@ impl UpstreamCallContext {
                     }
                     waiting.questions.push_back(Question { request: question, tell, _held: held });
                 }
-                self.changed.notify_one();
+                self.notify();
                 told.await.unwrap_or_else(|_| {
                     Err(ErrorObject::internal(
                         "no_answer",
@@ -198,7 +200,7 @@ impl UpstreamCallContext {
             Ok(held) if waiting.said.len() < SAYINGS => {
                 waiting.said.push_back((what, held));
                 drop(waiting);
-                self.changed.notify_one();
+                self.notify();
             }
             // Notifications may be dropped; answers never are.
             _ => drop(self.notices.dropped.fetch_add(1, Ordering::Relaxed)),
@@ -208,6 +210,27 @@ impl UpstreamCallContext {
     /// The next event. It counts against the budget until the guard is dropped.
     pub(crate) fn next_said(&self) -> Option<(HandlerEvent, Held)> {
         self.lock().said.pop_front()
+    }
+
+    /// Is ready when there is something to pass on, or it began or stopped to ask. There is one follower.
+    pub(crate) fn poll_news(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut waiting = self.lock();
+        if std::mem::take(&mut waiting.has_news) {
+            return Poll::Ready(());
+        }
+        match &mut waiting.follower {
+            Some(follower) => follower.clone_from(cx.waker()),
+            follower => *follower = Some(cx.waker().clone()),
+        }
+        Poll::Pending
+    }
+
+    fn notify(&self) {
+        let mut waiting = self.lock();
+        waiting.has_news = true;
+        let follower = waiting.follower.take();
+        drop(waiting);
+        follower.into_iter().for_each(Waker::wake);
     }
 
     pub(crate) fn take_questions(&self) -> Vec<Question> {
@@ -239,7 +262,7 @@ struct Asking<'a>(&'a UpstreamCallContext);
 impl<'a> Asking<'a> {
     fn new(context: &'a UpstreamCallContext) -> Self {
         context.asking.fetch_add(1, Ordering::Relaxed);
-        context.changed.notify_one();
+        context.notify();
         Self(context)
     }
 }
@@ -247,7 +270,7 @@ impl<'a> Asking<'a> {
 impl Drop for Asking<'_> {
     fn drop(&mut self) {
         self.0.asking.fetch_sub(1, Ordering::Relaxed);
-        self.0.changed.notify_one();
+        self.0.notify();
     }
 }
 
@@ -286,9 +309,6 @@ fn refused(error: trunkline_proto::CallError) -> ErrorObject {
         error => ErrorObject::internal("no_answer", error.to_string()),
     }
 }
-
-/// Attached to a request at a server: the call it belongs to.
-pub(crate) struct InCall(pub(crate) Arc<UpstreamCallContext>);
 
 /// Answers the questions of a task: the caller that waits for the task, or the client that polls it.
 pub(crate) trait Answers: Send + Sync {

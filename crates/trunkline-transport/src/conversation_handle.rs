@@ -53,6 +53,12 @@ struct Queues {
     closed: bool,
 }
 
+/// What a driver takes in next.
+pub(crate) enum Next {
+    Urgent(Urgent),
+    Command(Command),
+}
+
 /// The driver's end of a [`ConversationHandle`]. Dropping it closes all handles.
 #[derive(Debug)]
 pub(crate) struct CommandReceiver(Arc<Inner>);
@@ -151,12 +157,7 @@ impl ConversationHandle {
             relays: request.relays,
         };
         let reply = Reply { outcome, heard: request.heard, listener: request.listener };
-        async move {
-            if !inner.send(Command::Ask(ask, reply)).await {
-                return Err(over());
-            }
-            Pending { received, ticket, inner, settled: false }.await
-        }
+        Asking { received, ticket, inner, step: Step::Unsent(Command::Ask(ask, reply)) }
     }
 
     /// Reports a change that the peer may have subscribed to.
@@ -167,18 +168,8 @@ impl ConversationHandle {
     /// The same without waiting; `false` if the queue is full.
     #[must_use]
     pub fn try_changed(&self, change: Change) -> bool {
-        let command = Command::Change(change);
-        let takes = self.0.takes(&command);
-        match self.0.room.try_acquire_many(takes) {
-            Ok(room) => {
-                room.forget();
-                self.0.put(|queues| queues.commands.push_back((command, takes)));
-                true
-            }
-            // A conversation that is over has no peer to tell.
-            Err(TryAcquireError::Closed) => true,
-            Err(TryAcquireError::NoPermits) => false,
-        }
+        // A conversation that is over has no peer to tell.
+        self.0.try_send(Command::Change(change)).is_ok()
     }
 
     /// Sends a notification, if the revision has it.
@@ -220,6 +211,20 @@ impl Inner {
         let Ok(room) = self.room.acquire_many(takes).await else { return false };
         room.forget();
         self.put(|queues| queues.commands.push_back((command, takes)))
+    }
+
+    /// Sends without waiting, and returns whether the conversation is still open; the command if the queue
+    /// is full.
+    fn try_send(&self, command: Command) -> Result<bool, Command> {
+        let takes = self.takes(&command);
+        match self.room.try_acquire_many(takes) {
+            Ok(room) => {
+                room.forget();
+                Ok(self.put(|queues| queues.commands.push_back((command, takes))))
+            }
+            Err(TryAcquireError::Closed) => Ok(false),
+            Err(TryAcquireError::NoPermits) => Err(command),
+        }
     }
 
     /// The permits that a command takes, at most the whole capacity.
@@ -264,6 +269,26 @@ impl CommandReceiver {
         Poll::Ready(command)
     }
 
+    /// What is next: whatever bypasses the queue, then what is in it, unless the queue has to wait.
+    pub(crate) fn poll_next(&self, cx: &mut Context<'_>, takes_commands: bool) -> Poll<Next> {
+        let next = ready!(self.poll(cx, |queues| {
+            if let Some(urgent) = queues.urgent.pop_front() {
+                return Some(Err(urgent));
+            }
+            if !takes_commands {
+                return None;
+            }
+            queues.commands.pop_front().map(Ok)
+        }));
+        Poll::Ready(match next {
+            Err(urgent) => Next::Urgent(urgent),
+            Ok((command, takes)) => {
+                self.0.room.add_permits(takes as usize);
+                Next::Command(command)
+            }
+        })
+    }
+
     /// The next command that is queued already.
     pub(crate) fn try_command(&self) -> Option<Command> {
         let (command, takes) = self.0.lock().commands.pop_front()?;
@@ -304,27 +329,68 @@ impl Drop for CommandReceiver {
 /// Bytes per permit.
 const UNIT: usize = 1 << 10;
 
-/// A call of ours in flight; dropping it cancels the call.
-struct Pending {
+/// A call of ours; dropping it cancels the call.
+struct Asking {
     received: oneshot::Receiver<Result<Json, CallError>>,
     ticket: Ticket,
     inner: Arc<Inner>,
-    settled: bool,
+    step: Step,
 }
 
-impl Future for Pending {
+/// How far a call of ours has come.
+enum Step {
+    Unsent(Command),
+    /// The queue is full.
+    Sending(Pin<Box<dyn Future<Output = bool> + Send>>),
+    Sent,
+    Settled,
+}
+
+impl Asking {
+    /// Is ready when the call is in the queue: whether the conversation was still open then.
+    fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
+        loop {
+            match std::mem::replace(&mut self.step, Step::Settled) {
+                Step::Unsent(command) => match self.inner.try_send(command) {
+                    Ok(is_open) => return Poll::Ready(is_open),
+                    Err(command) => {
+                        let inner = Arc::clone(&self.inner);
+                        let sending = Box::pin(async move { inner.send(command).await });
+                        self.step = Step::Sending(sending);
+                    }
+                },
+                Step::Sending(mut sending) => {
+                    let sent = sending.as_mut().poll(cx);
+                    if sent.is_pending() {
+                        self.step = Step::Sending(sending);
+                    }
+                    return sent;
+                }
+                Step::Sent | Step::Settled => return Poll::Ready(true),
+            }
+        }
+    }
+}
+
+impl Future for Asking {
     type Output = Result<Json, CallError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        if !matches!(self.step, Step::Sent) {
+            if !ready!(self.poll_send(cx)) {
+                return Poll::Ready(Err(over()));
+            }
+            self.step = Step::Sent;
+        }
         let outcome = ready!(Pin::new(&mut self.received).poll(cx));
-        self.settled = true;
+        self.step = Step::Settled;
         Poll::Ready(outcome.unwrap_or(Err(CallError::Closed)))
     }
 }
 
-impl Drop for Pending {
+impl Drop for Asking {
     fn drop(&mut self) {
-        if !self.settled {
+        if matches!(self.step, Step::Sent) {
             self.inner.urge(Urgent::Cancel(self.ticket));
         }
     }

@@ -138,33 +138,35 @@ where
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), DriveError>> {
         let mut turns = 0;
-        if std::mem::take(&mut self.gathering) {
-            self.poll_commands(cx);
-        }
+        let mut has_gathered = std::mem::take(&mut self.gathering);
         loop {
-            let mut busy = match self.outbox.send(Pin::new(&mut self.writer), cx) {
+            let has_accepted = self.poll_commands(cx);
+            self.poll_finished(cx);
+            let mut busy = self.poll_read(cx)?;
+            // Under concurrent calls, one turn of delay lets more requests share a write.
+            let has_company = self.core.open_requests() > 1 && self.draining.is_none();
+            if has_accepted && has_company && !std::mem::take(&mut has_gathered) {
+                self.gathering = true;
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            // Last, so that one write takes all that this turn has to say, and the next turn finds nothing left.
+            let was_stuffed = self.outbox.is_congested();
+            let moved = match self.outbox.send(Pin::new(&mut self.writer), cx) {
                 Ok(moved) => moved,
                 // A peer that no longer reads has hung up, even if it still owes us answers.
                 Err(error) if is_hang_up(&error) => return Poll::Ready(Ok(())),
                 Err(error) => return Poll::Ready(Err(DriveError::Io(error))),
             };
-            if busy && self.draining.is_some() {
+            if moved && self.draining.is_some() {
                 self.outbox.touch();
             }
-            let has_accepted = self.poll_commands(cx);
-            busy |= has_accepted;
-            busy |= self.poll_finished(cx);
-            busy |= self.poll_read(cx)?;
+            // What waited for the peer to read can go on.
+            busy |= moved && was_stuffed;
             if busy {
                 // A peer that never stops sending must not starve the deadlines.
                 if self.core.check_deadlines() {
                     self.act(cx);
-                }
-                // Under concurrent calls, one turn of delay lets more requests share a write.
-                if has_accepted && self.core.open_requests() > 1 && self.draining.is_none() {
-                    self.gathering = true;
-                    cx.waker().wake_by_ref();
-                    return Poll::Pending;
                 }
                 turns += 1;
                 if turns < TURNS && !self.outbox.is_congested() {
@@ -282,30 +284,21 @@ where
 
     fn poll_commands(&mut self, cx: &mut Context<'_>) -> bool {
         let mut busy = false;
-        while let Poll::Ready(urged) = self.core.poll_urgent(cx) {
-            if urged == Urged::Close {
+        // While the peer does not read, senders wait (back-pressure).
+        while let Poll::Ready(urged) = self.core.poll_next(cx, !self.outbox.is_congested()) {
+            if urged == Some(Urged::Close) {
                 self.hang_up(cx);
             }
-            busy = true;
-        }
-        // While the peer does not read, senders wait (back-pressure).
-        while !self.outbox.is_congested() && self.core.poll_command(cx) {
             self.act(cx);
             busy = true;
-        }
-        if busy {
-            self.act(cx);
         }
         busy
     }
 
-    fn poll_finished(&mut self, cx: &mut Context<'_>) -> bool {
-        let mut busy = false;
+    fn poll_finished(&mut self, cx: &mut Context<'_>) {
         while self.core.poll_finished(cx) {
             self.act(cx);
-            busy = true;
         }
-        busy
     }
 
     fn poll_timer(&mut self, cx: &mut Context<'_>) -> Poll<()> {

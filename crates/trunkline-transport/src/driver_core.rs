@@ -23,7 +23,7 @@ use trunkline_proto::{
 use trunkline_wire::jsonrpc::Outcome;
 
 use crate::clock::now;
-use crate::conversation_handle::{Asked, Command, CommandReceiver, Urgent};
+use crate::conversation_handle::{Asked, Command, CommandReceiver, Next, Urgent};
 
 pub(crate) use handlers::HandlerTasks;
 #[cfg(feature = "http")]
@@ -45,7 +45,7 @@ pub(crate) struct DriverCore<C, R> {
 pub(crate) trait RunHandlers {
     /// Starts the handler of a call and polls it once. Returns the outcome if the handler has finished,
     /// as most have.
-    fn start(&mut self, call: Call, cx: &mut Context<'_>) -> Option<Outcome>;
+    fn start(&mut self, call: Box<Call>, cx: &mut Context<'_>) -> Option<Outcome>;
 
     /// Stops a handler and drops its outcome.
     fn stop(&mut self, call: CallKey);
@@ -104,13 +104,33 @@ impl<C: Conversation, R: RunHandlers> DriverCore<C, R> {
 
     /// Accepts the next cancellation, or reports that a caller wants to close.
     pub(crate) fn poll_urgent(&mut self, cx: &mut Context<'_>) -> Poll<Urged> {
-        Poll::Ready(match ready!(self.commands.poll_urgent(cx)) {
+        self.commands.poll_urgent(cx).map(|urgent| self.urged(urgent))
+    }
+
+    fn urged(&mut self, urgent: Urgent) -> Urged {
+        match urgent {
             Urgent::Cancel(ticket) => {
                 self.asked.forget(ticket);
                 self.conversation.handle(Input::Cancel(ticket), now());
                 Urged::Cancelled
             }
             Urgent::Close => Urged::Close,
+        }
+    }
+
+    /// Accepts what is next of both: a cancellation or the wish to close, then a command, if those are to be
+    /// accepted.
+    pub(crate) fn poll_next(
+        &mut self,
+        cx: &mut Context<'_>,
+        takes_commands: bool,
+    ) -> Poll<Option<Urged>> {
+        Poll::Ready(match ready!(self.commands.poll_next(cx, takes_commands)) {
+            Next::Urgent(urgent) => Some(self.urged(urgent)),
+            Next::Command(command) => {
+                self.accept(command, now());
+                None
+            }
         })
     }
 
@@ -151,7 +171,7 @@ impl<C: Conversation, R: RunHandlers> DriverCore<C, R> {
                 Output::Send(message, via) => return Some(Effect::Send(message, via)),
                 Output::Call(call) => {
                     let key = call.key;
-                    if let Some(outcome) = self.handlers.start(*call, cx) {
+                    if let Some(outcome) = self.handlers.start(call, cx) {
                         self.finish(key, outcome, now());
                     }
                 }

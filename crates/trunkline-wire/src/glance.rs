@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
+use crate::frame::find_either;
 use crate::json::{Json, write_string};
 
 /// The top-level members of a result. Of duplicate names the last counts, as in most JSON parsers.
@@ -19,6 +20,8 @@ pub struct Glance {
     pub has_task: bool,
     /// Whether `content` is present.
     pub has_content: bool,
+    /// `resultType` stands more than once.
+    pub repeats_type: bool,
 }
 
 /// The kind of a result, from `resultType`.
@@ -48,7 +51,10 @@ impl Glance {
         while let Some((name, value)) = scan.member() {
             match &*meant(name).unwrap_or_default() {
                 "isError" => glance.is_error = value == "true",
-                "resultType" => glance.result_type = ResultType::of(value),
+                "resultType" => {
+                    glance.repeats_type |= glance.result_type != ResultType::None;
+                    glance.result_type = ResultType::of(value);
+                }
                 "task" => glance.has_task = true,
                 "content" => glance.has_content = true,
                 _ => {}
@@ -230,10 +236,10 @@ impl<'a> Scan<'a> {
 fn behind_string(bytes: &[u8], quote: usize) -> Option<usize> {
     let mut at = quote + 1;
     loop {
-        match *bytes.get(at)? {
+        at += find_either(b'"', b'\\', bytes.get(at..)?)?;
+        match bytes[at] {
             b'"' => return Some(at + 1),
-            b'\\' => at += 2,
-            _ => at += 1,
+            _ => at += 2,
         }
     }
 }

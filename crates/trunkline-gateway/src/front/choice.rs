@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, HeaderName, StatusCode};
 use trunkline_proto::http::Refusal;
 
 use crate::selector::Selector;
@@ -68,7 +68,7 @@ impl<'a> Place<'a> {
 
     /// Whether neither path nor headers choose: nearly every request.
     pub(super) fn is_of_all(&self, headers: &HeaderMap) -> bool {
-        self.named.is_none() && !HEADERS.iter().any(|it| headers.contains_key(*it))
+        self.named.is_none() && !HEADERS.iter().any(|it| headers.contains_key(it))
     }
 
     /// What path and headers choose together, among servers with these tags.
@@ -77,7 +77,7 @@ impl<'a> Place<'a> {
         headers: &HeaderMap,
         tags: &BTreeSet<String>,
     ) -> Result<Choice, Refusal> {
-        let [server, of_tags] = HEADERS.map(|it| text(headers, it));
+        let [server, of_tags] = HEADERS.each_ref().map(|it| text(headers, it));
         let by_header = match (server?, of_tags?) {
             (None, None) => None,
             (Some(server), None) => Some(Named::Server(server)),
@@ -124,7 +124,7 @@ impl<'a> Named<'a> {
     }
 }
 
-fn text<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, Refusal> {
+fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, Refusal> {
     let mut all = headers.get_all(name).iter();
     match (all.next(), all.next()) {
         (None, _) => Ok(None),
@@ -143,7 +143,8 @@ fn bad(why: &str) -> Refusal {
 
 /// The path of all servers together.
 pub(super) const ALL: &str = "/mcp";
-const HEADERS: [&str; 2] = ["x-mcp-server", "x-mcp-tags"];
+static HEADERS: [HeaderName; 2] =
+    [HeaderName::from_static("x-mcp-server"), HeaderName::from_static("x-mcp-tags")];
 const TOO_LARGE: StatusCode = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
 /// The bytes that a choice may have.
 const LONGEST: usize = 1024;

@@ -118,10 +118,11 @@ impl Walk {
         }
         let lease = match stay.and_then(|id| server.pool.lease_on(id)) {
             Some(lease) => {
-                self.await_comparison(server, plan, lease.instance()).await?;
+                Box::pin(self.await_comparison(server, plan, lease.instance())).await?;
                 lease
             }
-            None => self.with_progress(server, self.lease(server, plan)).await?,
+            None if !self.call.wants_progress => self.lease(server, plan).await?,
+            None => Box::pin(self.with_progress(server, self.lease(server, plan))).await?,
         };
         if self.shared.subscriptions.is_any() {
             let owner = server.pool.owner(lease.id());
@@ -215,7 +216,10 @@ impl Walk {
             let who = Who::Caller(&self.caller);
             let lease =
                 server.lease(|| server.want(key.clone(), who, profile, Cause::Call)).await?;
-            let compared = self.await_comparison(server, plan, lease.instance()).await;
+            let compared = match self.uncompared(plan, lease.instance()) {
+                None => Ok(()),
+                Some(_) => Box::pin(self.await_comparison(server, plan, lease.instance())).await,
+            };
             let is_gone = compared.as_ref().is_err_and(|it| it.reason == ENDED);
             if tries >= TRIES || !(is_gone || lease.instance().is_over()) {
                 return compared.map(|()| lease);
@@ -244,7 +248,7 @@ impl Walk {
                         None => Some(what),
                     };
                     if let Some(what) = what {
-                        self.handle.say(self.call.key, what).await;
+                        Box::pin(self.handle.say(self.call.key, what)).await;
                     }
                 }
                 Event::Asked => {

@@ -74,7 +74,11 @@ impl Walk {
         {
             return Ok(Decided::Told(question));
         }
-        match self.ask_plugins(record, &about.target).await {
+        let asked = match self.active.plugins.is_empty() {
+            true => Ok(None),
+            false => Box::pin(self.ask_plugins(record, &about.target)).await,
+        };
+        match asked {
             Ok(plugins) => {
                 Ok(Decided::Permit(Permit { server: Arc::clone(&about.server), plugins }))
             }

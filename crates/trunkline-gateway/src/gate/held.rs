@@ -48,16 +48,22 @@ impl Walk {
         plan: &ServerPlan,
         instance: &Arc<Instance>,
     ) -> Result<(), Failure> {
+        match self.uncompared(plan, instance) {
+            None => Ok(()),
+            Some(part) => Box::pin(self.shared.compare(server, plan, instance, part)).await,
+        }
+    }
+
+    /// What of the instance has to be compared with the pins before the call; most calls find it done.
+    pub(super) fn uncompared(&self, plan: &ServerPlan, instance: &Instance) -> Option<Part> {
         let (part, kind) = match self.call.method.method {
             Method::ToolsCall => (Part::Tool, Kind::Tools),
             Method::PromptsGet => (Part::Prompt, Kind::Prompts),
             // The other methods use no definition that a pin covers.
-            _ => return Ok(()),
+            _ => return None,
         };
-        if instance.compared.has(kind) || self.shared.pins_of(plan).is_none() {
-            return Ok(());
-        }
-        Box::pin(self.shared.compare(server, plan, instance, part)).await
+        let is_done = instance.compared.has(kind) || self.shared.pins_of(plan).is_none();
+        (!is_done).then_some(part)
     }
 
     /// Refuses what is held back, also if that happened after the call was routed.

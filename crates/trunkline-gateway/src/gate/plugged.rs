@@ -21,9 +21,6 @@ impl Walk {
         target: &Target,
     ) -> Result<Option<CallView>, Rejected> {
         let active = Arc::clone(&self.active);
-        if active.plugins.is_empty() {
-            return Ok(None);
-        }
         let caller = self.caller.name.as_deref();
         let view =
             CallView::about(&target.server, What::of(target), caller).trace(record.id.to_string());
@@ -48,12 +45,12 @@ impl Walk {
         &self,
         record: &mut CallRecord,
         target: &Target,
-        plugins: Option<CallView>,
+        view: CallView,
         result: Result<CallOutcome, CallFailure>,
     ) -> Result<CallOutcome, CallFailure> {
-        match (result, plugins) {
-            (Ok(CallOutcome::Answer(said, from)), Some(view)) => {
-                match Box::pin(self.active.plugins.response(&view, said)).await {
+        match result {
+            Ok(CallOutcome::Answer(said, from)) => {
+                match self.active.plugins.response(&view, said).await {
                     Ok(said) => Ok(CallOutcome::Answer(said, from)),
                     Err(rejected) => {
                         let mut result = self.rejected(record, target, &rejected);
@@ -64,10 +61,7 @@ impl Walk {
                     }
                 }
             }
-            (result, Some(view)) => {
-                Box::pin(self.inspect_failure_or_questions(record, target, view, result)).await
-            }
-            (result, None) => result,
+            result => self.inspect_failure_or_questions(record, target, view, result).await,
         }
     }
 

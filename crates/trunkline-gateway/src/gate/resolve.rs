@@ -55,8 +55,11 @@ impl Walk {
         record: &mut CallRecord,
     ) -> Result<Resolved, CallFailure> {
         match self.call.method.method {
-            Method::ToolsCall => self.tool(record).await,
-            // Boxed, so that the future of a tool call does not carry their size.
+            // Boxed, so that the call of a known tool does not carry the size of what waits.
+            Method::ToolsCall => match self.known_tool(record) {
+                Some(known) => known,
+                None => Box::pin(self.tool(record)).await,
+            },
             Method::PromptsGet => Box::pin(self.prompt(record)).await,
             Method::ResourcesRead => Box::pin(self.resource(record, None)).await,
             Method::CompletionComplete => Box::pin(self.completion(record)).await,
@@ -70,6 +73,18 @@ impl Walk {
             }
             method => Err(ErrorObject::method_not_found(method.name()).into()),
         }
+    }
+
+    /// Resolves a tool that the view has. `None` for a name that is not there, which [`Self::tool`] may
+    /// have to wait for.
+    fn known_tool(&self, record: &mut CallRecord) -> Option<Result<Resolved, CallFailure>> {
+        if self.active.plan.gateway.automatic.is_some() {
+            return None;
+        }
+        let shown = self.call.params.get("name")?.as_str()?;
+        let index = self.view.index(&self.shared);
+        let target = index.tool(&shown)?;
+        Some(self.found_tool(record, &index, &shown, Some(target)))
     }
 
     async fn tool(&mut self, record: &mut CallRecord) -> Result<Resolved, CallFailure> {
@@ -88,9 +103,19 @@ impl Walk {
             }
             index = self.index(&shown, |it| it.tool(&shown).is_some()).await;
         }
-        let found = index.tool(&shown).and_then(|it| Some((it, self.allowed(record, it)?)));
+        self.found_tool(record, &index, &shown, index.tool(&shown))
+    }
+
+    fn found_tool(
+        &self,
+        record: &mut CallRecord,
+        index: &Index,
+        shown: &str,
+        found: Option<&Target>,
+    ) -> Result<Resolved, CallFailure> {
+        let found = found.and_then(|it| Some((it, self.allowed(record, it)?)));
         let Some((target, asks)) = found else {
-            return Err(self.no_tool(record, &index, &shown));
+            return Err(self.no_tool(record, index, shown));
         };
         let Item::Tool(tool) = &target.item else {
             return Err(ErrorObject::invalid_params("This is not a tool.").into());

@@ -67,6 +67,14 @@ impl<B: Backend> Pool<B> {
     ///
     /// When the server does not start, when every instance is busy for `patience`, or when the pool is closed.
     pub async fn lease(self: &Arc<Self>, want: Want) -> Result<Lease<B>, Failure> {
+        match self.ask(want) {
+            Leasing::Done(leased) => leased,
+            Leasing::Waits(waiting) => waiting.answer().await,
+        }
+    }
+
+    /// The same without a future where an instance has room: most calls find one ready.
+    pub(crate) fn ask(self: &Arc<Self>, want: Want) -> Leasing<B> {
         let (mut answer, by) = (None, Arc::clone(&want.by));
         let asked = self.inner.with(|state, now| {
             state.want(want, now, || {
@@ -76,12 +84,15 @@ impl<B: Backend> Pool<B> {
             })
         });
         match (asked, answer) {
-            (Asked::Given(id, instance), _) => Ok(self.inner.lease(id, instance, Some(by))),
-            (Asked::Refused(failure), _) => Err(failure),
-            (Asked::Waits(ticket), answer) => {
-                let waiting = Waiting { inner: &self.inner, ticket: Some(ticket) };
-                waiting.answer(answer.expect("who waits was given a channel")).await
+            (Asked::Given(id, instance), _) => {
+                Leasing::Done(Ok(self.inner.lease(id, instance, Some(by))))
             }
+            (Asked::Refused(failure), _) => Leasing::Done(Err(failure)),
+            (Asked::Waits(ticket), answer) => Leasing::Waits(Waiting {
+                inner: Arc::clone(&self.inner),
+                ticket: Some(ticket),
+                answer: answer.expect("who waits was given a channel"),
+            }),
         }
     }
 
@@ -499,16 +510,25 @@ async fn ticking<B: Backend>(weak: Weak<Inner<B>>, alarm: Arc<Notify>) {
     }
 }
 
-/// A waiting caller. Dropping it leaves the queue; an answer already sent is dropped with the channel, and its
-/// lease is given back.
-struct Waiting<'a, B: Backend> {
-    inner: &'a Arc<Inner<B>>,
-    ticket: Option<u64>,
+/// What becomes of a want.
+pub(crate) enum Leasing<B: Backend> {
+    /// It has its lease, or a refusal.
+    Done(Answer<B>),
+    /// It waits in the queue.
+    Waits(Waiting<B>),
 }
 
-impl<B: Backend> Waiting<'_, B> {
-    async fn answer(mut self, answer: oneshot::Receiver<Answer<B>>) -> Answer<B> {
-        let answered = answer.await;
+/// A waiting caller. Dropping it leaves the queue; an answer already sent is dropped with the channel, and its
+/// lease is given back.
+pub(crate) struct Waiting<B: Backend> {
+    inner: Arc<Inner<B>>,
+    ticket: Option<u64>,
+    answer: oneshot::Receiver<Answer<B>>,
+}
+
+impl<B: Backend> Waiting<B> {
+    pub(crate) async fn answer(mut self) -> Answer<B> {
+        let answered = (&mut self.answer).await;
         self.ticket = None;
         match answered {
             Ok(answer) => answer,
@@ -517,7 +537,7 @@ impl<B: Backend> Waiting<'_, B> {
     }
 }
 
-impl<B: Backend> Drop for Waiting<'_, B> {
+impl<B: Backend> Drop for Waiting<B> {
     fn drop(&mut self) {
         if let Some(ticket) = self.ticket {
             self.inner.with(|state, now| state.leave(ticket, now));

@@ -13,6 +13,7 @@ use std::task::{Context, Poll, Wake, Waker, ready};
 use std::time::Instant;
 
 use http::StatusCode;
+use tokio::runtime::Handle;
 use trunkline_auth::tag::Tags;
 use trunkline_proto::http::event::EventId;
 use trunkline_proto::http::reply;
@@ -185,15 +186,22 @@ impl<H: Handler> Session<H> {
             }
             let mut todo = state.act(Some(&admitted), now);
             // These calls belong to this request, whatever else the session carries.
-            todo.calls.iter_mut().for_each(|it| it.attached = admitted.attached.clone());
+            todo.calls_mut().for_each(|it| it.attached = admitted.attached.clone());
             (reader, todo)
         };
-        let waiting = reader.map(|reader| Waiting { session: self, reader: Some(reader) });
-        self.perform(todo);
-        match waiting {
-            None => Posted::Accepted,
-            Some(mut waiting) => poll_fn(|cx| waiting.poll(cx)).await,
-        }
+        let Some(reader) = reader else {
+            self.perform(todo);
+            return Posted::Accepted;
+        };
+        let (mut waiting, mut todo) = (Waiting::new(self, reader), Some(todo));
+        poll_fn(|cx| {
+            match todo.take() {
+                Some(todo) => waiting.begin(todo, cx),
+                None => waiting.work(cx),
+            }
+            waiting.poll(cx)
+        })
+        .await
     }
 
     /// Whether the caller is the one who opened the session.
@@ -315,30 +323,35 @@ impl<H: Handler> Session<H> {
         ended
     }
 
-    fn perform(&self, todo: Todo) {
-        for heard in todo.heard {
+    fn perform(&self, mut todo: Todo) {
+        for heard in std::mem::take(&mut todo.heard) {
             guarded_heard(&*self.handler, heard, &self.handle);
         }
-        for call in todo.calls {
-            self.start(call);
+        // A handler that is not done at once gets a task, which polls it again.
+        let mut cx = Context::from_waker(Waker::noop());
+        for call in todo.into_calls() {
+            if let Some((key, future)) = self.start(*call, &mut cx) {
+                self.work_on(key, future);
+            }
         }
     }
 
-    fn start(&self, call: Call) {
+    /// Starts a handler. Returns one that is not done at once.
+    fn start(&self, call: Call, cx: &mut Context<'_>) -> Option<(CallKey, Guarded)> {
         let key = call.key;
-        // A handler that is not done at once gets a task, which polls it again.
-        let mut cx = Context::from_waker(Waker::noop());
-        let outcome = match begin(&*self.handler, call, &self.handle, &mut cx) {
-            Ok(outcome) => outcome,
-            Err(future) => return self.work_on(key, future),
-        };
-        self.finish(key, outcome);
+        match begin(&*self.handler, call, &self.handle, cx) {
+            Ok(outcome) => self.finish(key, outcome),
+            Err(future) => return Some((key, future)),
+        }
+        None
     }
 
     /// Runs a handler to its end, even if the client disconnects.
     fn work_on(&self, key: CallKey, future: Guarded) {
         let Some(session) = self.me.upgrade() else { return };
-        let task = tokio::spawn(async move {
+        // A connection that is dropped with the runtime leaves nobody who could go on.
+        let Ok(runtime) = Handle::try_current() else { return };
+        let task = runtime.spawn(async move {
             let mut future = pin!(future);
             let mut timer = DeadlineTimer::default();
             let outcome = poll_fn(|cx| {
@@ -459,7 +472,8 @@ impl State {
         dispatched: bool,
         now: Instant,
     ) {
-        let mut text = Vec::with_capacity(256);
+        // A text that fills its room exactly goes out from where it is, with nothing around it.
+        let mut text = Vec::with_capacity(message.size());
         message.write(&mut text);
         flatten(&mut text);
         let is_answer =

@@ -18,6 +18,7 @@ use serde::Deserialize;
 use serde::de::Error as _;
 
 use super::stateful::{Fit, ResultBody};
+use crate::glance::{Glance, ResultType};
 use crate::json::Json;
 use crate::jsonrpc::{Id, Object};
 use crate::model::meta::{SERVER_INFO, SUBSCRIPTION_ID};
@@ -210,6 +211,12 @@ pub fn decode_result(raw: Json) -> Result<Decoded, serde_json::Error> {
     // Derived deserialisers accept arrays for structs; a result must be an object.
     if !raw.is_object() {
         return Err(serde_json::Error::custom("a result must be an object"));
+    }
+    // Nearly every result is an answer, and a glance is enough to know.
+    let glance = Glance::at(raw.get());
+    if matches!(glance.result_type, ResultType::None | ResultType::Complete) && !glance.repeats_type
+    {
+        return Ok(Decoded::Complete(raw));
     }
     let head: Head = raw.read()?;
     match head.result_type.as_deref() {

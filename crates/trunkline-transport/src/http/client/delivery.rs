@@ -81,12 +81,13 @@ pub(super) struct Post {
 impl Post {
     /// Delivers one message and reports the end.
     pub(super) async fn carry(self: Arc<Self>, route: Arc<Route>, request: PostRequest, key: u64) {
+        // Boxed where it is rare, so that the task of a call does not carry its size.
         if let Some(when) = request.not_before {
-            sleep_until(when).await;
+            Box::pin(sleep_until(when)).await;
         }
         let end = match request.id {
             Some(_) if request.is_ping => {
-                match timeout(PING, self.attempt(&route, request, key)).await {
+                match Box::pin(timeout(PING, self.attempt(&route, request, key))).await {
                     Ok(end) => end,
                     Err(_) => End::Failed(CallError::TimedOut),
                 }
@@ -94,10 +95,13 @@ impl Post {
             Some(_) => self.attempt(&route, request, key).await,
             // The conversation keeps the deadline of a request; nothing else keeps that of a
             // notification.
-            None => match timeout(self.patience, self.attempt(&route, request, key)).await {
-                Ok(end) => end,
-                Err(_) => End::Failed(CallError::TimedOut),
-            },
+            None => {
+                let attempt = timeout(self.patience, self.attempt(&route, request, key));
+                match Box::pin(attempt).await {
+                    Ok(end) => end,
+                    Err(_) => End::Failed(CallError::TimedOut),
+                }
+            }
         };
         self.report(key, EventKind::End(end)).await;
     }
@@ -120,7 +124,7 @@ impl Post {
             Err(why) => return End::Failed(why),
         };
         if request.method == Method::Initialize {
-            self.report(key, EventKind::Session(session(&exchange))).await;
+            Box::pin(self.report(key, EventKind::Session(session(&exchange)))).await;
         }
         let sent = Sent {
             id: request.id,
@@ -131,7 +135,9 @@ impl Post {
         };
         match (exchange.head().reading(sent), sent.id) {
             (Err(why), _) => End::Failed(why),
-            (Ok(Reading::Events), Some(id)) => self.follow(route, exchange, id, key).await,
+            (Ok(Reading::Events), Some(id)) => {
+                Box::pin(self.follow(route, exchange, id, key)).await
+            }
             (Ok(_), _) => self.read(exchange, sent, request).await,
         }
     }

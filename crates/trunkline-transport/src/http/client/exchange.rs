@@ -7,7 +7,8 @@ use http_body::Body;
 use hyper::body::Incoming;
 use std::future::poll_fn;
 use std::pin::Pin;
-use trunkline_auth::credentials::{Denied, People, Refused, Target};
+use std::sync::Arc;
+use trunkline_auth::credentials::{Credentials, Denied, People, Refused, Target};
 use trunkline_proto::CallError;
 use trunkline_proto::client::HttpError;
 use trunkline_proto::client::http::Head;
@@ -60,10 +61,22 @@ impl Pool {
         outgoing: &OutgoingRequest<'_>,
         address: &Address,
     ) -> Result<(Response<Incoming>, Lease), CallError> {
+        match route.credentials(&address.origin) {
+            None => self.send(&address.origin, request(route, outgoing, address)).await,
+            Some(credentials) => {
+                Box::pin(self.with_credentials(route, outgoing, address, credentials)).await
+            }
+        }
+    }
+
+    async fn with_credentials(
+        &self,
+        route: &Route,
+        outgoing: &OutgoingRequest<'_>,
+        address: &Address,
+        credentials: &Arc<dyn Credentials>,
+    ) -> Result<(Response<Incoming>, Lease), CallError> {
         let mut request = request(route, outgoing, address);
-        let Some(credentials) = route.credentials(&address.origin) else {
-            return self.send(&address.origin, request).await;
-        };
         let url = address.to_string();
         let to = Target { method: outgoing.method.as_str(), url: &url };
         let denied = |it: Denied| CallError::Credentials(it.why);

@@ -81,7 +81,8 @@ impl Pool {
                 },
             }
         }
-        let mut sender = self.connect(origin).await?;
+        // Boxed, so that requests on a kept connection do not carry the size of a handshake.
+        let mut sender = Box::pin(self.connect(origin)).await?;
         match sender.try_send_request(request).await {
             Ok(response) => Ok((response, Lease { origin: Arc::clone(origin), sender })),
             Err(mut error) => match error.take_message() {

@@ -1,34 +1,76 @@
 //! A POST that waits until it is known how it is answered.
+//!
+//! The handler of its one call runs in the task of the POST: nobody else has to be woken for the answer. If the
+//! POST is answered or given up before the handler is done, the handler goes on in a task of its own.
 
-use std::task::{Context, Poll};
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
 
 use trunkline_proto::http::streams::{Beginning, Reader};
+use trunkline_proto::{CallKey, Conversation};
 
+use super::deferred::Todo;
 use super::{Posted, Session};
-use crate::handler::Handler;
+use crate::driver_core::DeadlineTimer;
+use crate::handler::{Guarded, Handler};
 
 /// A POST that waits until it is known how it is answered.
 pub(super) struct Waiting<'a, H: Handler> {
-    pub(super) session: &'a Session<H>,
-    pub(super) reader: Option<Reader>,
+    session: &'a Session<H>,
+    reader: Option<Reader>,
+    /// The handler that works on it here.
+    at_work: Option<(CallKey, Guarded)>,
+    timer: DeadlineTimer,
 }
 
-impl<H: Handler> Waiting<'_, H> {
+impl<'a, H: Handler> Waiting<'a, H> {
+    pub(super) fn new(session: &'a Session<H>, reader: Reader) -> Self {
+        Self { session, reader: Some(reader), at_work: None, timer: DeadlineTimer::default() }
+    }
+
+    /// Does what its message asks for. Several calls go on side by side, so each gets a task.
+    pub(super) fn begin(&mut self, mut todo: Todo, cx: &mut Context<'_>) {
+        let only = todo.take_only();
+        self.session.perform(todo);
+        self.at_work = only.and_then(|call| self.session.start(*call, cx));
+    }
+
+    /// Goes on with the handler.
+    pub(super) fn work(&mut self, cx: &mut Context<'_>) {
+        let Some((key, future)) = &mut self.at_work else { return };
+        if let Poll::Ready(outcome) = Pin::new(future).poll(cx) {
+            let key = *key;
+            self.session.finish(key, outcome);
+            self.at_work = None;
+        }
+    }
+
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Posted> {
-        let Some(reader) = self.reader else { return Poll::Ready(Posted::NoReply) };
-        let mut state = self.session.lock();
-        let posted = match state.streams.beginning(reader) {
-            Beginning::Unknown => {
-                state.wake_later(reader.via, cx.waker());
+        loop {
+            let Some(reader) = self.reader else { return Poll::Ready(Posted::NoReply) };
+            let mut state = self.session.lock();
+            let posted = match state.streams.beginning(reader) {
+                Beginning::Unknown => {
+                    state.wake_later(reader.via, cx.waker());
+                    None
+                }
+                Beginning::Whole(status, text) => Some(Posted::Whole(status, text)),
+                Beginning::Events => Some(Posted::Events(reader)),
+                Beginning::Silence => Some(Posted::NoReply),
+            };
+            let next = state.core.conversation.next_timeout();
+            drop(state);
+            if let Some(posted) = posted {
+                self.reader = None;
+                return Poll::Ready(posted);
+            }
+            if self.at_work.is_none() {
                 return Poll::Pending;
             }
-            Beginning::Whole(status, text) => Posted::Whole(status, text),
-            Beginning::Events => Posted::Events(reader),
-            Beginning::Silence => Posted::NoReply,
-        };
-        drop(state);
-        self.reader = None;
-        Poll::Ready(posted)
+            ready!(self.timer.poll(next, cx));
+            self.session.tick();
+        }
     }
 }
 
@@ -36,6 +78,12 @@ impl<H: Handler> Drop for Waiting<'_, H> {
     fn drop(&mut self) {
         if let Some(reader) = self.reader {
             self.session.detach(reader);
+        }
+        let Some((key, future)) = self.at_work.take() else { return };
+        // Nobody wants the outcome of a call that was cancelled, or of a session that is over.
+        let is_wanted = self.session.lock().core.handlers.is_wanted(key);
+        if is_wanted {
+            self.session.work_on(key, future);
         }
     }
 }
