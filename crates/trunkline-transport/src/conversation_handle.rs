@@ -215,6 +215,7 @@ impl Inner {
 
     /// Sends without waiting, and returns whether the conversation is still open; the command if the queue
     /// is full.
+    #[expect(clippy::result_large_err, reason = "a command that does not fit now is sent later")]
     fn try_send(&self, command: Command) -> Result<bool, Command> {
         let takes = self.takes(&command);
         match self.room.try_acquire_many(takes) {

@@ -330,7 +330,7 @@ impl<H: Handler> Session<H> {
         // A handler that is not done at once gets a task, which polls it again.
         let mut cx = Context::from_waker(Waker::noop());
         for call in todo.into_calls() {
-            if let Some((key, future)) = self.start(*call, &mut cx) {
+            if let Some((key, future)) = self.start(call, &mut cx) {
                 self.work_on(key, future);
             }
         }

@@ -32,20 +32,23 @@ struct Working {
 pub(super) struct Todo {
     /// Most messages are one call, and then nothing is allocated for more.
     call: Option<Box<Call>>,
-    more_calls: Vec<Box<Call>>,
+    more_calls: Vec<Call>,
     pub(super) heard: Vec<PeerNotification>,
 }
 
 impl Todo {
     pub(super) fn extend(&mut self, more: Self) {
         self.heard.extend(more.heard);
-        more.call.into_iter().chain(more.more_calls).for_each(|it| self.add(it));
+        more.call
+            .into_iter()
+            .chain(more.more_calls.into_iter().map(Box::new))
+            .for_each(|it| self.add(it));
     }
 
     fn add(&mut self, call: Box<Call>) {
         match self.call {
             None => self.call = Some(call),
-            Some(_) => self.more_calls.push(call),
+            Some(_) => self.more_calls.push(*call),
         }
     }
 
@@ -55,11 +58,11 @@ impl Todo {
     }
 
     pub(super) fn calls_mut(&mut self) -> impl Iterator<Item = &mut Call> {
-        self.call.iter_mut().chain(&mut self.more_calls).map(|it| &mut **it)
+        self.call.as_deref_mut().into_iter().chain(&mut self.more_calls)
     }
 
-    pub(super) fn into_calls(self) -> impl Iterator<Item = Box<Call>> {
-        self.call.into_iter().chain(self.more_calls)
+    pub(super) fn into_calls(self) -> impl Iterator<Item = Call> {
+        self.call.map(|it| *it).into_iter().chain(self.more_calls)
     }
 }
 
