@@ -134,6 +134,16 @@ pub fn works(program: &str, args: &[&str]) -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
+/// Installs the packages of those programs that are not here.
+pub fn install_missing(who_needs: &str, programs: &[(&str, &str)]) -> Result<(), String> {
+    let missing: Vec<&str> = programs
+        .iter()
+        .filter(|(program, _)| !works(program, &["--version"]))
+        .map(|(_, package)| *package)
+        .collect();
+    install(who_needs, &missing)
+}
+
 /// Installs packages of Debian's; elsewhere it is an error that begins with `who_needs` them.
 pub fn install(who_needs: &str, packages: &[&str]) -> Result<(), String> {
     if packages.is_empty() {

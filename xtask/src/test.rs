@@ -14,7 +14,10 @@ pub fn run(args: &[String]) -> Result<(), String> {
     run::raise_files();
     let mut report = Report { passed: 0, failed: Vec::new(), start: Instant::now() };
 
-    report.step("the programs that the tests start", || run::have(PROGRAMS));
+    report.step("the programs that the tests start", || {
+        run::install_missing("The tests need", SERVERS)?;
+        run::have(PROGRAMS)
+    });
     if with_peers {
         report.step("install what the tests need", peers::install);
     }
@@ -61,6 +64,9 @@ pub fn tests() -> Result<(), String> {
     let mut tests = run::cargo(["test", "--workspace", "--no-fail-fast"]);
     run::run(fuzz::shortly(&mut tests))
 }
+
+/// Servers that tests start, and the Debian package that has each. They are installed where they are missing.
+const SERVERS: &[(&str, &str)] = &[("redis-cli", "redis-tools"), ("redis-server", "redis-server")];
 
 /// What tests start beside our own programs, and the Debian package that has it.
 const PROGRAMS: &[(&str, &str)] = &[

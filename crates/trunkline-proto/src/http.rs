@@ -4,6 +4,7 @@
 pub mod classify;
 pub mod door;
 pub mod event;
+pub mod fields;
 pub mod reply;
 pub mod streams;
 

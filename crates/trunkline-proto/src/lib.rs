@@ -23,6 +23,7 @@ pub mod client;
 pub mod http;
 pub mod input_required;
 mod pending;
+mod queue;
 pub mod server;
 pub mod subscribe;
 pub mod task;
@@ -160,6 +161,14 @@ pub enum Outgoing {
 }
 
 impl Outgoing {
+    /// The number of bytes that [`Self::write`] appends: exact for nearly every result.
+    pub fn size(&self) -> usize {
+        match self {
+            Self::One(message) => message.size(),
+            Self::Batch(messages) => messages.iter().map(|it| it.size() + 1).sum::<usize>() + 1,
+        }
+    }
+
     /// Appends the JSON text.
     pub fn write(&self, out: &mut Vec<u8>) {
         match self {

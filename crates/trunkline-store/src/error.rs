@@ -27,7 +27,7 @@ pub enum StoreError {
     Full {
         /// What there is too much of: `entries`, `bytes` or `listeners`.
         what: &'static str,
-        /// How many there may be.
+        /// How many there may be; 0 if only the store's server knows.
         most: usize,
     },
     /// The TTL is zero.
@@ -49,6 +49,10 @@ impl fmt::Display for StoreError {
             StoreError::TooLarge { size, most } => write!(
                 f,
                 "The value has {size} bytes and at most {most} are allowed; store less or raise the bound."
+            ),
+            StoreError::Full { what, most: 0 } => write!(
+                f,
+                "The store has no room for more {what}; delete some, let some expire or give it more room."
             ),
             StoreError::Full { what, most } => write!(
                 f,

@@ -2,8 +2,8 @@
 //!
 //! What must outlive a call, a process or a machine goes through [`Store`]: values with a TTL,
 //! compare-and-swap, counters, leases, scans by prefix and channels. [`Memory`] keeps it in this
-//! process, [`Folder`] in files that survive it. A program holds an `Arc<dyn Store>` and does not
-//! depend on the backend.
+//! process, [`Folder`] in files that survive it, `Redis` (feature `redis`) on other machines that
+//! many processes share. A program holds an `Arc<dyn Store>` and does not depend on the backend.
 //!
 //! ```
 //! use std::{sync::Arc, time::Duration};
@@ -24,7 +24,7 @@
 //! # Ok(()) }
 //! ```
 //!
-//! Read the trait below first, then `decide.rs`, which holds what both backends share. The author of
+//! Read the trait below first, then `decide.rs`, which holds what the two local backends share. The author of
 //! another backend runs `suite` (feature `suite`) against it.
 //!
 //! # What is promised
@@ -49,6 +49,8 @@ mod error;
 mod folder;
 mod listen;
 mod memory;
+#[cfg(feature = "redis")]
+mod redis;
 #[cfg(feature = "suite")]
 pub mod suite;
 
@@ -62,6 +64,8 @@ pub use error::StoreError;
 pub use folder::{Damage, Folder};
 pub use listen::{Feed, Heard, Listener};
 pub use memory::Memory;
+#[cfg(feature = "redis")]
+pub use redis::{BadAddress, Redis, RedisAddress, RedisSettings};
 
 /// A store operation: a future that does nothing until it is awaited.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;

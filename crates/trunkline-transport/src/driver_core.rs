@@ -45,7 +45,7 @@ pub(crate) struct DriverCore<C, R> {
 pub(crate) trait RunHandlers {
     /// Starts the handler of a call and polls it once. Returns the outcome if the handler has finished,
     /// as most have.
-    fn start(&mut self, call: Call, cx: &mut Context<'_>) -> Option<Outcome>;
+    fn start(&mut self, call: Box<Call>, cx: &mut Context<'_>) -> Option<Outcome>;
 
     /// Stops a handler and drops its outcome.
     fn stop(&mut self, call: CallKey);
@@ -171,7 +171,7 @@ impl<C: Conversation, R: RunHandlers> DriverCore<C, R> {
                 Output::Send(message, via) => return Some(Effect::Send(message, via)),
                 Output::Call(call) => {
                     let key = call.key;
-                    if let Some(outcome) = self.handlers.start(*call, cx) {
+                    if let Some(outcome) = self.handlers.start(call, cx) {
                         self.finish(key, outcome, now());
                     }
                 }

@@ -10,6 +10,8 @@
 //! assert_eq!(json.get(), r#"{"b": 1.50, "a": 10000000000000000000000}"#);
 //! ```
 
+mod reader;
+
 use std::borrow::Cow;
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -19,7 +21,10 @@ use serde::de::{DeserializeOwned, DeserializeSeed, Error as _, MapAccess, Visito
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-/// A valid JSON text, kept byte for byte: number spelling and key order survive. Clones share the text.
+use reader::end_of_plain;
+pub(crate) use reader::{Reader, Unreadable};
+
+/// A valid JSON text, kept as it came: number spelling and key order survive. Clones share the text.
 #[derive(Clone)]
 pub struct Json(Text);
 
@@ -38,7 +43,11 @@ impl Json {
         if is_too_deep(text.as_bytes(), MAX_DEPTH) {
             return Err(serde_json::Error::custom("the value is nested too deeply"));
         }
-        serde_json::from_str::<&RawValue>(text)?;
+        let mut reader = Reader::new(text);
+        if reader.value().and_then(|_| reader.end()).is_err() {
+            // What is wrong is told by those who have words for it.
+            serde_json::from_str::<&RawValue>(text)?;
+        }
         Ok(Self::copied(text))
     }
 
@@ -76,7 +85,7 @@ impl Json {
     }
 
     /// Copies a text that is known to be JSON.
-    fn copied(text: &str) -> Self {
+    pub(crate) fn copied(text: &str) -> Self {
         Self(Text::Copied(text.into()))
     }
 
@@ -105,6 +114,20 @@ impl Json {
     /// Reads the text as an owned `T`.
     pub fn to<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
         serde_json::from_str(self.get())
+    }
+
+    /// What the value says, if it is a string. It is not copied unless it has escapes.
+    ///
+    /// ```
+    /// # use trunkline_wire::json::Json;
+    /// assert_eq!(Json::string("tab\t").as_text().as_deref(), Some("tab\t"));
+    /// assert_eq!(Json::null().as_text(), None);
+    /// ```
+    pub fn as_text(&self) -> Option<Cow<'_, str>> {
+        match self.get().strip_prefix('"')?.strip_suffix('"') {
+            Some(plain) if !plain.contains('\\') => Some(Cow::Borrowed(plain)),
+            _ => self.read().ok().map(Cow::Owned),
+        }
     }
 
     /// Whether the value is `null`.
@@ -316,30 +339,18 @@ fn opening_brackets(text: &[u8]) -> usize {
 /// assert_eq!(out, br#"name: "tab\t""#);
 /// ```
 pub fn write_string(text: &str, out: &mut Vec<u8>) {
-    const BLOCK: usize = 32;
     let bytes = text.as_bytes();
     out.reserve(bytes.len() + 2);
     out.push(b'"');
-    let (mut written, mut at) = (0, 0);
-    while at < bytes.len() {
-        let end = (at + BLOCK).min(bytes.len());
-        let block = &bytes[at..end];
-        if block.iter().fold(false, |any, byte| any | needs_escape(*byte)) {
-            for (offset, byte) in block.iter().enumerate().filter(|(_, byte)| needs_escape(**byte))
-            {
-                out.extend_from_slice(&bytes[written..at + offset]);
-                write_escape(*byte, out);
-                written = at + offset + 1;
-            }
-        }
-        at = end;
+    let mut at = 0;
+    loop {
+        let end = end_of_plain(bytes, at);
+        out.extend_from_slice(&bytes[at..end]);
+        let Some(byte) = bytes.get(end) else { break };
+        write_escape(*byte, out);
+        at = end + 1;
     }
-    out.extend_from_slice(&bytes[written..]);
     out.push(b'"');
-}
-
-const fn needs_escape(byte: u8) -> bool {
-    (byte < 0x20) | (byte == b'"') | (byte == b'\\')
 }
 
 fn write_escape(byte: u8, out: &mut Vec<u8>) {

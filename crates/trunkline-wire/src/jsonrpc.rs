@@ -229,11 +229,6 @@ impl Object {
         Self::parse(Json::of(value).get()).expect("the value writes itself as an object")
     }
 
-    /// Parses an object; a duplicate name is an error.
-    pub fn parse(text: &str) -> Result<Self, serde_json::Error> {
-        serde_json::from_str(text)
-    }
-
     /// The value of `name`.
     pub fn get(&self, name: &str) -> Option<&Json> {
         self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value)
@@ -295,6 +290,16 @@ impl Object {
     }
 }
 
+impl IntoIterator for Object {
+    type Item = (MemberName, Json);
+    type IntoIter = std::vec::IntoIter<Self::Item>;
+
+    /// The members in order.
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
 impl Serialize for Object {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.iter())
@@ -345,6 +350,18 @@ impl Message {
         out.push(b'}');
     }
 
+    /// The number of bytes that [`Self::write`] appends: exact for a result whose id needs no escapes, a
+    /// guess for any other message.
+    pub fn size(&self) -> usize {
+        match self {
+            Self::Response { id, outcome: Ok(result) } => {
+                let id = id.as_ref().map_or(0, |id| br#","id":"#.len() + id.size());
+                br#"{"jsonrpc":"2.0","result":}"#.len() + id + result.get().len()
+            }
+            _ => 256,
+        }
+    }
+
     /// The message as one JSON text.
     pub fn to_text(&self) -> String {
         let mut out = Vec::new();
@@ -376,14 +393,31 @@ fn write_call(method: &str, params: &Params, out: &mut Vec<u8>) {
 }
 
 fn write_id(id: &Id, out: &mut Vec<u8>) {
-    use std::io::Write;
     out.extend_from_slice(br#","id":"#);
     match id {
-        Id::Number(number) => write!(out, "{number}").expect("writing to memory cannot fail"),
+        Id::Number(number) => write_number(*number, out),
         Id::Big(digits) => out.extend_from_slice(digits.as_bytes()),
         Id::Text(text) => write_string(text, out),
         Id::Null => out.extend_from_slice(b"null"),
     }
+}
+
+/// Appends a number. Every answer has one, and formatting costs several times as much.
+fn write_number(number: i64, out: &mut Vec<u8>) {
+    let mut digits = [b'0'; 20];
+    let (mut at, mut rest) = (digits.len(), number.unsigned_abs());
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    if number < 0 {
+        out.push(b'-');
+    }
+    out.extend_from_slice(&digits[at..]);
 }
 
 impl Id {
@@ -392,6 +426,19 @@ impl Id {
         let mut out = Vec::new();
         write_id(self, &mut out);
         Json::from_written(out.split_off(br#","id":"#.len()))
+    }
+
+    /// The length of its JSON text, if nothing has to be escaped.
+    fn size(&self) -> usize {
+        match self {
+            Self::Number(number) => {
+                let digits = number.unsigned_abs().checked_ilog10().unwrap_or(0) + 1;
+                digits as usize + usize::from(*number < 0)
+            }
+            Self::Big(digits) => digits.len(),
+            Self::Text(text) => text.len() + 2,
+            Self::Null => 4,
+        }
     }
 
     /// The longest id or progress token. Both are repeated in every answer and notification, so a long

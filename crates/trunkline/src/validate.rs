@@ -41,6 +41,8 @@ pub(crate) struct Schema {
     says_more: bool,
     /// Some of it is `writeOnly`.
     has_secrets: bool,
+    /// Some of what may be left out could be misspelt without being missed.
+    takes_slips: bool,
 }
 
 /// What is wrong, and where.

@@ -7,6 +7,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Uri};
 use trunkline_proto::http::Refusal;
 use trunkline_proto::http::classify::{Route, Rules, classify, session_request};
 use trunkline_proto::http::door::{Door, accepts_both, accepts_events, check_body};
+use trunkline_proto::http::fields::Fields;
 use trunkline_proto::server::{Config, EnvelopeCache};
 use trunkline_wire::jsonrpc::{Id, Incoming, Message};
 use trunkline_wire::model::Implementation;
@@ -30,11 +31,12 @@ pub(crate) fn check(data: &[u8]) {
     let rules =
         Rules { config: &CONFIGS[usize::from(settings >> 1) % 4], sessions: settings & 1 == 1 };
     let mut fresh = EnvelopeCache::default();
-    let route = classify(&headers, &incoming, rules, &mut fresh);
-    assert_eq!(route, classify(&headers, &incoming, rules, &mut fresh), "asked twice");
+    let fields = Fields::of(&headers);
+    let route = classify(&fields, &incoming, rules, &mut fresh);
+    assert_eq!(route, classify(&fields, &incoming, rules, &mut fresh), "asked twice");
     let mut used = EnvelopeCache::default();
-    let _ = classify(&before.0, &before.1, rules, &mut used);
-    assert_eq!(route, classify(&headers, &incoming, rules, &mut used), "something came before");
+    let _ = classify(&Fields::of(&before.0), &before.1, rules, &mut used);
+    assert_eq!(route, classify(&fields, &incoming, rules, &mut used), "something came before");
 
     match &route {
         Err(refusal) => {
@@ -63,11 +65,12 @@ pub(crate) fn check(data: &[u8]) {
 }
 
 fn door(uri: &Uri, headers: &HeaderMap) {
-    let _ = (accepts_both(headers), accepts_events(headers));
-    if let Err(refusal) = check_body(headers, 1000) {
+    let fields = Fields::of(headers);
+    let _ = (accepts_both(&fields), accepts_events(headers));
+    if let Err(refusal) = check_body(&fields, 1000) {
         refused(&refusal);
     }
-    match Door::default().check(uri, headers) {
+    match Door::default().check(uri, &fields) {
         Err(refusal) => refused(&refusal),
         Ok(()) => {
             let named = headers.get_all("host").iter().filter_map(|it| it.to_str().ok());

@@ -2,7 +2,7 @@
 
 use super::counted::Measurement;
 use super::gateway::cases::{BARE, SESSION};
-use super::growth::axes::{self, GATEWAY, SERVER, gateway, http, idle, told};
+use super::growth::axes::{self, GATEWAY, Load, SERVER, gateway, http, idle, told};
 use super::programs::{self, Programs};
 use super::{number, thousands, verdict, write_result};
 
@@ -41,7 +41,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
 struct Thing {
     what: &'static str,
     count: u64,
-    lines: &'static [(&'static str, fn(&Programs, u64) -> Measurement)],
+    lines: &'static [(&'static str, Load)],
 }
 
 /// Resident memory with one and with many, in KiB.
@@ -51,11 +51,7 @@ struct Held {
 }
 
 /// A few calls beside what is held, so that all of it was taken in; then the memory.
-fn held(
-    programs: &Programs,
-    load: fn(&Programs, u64) -> Measurement,
-    count: u64,
-) -> Result<Held, String> {
+fn held(programs: &Programs, load: Load, count: u64) -> Result<Held, String> {
     let resident = |count| {
         let words = load(programs, count).words(["--calls", "200"], &[]);
         let report = programs.drive(&words.iter().map(String::as_str).collect::<Vec<_>>())?;

@@ -1,12 +1,14 @@
 //! A catalog's text and servers → the text with them, with every other line unchanged.
 
+use std::collections::{HashMap, HashSet};
+
 use serde_json::{Value, json};
 
 use super::edit::{self, Field, Fields};
 use super::entry::Entry;
 use super::jsonc::{self, Unreadable};
 use super::read::of_catalog;
-use super::yaml::{self, Data, Node};
+use super::yaml::{self, Data, Node, indent, is_json, row, to_value};
 
 /// The content of a catalog.
 #[derive(Clone, Debug, Default)]
@@ -38,29 +40,58 @@ pub(crate) fn have(text: &str) -> Result<Have, Unreadable> {
 
 /// The catalog with these servers; those of the same name are replaced.
 pub(crate) fn merged(text: &str, entries: &[(String, Entry)]) -> Result<String, Unreadable> {
+    let entries: Vec<(&str, Fields)> =
+        entries.iter().map(|(name, entry)| (name.as_str(), entry.fields())).collect();
+    if let Some(out) = together(text, &entries) {
+        return Ok(out);
+    }
     let mut out = text.to_owned();
-    for (name, entry) in entries {
-        let fields = entry.fields();
-        let new =
-            if is_json(&out) { put_json(&out, name, &fields)? } else { put(&out, name, &fields)? };
-        // The rest must parse to the same values; otherwise we did not understand the file.
-        let (before, after) = (value(&out)?, value(&new)?);
-        let mut expected = servers(&before);
-        match expected.iter_mut().find(|(it, _)| it == name) {
-            Some((_, old)) => *old = fields.to_value(),
-            None => expected.push((name.clone(), fields.to_value())),
-        }
-        let mut found = servers(&after);
-        expected.sort_by(|a, b| a.0.cmp(&b.0));
-        found.sort_by(|a, b| a.0.cmp(&b.0));
-        if found != expected || rest(&before) != rest(&after) {
-            let why =
-                format!("`{name}` cannot be written into this file without harm. Add it by hand.");
+    for entry in &entries {
+        let one = std::slice::from_ref(entry);
+        let new = if is_json(&out) { put_json(&out, entry)? } else { put(&out, one)? };
+        if !is_unharmed(&out, &new, one)? {
+            let why = format!(
+                "`{}` cannot be written into this file without harm. Add it by hand.",
+                entry.0
+            );
             return Err(Unreadable::at(text, 0, why));
         }
         out = new;
     }
     Ok(out)
+}
+
+/// All of them in one edit, which a thousand servers need. `None` where one has to be replaced, or something is
+/// wrong: one after the other, it shows with which.
+fn together(text: &str, entries: &[(&str, Fields)]) -> Option<String> {
+    let known = servers(&value(text).ok()?);
+    let known: HashSet<&str> = known.iter().map(|(name, _)| name.as_str()).collect();
+    let names: HashSet<&str> = entries.iter().map(|(name, _)| *name).collect();
+    let are_new = names.len() == entries.len() && names.is_disjoint(&known);
+    if is_json(text) || entries.is_empty() || !are_new {
+        return None;
+    }
+    let new = put(text, entries).ok()?;
+    is_unharmed(text, &new, entries).ok()?.then_some(new)
+}
+
+/// Whether the new text has these servers, and the rest parses to the same values; otherwise we did not
+/// understand the file.
+fn is_unharmed(old: &str, new: &str, entries: &[(&str, Fields)]) -> Result<bool, Unreadable> {
+    let (before, after) = (value(old)?, value(new)?);
+    let (mut expected, mut found) = (servers(&before), servers(&after));
+    // The first of a name is the one that is replaced.
+    let numbered = expected.iter().enumerate().rev();
+    let places: HashMap<String, usize> = numbered.map(|(at, it)| (it.0.clone(), at)).collect();
+    for (name, fields) in entries {
+        match places.get(*name) {
+            Some(at) => expected[*at].1 = fields.to_value(),
+            None => expected.push(((*name).to_owned(), fields.to_value())),
+        }
+    }
+    expected.sort_by(|a, b| a.0.cmp(&b.0));
+    found.sort_by(|a, b| a.0.cmp(&b.0));
+    Ok(found == expected && rest(&before) == rest(&after))
 }
 
 /// The catalog with `gateway.envFile`, which it does not have yet.
@@ -73,22 +104,24 @@ pub(crate) fn with_env_file(text: &str, path: &str) -> Result<String, Unreadable
         return Err(refuse());
     }
     let root = yaml::parse(text)?;
-    let section = root.as_ref().and_then(|it| it.get("gateway"));
+    let section = root.as_ref().and_then(|it| yaml::get(it, "gateway"));
     let new = match section {
         None => {
             let body = format!("gateway:\n  {line}\n");
             appended(text, &body, newline, !text.trim().is_empty())
         }
-        Some((at, node)) => {
+        Some((name, node)) => {
             let indent = match &node.data {
-                Data::One(Value::Null) => 2,
-                Data::Map(all) if node.line > at.0 && !all.is_empty() => all[0].1.1,
+                _ if node.is_null() => 2,
+                Data::Map(all) if node.at.line > name.at.line && !all.is_empty() => {
+                    indent(all[0].0.at)
+                }
                 _ => return Err(refuse()),
             };
             let mut lines: Vec<&str> = text.split_inclusive('\n').collect();
-            let gap = if lines[at.0].ends_with('\n') { "" } else { newline };
+            let gap = if lines[row(name.at)].ends_with('\n') { "" } else { newline };
             let line = format!("{gap}{}{line}{newline}", " ".repeat(indent));
-            lines.insert(at.0 + 1, &line);
+            lines.insert(row(name.at) + 1, &line);
             lines.concat()
         }
     };
@@ -106,16 +139,8 @@ pub(crate) fn with_env_file(text: &str, path: &str) -> Result<String, Unreadable
 fn value(text: &str) -> Result<Value, Unreadable> {
     match is_json(text) {
         true => Ok(jsonc::parse(text)?.map_or(Value::Null, |it| it.to_value())),
-        false => Ok(yaml::parse(text)?.map_or(Value::Null, |it| it.to_value())),
+        false => Ok(yaml::parse(text)?.map_or(Value::Null, |it| to_value(&it))),
     }
-}
-
-fn is_json(text: &str) -> bool {
-    let mut rest = text.trim_start_matches('\u{feff}').trim_start();
-    while let Some(comment) = rest.strip_prefix("//") {
-        rest = comment.split_once('\n').map_or("", |(_, it)| it).trim_start();
-    }
-    rest.starts_with('{') || rest.starts_with("/*")
 }
 
 fn servers(root: &Value) -> Vec<(String, Value)> {
@@ -148,76 +173,84 @@ fn rest(root: &Value) -> Value {
     root
 }
 
-fn put_json(text: &str, name: &str, fields: &Fields) -> Result<String, Unreadable> {
+fn put_json(text: &str, (name, fields): &(&str, Fields)) -> Result<String, Unreadable> {
     let root = value(text)?;
-    let has = |key: &&&str| root[**key].get(name).is_some();
+    let has = |key: &&&str| root[**key].get(*name).is_some();
     let holder = CONTAINERS.iter().find(has);
     let holder = holder.or_else(|| CONTAINERS.iter().find(|it| root[**it].is_object()));
     edit::put(text, &[holder.copied().unwrap_or(CONTAINERS[0])], name, fields)
 }
 
-fn put(text: &str, name: &str, fields: &Fields) -> Result<String, Unreadable> {
+/// The text with one server, or with several that are all new to it.
+fn put(text: &str, entries: &[(&str, Fields)]) -> Result<String, Unreadable> {
+    let known = |holder: &Node| entries.iter().find_map(|(name, _)| find(holder, name));
+    let blocks = |indent| -> String {
+        entries.iter().map(|(name, fields)| block(name, fields, indent)).collect()
+    };
     let newline = if text.contains("\r\n") { "\r\n" } else { "\n" };
     let Some(root) = yaml::parse(text)? else {
-        let body = format!("{}:\n{}", CONTAINERS[0], block(name, fields, 2));
+        let body = format!("{}:\n{}", CONTAINERS[0], blocks(2));
         return Ok(appended(text, &body, newline, false));
     };
     let Data::Map(keys) = &root.data else {
-        return Err(yaml::fail(root.line, root.column, "A catalog is a map of names and values."));
+        return Err(yaml::fail(root.at, "A catalog is a map of names and values."));
     };
-    let holds = |it: &&(String, (usize, usize), Node)| CONTAINERS.contains(&&*it.0);
-    let mut holders = keys.iter().filter(holds);
-    let holder =
-        holders.clone().find(|(.., it)| find(it, name).is_some()).or_else(|| holders.next());
-    let Some((_, at, holder)) = holder else {
-        let body = format!("{}:\n{}", CONTAINERS[0], block(name, fields, 2));
+    let mut holders = keys.iter().filter(|(it, _)| CONTAINERS.contains(&&*it.text));
+    let holder = holders.clone().find(|(_, it)| known(it).is_some()).or_else(|| holders.next());
+    let Some((key, holder)) = holder else {
+        let body = format!("{}:\n{}", CONTAINERS[0], blocks(2));
         return Ok(appended(text, &body, newline, true));
     };
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     // Where the next name of the file begins, and before it the last non-empty line.
-    let next = keys.iter().map(|(_, it, _)| it.0).filter(|it| *it > at.0).min();
-    let end = content_end(&lines, at.0, next.unwrap_or(lines.len()));
-    let is_flow = holder.line == at.0 || starts_flow(lines[holder.line], holder.column);
+    let at = row(key.at);
+    let next = keys.iter().map(|(it, _)| row(it.at)).filter(|it| *it > at).min();
+    let end = content_end(&lines, at, next.unwrap_or(lines.len()));
+    // What an alias stands for is written above it.
+    let is_flow =
+        holder.at.line <= key.at.line || starts_flow(lines[row(holder.at)], indent(holder.at));
     let (range, new) = match &holder.data {
-        Data::One(Value::Null) => (end..end, block(name, fields, 2)),
+        _ if holder.is_null() => (end..end, blocks(2)),
         Data::Map(all) if all.is_empty() => {
-            let line = lines[at.0].replacen("{}", "", 1);
+            let line = lines[at].replacen("{}", "", 1);
             let head = format!("{}\n", line.trim_end());
-            (at.0..at.0 + 1, head + &block(name, fields, 2))
+            (at..at + 1, head + &blocks(2))
         }
         _ if is_flow => {
             let why = "The servers are written in braces. Write each on lines of its own first.";
-            return Err(yaml::fail(at.0, at.1, why));
+            return Err(yaml::fail(key.at, why));
         }
         Data::Map(all) => {
-            let indent = all[0].1.1;
-            let new = block(name, fields, indent);
-            match all.iter().position(|(it, ..)| it == name) {
+            let new = blocks(indent(all[0].0.at));
+            match known(holder) {
                 Some(place) => {
-                    let start = all[place].1.0;
-                    let until = all.get(place + 1).map_or(end, |(_, it, _)| it.0);
+                    let start = row(all[place].0.at);
+                    let until = all.get(place + 1).map_or(end, |(it, _)| row(it.at));
                     (start..content_end(&lines, start, until), new)
                 }
                 None => (end..end, new),
             }
         }
         Data::List(items) => {
-            let dash = lines[items[0].line].find('-').unwrap_or(0);
-            let mut all = vec![("name".to_owned(), Field::One(name.into()))];
-            all.extend(fields.0.iter().cloned());
-            let body = body(&Fields(all), dash + 2);
-            let new = format!("{}- {}", " ".repeat(dash), &body[dash + 2..]);
-            match find(holder, name) {
+            let dash = lines[row(items[0].at)].find('-').unwrap_or(0);
+            let item = |(name, fields): &(&str, Fields)| {
+                let mut all = vec![("name".to_owned(), Field::One((*name).into()))];
+                all.extend(fields.0.iter().cloned());
+                let body = body(&Fields(all), dash + 2);
+                format!("{}- {}", " ".repeat(dash), &body[dash + 2..])
+            };
+            let new = entries.iter().map(item).collect();
+            match known(holder) {
                 Some(place) => {
-                    let start = items[place].line;
-                    let until = items.get(place + 1).map_or(end, |it| it.line);
+                    let start = row(items[place].at);
+                    let until = items.get(place + 1).map_or(end, |it| row(it.at));
                     (start..content_end(&lines, start, until), new)
                 }
                 None => (end..end, new),
             }
         }
-        Data::One(_) => {
-            return Err(yaml::fail(holder.line, holder.column, "Here should be servers."));
+        Data::Scalar { .. } => {
+            return Err(yaml::fail(holder.at, "Here should be servers."));
         }
     };
     let new = new.replace('\n', newline);
@@ -229,12 +262,12 @@ fn put(text: &str, name: &str, fields: &Fields) -> Result<String, Unreadable> {
 /// Where a server of that name is among the others.
 fn find(holder: &Node, name: &str) -> Option<usize> {
     match &holder.data {
-        Data::Map(all) => all.iter().position(|(it, ..)| it == name),
+        Data::Map(all) => all.iter().position(|(it, _)| it.text == name),
         Data::List(items) => items.iter().position(|it| {
-            let found = it.get("name").map(|(_, it)| it.to_value());
+            let found = yaml::get(it, "name").map(|(_, it)| to_value(it));
             found.is_some_and(|it| it.as_str() == Some(name))
         }),
-        Data::One(_) => None,
+        Data::Scalar { .. } => None,
     }
 }
 

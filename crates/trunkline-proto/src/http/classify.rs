@@ -2,7 +2,7 @@
 //! to bottom; the only state is the last envelope. The [`Route`] carries the decision: no later step
 //! reads the envelope or chooses the era again.
 
-use http::{HeaderMap, HeaderName, StatusCode};
+use http::{HeaderMap, StatusCode};
 use trunkline_wire::code;
 use trunkline_wire::dialect::is_dialect;
 use trunkline_wire::header::{self, decode_value};
@@ -15,12 +15,12 @@ use trunkline_wire::model::meta;
 use trunkline_wire::revision::{Era, Revision};
 
 use super::Refusal;
-use super::door::only;
+use super::fields::{Field, Fields};
 use crate::server::{Config, EnvelopeCache, StatelessRequest, unsupported_revision};
 
 /// Where a POST goes.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Route {
+pub enum Route<'a> {
     /// Stateless: a request of 2026-07-28, with its envelope.
     Stateless(StatelessRequest),
     /// Stateless: a request of the dialect.
@@ -28,7 +28,7 @@ pub enum Route {
     /// It wants to open a session.
     Open,
     /// It belongs to the session with this id.
-    Session(String),
+    Session(&'a str),
     /// It belongs to a session on a server that keeps none; this is its revision.
     Nowhere(Revision),
     /// It is a notification that the stateless era ignores.
@@ -45,13 +45,13 @@ pub struct Rules<'a> {
 }
 
 /// Decides where a POST goes.
-pub fn classify(
-    headers: &HeaderMap,
+pub fn classify<'a>(
+    fields: &Fields<'a>,
     incoming: &Incoming,
     rules: Rules<'_>,
     envelopes: &mut EnvelopeCache,
-) -> Result<Route, Refusal> {
-    let asking = Asking { headers, rules, version: version(headers)? };
+) -> Result<Route<'a>, Refusal> {
+    let asking = Asking { fields, rules, version: version(fields)? };
     match incoming {
         Incoming::Bad(malformed) => Err(asking.malformed(malformed)),
         Incoming::Batch(items) => {
@@ -84,20 +84,20 @@ pub fn classify(
     }
 }
 
-struct Asking<'a> {
-    headers: &'a HeaderMap,
-    rules: Rules<'a>,
+struct Asking<'a, 'r> {
+    fields: &'r Fields<'a>,
+    rules: Rules<'r>,
     version: Option<&'a str>,
 }
 
-impl Asking<'_> {
+impl<'a> Asking<'a, '_> {
     fn request(
         &self,
         id: &Id,
         method: &MethodName,
         params: &Params,
         envelopes: &mut EnvelopeCache,
-    ) -> Result<Route, Refusal> {
+    ) -> Result<Route<'a>, Refusal> {
         let dialect = self.rules.config.dialect && is_dialect(method);
         if *id == Id::Null && !dialect {
             return Err(self.malformed(&Malformed::new(MalformedKind::NullId)));
@@ -164,8 +164,8 @@ impl Asking<'_> {
     /// `Mcp-Name` must match the name in the body.
     fn same_name(&self, method: &MethodName, params: &Params) -> Result<(), ErrorObject> {
         let Some(member) = method.known().and_then(header::name_member) else { return Ok(()) };
-        let name = params.get(member).and_then(|it| it.read::<std::borrow::Cow<'_, str>>().ok());
-        let header = self.header(&NAME, "Mcp-Name")?;
+        let name = params.get(member).and_then(|it| it.as_text());
+        let header = self.header(self.fields.name, "Mcp-Name")?;
         let header = header.map(decode_value).transpose();
         let header = header.map_err(|_| mismatch("The Mcp-Name header cannot be decoded."))?;
         match (header, name) {
@@ -181,7 +181,7 @@ impl Asking<'_> {
 
     /// A stateless notification: a server acts on none over HTTP. Its headers are optional, but must
     /// match the body.
-    fn notification(&self, method: &str, params: &Params) -> Result<Route, Refusal> {
+    fn notification(&self, method: &str, params: &Params) -> Result<Route<'a>, Refusal> {
         let version = params.get("_meta").and_then(version_in);
         let checked = match (self.version, version) {
             (Some(header), Some(body)) if *header != body => {
@@ -194,7 +194,7 @@ impl Asking<'_> {
 
     /// `Mcp-Method`, which is never encoded, must match the method in the body.
     fn same_method(&self, method: &str, required: bool) -> Result<(), ErrorObject> {
-        match self.header(&METHOD, "Mcp-Method")? {
+        match self.header(self.fields.method, "Mcp-Method")? {
             Some(header) if header.trim_ascii() == method.as_bytes() => Ok(()),
             Some(_) => Err(mismatch("The Mcp-Method header and the body disagree.")),
             None if required => Err(mismatch("The Mcp-Method header is missing.")),
@@ -202,13 +202,12 @@ impl Asking<'_> {
         }
     }
 
-    fn header(&self, name: &HeaderName, shown: &str) -> Result<Option<&[u8]>, ErrorObject> {
-        only(self.headers, name)
-            .map_err(|_| mismatch(format!("There is more than one {shown} header.")))
+    fn header(&self, field: Field<'a>, shown: &str) -> Result<Option<&'a [u8]>, ErrorObject> {
+        field.only_bytes().map_err(|_| mismatch(format!("There is more than one {shown} header.")))
     }
 
     /// Everything else belongs to a session of the stateful era.
-    fn session(&self, id: Option<&Id>) -> Result<Route, Refusal> {
+    fn session(&self, id: Option<&Id>) -> Result<Route<'a>, Refusal> {
         let bad = |error| Err(Refusal::bad_request(error, id.cloned()));
         let spoken = self.rules.config.revisions.of_era(Era::Stateful);
         let revision = match self.version {
@@ -222,8 +221,8 @@ impl Asking<'_> {
         if !self.rules.sessions {
             return Ok(Route::Nowhere(revision));
         }
-        match session_id(self.headers) {
-            Ok(Some(session)) => Ok(Route::Session(session.to_owned())),
+        match session_id(self.fields) {
+            Ok(Some(session)) => Ok(Route::Session(session)),
             Ok(None) => bad(ErrorObject::invalid_request(
                 "The Mcp-Session-Id header is missing; open a session with `initialize`.",
             )),
@@ -257,28 +256,33 @@ impl Asking<'_> {
 }
 
 /// The session id of a request, if any.
-fn session_id(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
+fn session_id<'a>(fields: &Fields<'a>) -> Result<Option<&'a str>, Refusal> {
     let bad = |message| Refusal::new(StatusCode::BAD_REQUEST, message);
-    let value = only(headers, &SESSION_ID)
+    let value = fields
+        .session
+        .only_bytes()
         .map_err(|_| bad("There is more than one Mcp-Session-Id header."))?;
     value.map(|it| std::str::from_utf8(it).map_err(|_| bad("This is no session id."))).transpose()
 }
 
 /// The session id of a GET or DELETE. Without sessions, and in the stateless era, only POST is allowed.
 pub fn session_request<'a>(headers: &'a HeaderMap, rules: Rules<'_>) -> Result<&'a str, Refusal> {
-    let asking = Asking { headers, rules, version: version(headers)? };
+    let fields = &Fields::of(headers);
+    let asking = Asking { fields, rules, version: version(fields)? };
     if asking.is_modern() || !rules.sessions || !asking.speaks(Era::Stateful) {
         return Err(Refusal::method("POST"));
     }
     match asking.session(None)? {
-        Route::Session(_) => Ok(session_id(headers)?.unwrap_or_default()),
+        Route::Session(id) => Ok(id),
         _ => Err(Refusal::method("POST")),
     }
 }
 
-fn version(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
+fn version<'a>(fields: &Fields<'a>) -> Result<Option<&'a str>, Refusal> {
     let mismatch = |message| Refusal::bad_request(mismatch(message), None);
-    let value = only(headers, &PROTOCOL_VERSION)
+    let value = fields
+        .version
+        .only_bytes()
         .map_err(|_| mismatch("There is more than one MCP-Protocol-Version header."))?;
     let text = |it| {
         let text = std::str::from_utf8(it).map(str::trim);
@@ -296,8 +300,3 @@ fn version_in(meta: &Json) -> Option<String> {
 pub fn mismatch(message: impl Into<String>) -> ErrorObject {
     ErrorObject::new(code::HEADER_MISMATCH, message)
 }
-
-const PROTOCOL_VERSION: HeaderName = HeaderName::from_static(header::PROTOCOL_VERSION);
-const SESSION_ID: HeaderName = HeaderName::from_static(header::SESSION_ID);
-const METHOD: HeaderName = HeaderName::from_static(header::METHOD);
-const NAME: HeaderName = HeaderName::from_static(header::NAME);

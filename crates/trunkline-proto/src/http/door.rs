@@ -1,12 +1,10 @@
 //! A request's head → admitted, or a refusal, before a byte of the body is read.
 
-use http::header::{
-    ACCEPT, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, ORIGIN, TRANSFER_ENCODING,
-    UPGRADE,
-};
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
+use http::header::{ACCEPT, CONTENT_ENCODING};
+use http::{HeaderMap, HeaderValue, StatusCode, Uri};
 
 use super::Refusal;
+use super::fields::Fields;
 
 /// The door: the host names of this server, and the origins that may send requests (allow lists).
 ///
@@ -43,23 +41,23 @@ impl Door {
     }
 
     /// Checks the Host and the Origin of a request.
-    pub fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
-        let host = self.check_host(uri, headers)?;
+    pub fn check(&self, uri: &Uri, fields: &Fields<'_>) -> Result<(), Refusal> {
+        let host = self.check_host(uri, fields)?;
         let is_websocket = |it: &HeaderValue| it.as_bytes().eq_ignore_ascii_case(b"websocket");
-        if headers.get(UPGRADE).is_some_and(is_websocket) {
+        if fields.upgrade.first().is_some_and(is_websocket) {
             return Err(Refusal::new(StatusCode::BAD_REQUEST, "There are no WebSockets here."));
         }
-        let mut origins = headers.get_all(ORIGIN).iter();
-        let Some(origin) = origins.next() else { return Ok(()) };
+        let origin = fields.origin.only();
+        if let Ok(None) = origin {
+            return Ok(());
+        }
         let forbidden = |hint: &str| {
             let message =
                 "This origin may not talk to this server; its owner can allow it by name.";
             Refusal::new(StatusCode::FORBIDDEN, format!("{message}{hint}"))
         };
-        if origins.next().is_some() {
-            return Err(forbidden(""));
-        }
-        let origin = origin.to_str().map_err(|_| forbidden(""))?;
+        let origin = origin.ok().flatten().and_then(|it| it.to_str().ok());
+        let origin = origin.ok_or_else(|| forbidden(""))?;
         let own = ["http://", "https://"].iter().any(|scheme| {
             origin.get(..scheme.len()).is_some_and(|it| it.eq_ignore_ascii_case(scheme))
                 && origin[scheme.len()..].eq_ignore_ascii_case(host)
@@ -71,12 +69,11 @@ impl Door {
     }
 
     /// The one host that the request names, if it is allowed.
-    fn check_host<'a>(&self, uri: &'a Uri, headers: &'a HeaderMap) -> Result<&'a str, Refusal> {
-        let mut named = headers.get_all(HOST).iter();
-        let header = named.next();
-        if named.next().is_some() {
-            return Err(Refusal::new(StatusCode::BAD_REQUEST, "There is more than one Host."));
-        }
+    fn check_host<'a>(&self, uri: &'a Uri, fields: &Fields<'a>) -> Result<&'a str, Refusal> {
+        let header = fields
+            .host
+            .only()
+            .map_err(|_| Refusal::new(StatusCode::BAD_REQUEST, "There is more than one Host."))?;
         let header = match header.map(|it| it.to_str()) {
             None => None,
             Some(Ok(host)) => Some(host),
@@ -96,40 +93,44 @@ impl Door {
     }
 
     fn is_ours(&self, host: &str) -> bool {
-        let name = without_port(host);
-        self.hosts.iter().any(|it| it.eq_ignore_ascii_case(name) || it.eq_ignore_ascii_case(host))
+        self.hosts.iter().any(|it| {
+            let named = host.split_at_checked(it.len());
+            named.is_some_and(|(name, rest)| {
+                (it == name || it.eq_ignore_ascii_case(name)) && is_any_port(rest)
+            })
+        })
     }
 }
 
 /// Whether a body is sent plain or chunked. Any other Transfer-Encoding makes its length ambiguous (RFC
 /// 9112 §6.1).
-pub fn check_coding(headers: &HeaderMap) -> Result<(), Refusal> {
-    let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
-    let Some(coding) = codings.next() else { return Ok(()) };
-    if codings.next().is_none() && coding.as_bytes().eq_ignore_ascii_case(b"chunked") {
-        return Ok(());
+pub fn check_coding(fields: &Fields<'_>) -> Result<(), Refusal> {
+    match fields.transfer_encoding.only_bytes() {
+        Ok(None) => return Ok(()),
+        Ok(Some(coding)) if coding.eq_ignore_ascii_case(b"chunked") => return Ok(()),
+        _ => {}
     }
     let message = "Send the body as it is or in chunks, with no other Transfer-Encoding.";
     Err(Refusal::new(StatusCode::NOT_IMPLEMENTED, message))
 }
 
 /// Whether a POST has a readable media type and an acceptable length.
-pub fn check_body(headers: &HeaderMap, limit: usize) -> Result<(), Refusal> {
-    let plain = |it: &[u8]| it.eq_ignore_ascii_case(b"identity");
-    if headers.get_all(CONTENT_ENCODING).iter().any(|it| !plain(it.as_bytes())) {
+pub fn check_body(fields: &Fields<'_>, limit: usize) -> Result<(), Refusal> {
+    let is_plain = |it: &HeaderValue| it.as_bytes().eq_ignore_ascii_case(b"identity");
+    if fields.content_encoding.first().is_some()
+        && !fields.all.get_all(CONTENT_ENCODING).iter().all(is_plain)
+    {
         let message = "Send the body as it is, without a Content-Encoding.";
         return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
     }
-    if !is_json(headers) {
+    if !is_json(fields) {
         let message = "The Content-Type must be `application/json`.";
         return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
     }
-    let mut lengths = headers.get_all(CONTENT_LENGTH).iter();
-    let length = lengths.next().and_then(|it| it.to_str().ok()?.parse::<u64>().ok());
-    if lengths.next().is_some() {
-        let message = "There is more than one Content-Length.";
-        return Err(Refusal::new(StatusCode::BAD_REQUEST, message));
-    }
+    let length = fields.content_length.only().map_err(|_| {
+        Refusal::new(StatusCode::BAD_REQUEST, "There is more than one Content-Length.")
+    })?;
+    let length = length.and_then(|it| it.to_str().ok()?.parse::<u64>().ok());
     if length.is_some_and(|it| it > limit as u64) {
         return Err(too_long(limit));
     }
@@ -143,11 +144,11 @@ pub fn too_long(limit: usize) -> Refusal {
 }
 
 /// Whether the client accepts both JSON and event streams, as it must.
-pub fn accepts_both(headers: &HeaderMap) -> bool {
+pub fn accepts_both(fields: &Fields<'_>) -> bool {
     // What nearly every client sends.
     let usual = |it: &HeaderValue| it.as_bytes() == b"application/json, text/event-stream";
-    headers.get(ACCEPT).is_some_and(usual)
-        || accepts(headers, "application", "json") && accepts(headers, "text", "event-stream")
+    fields.accept.first().is_some_and(usual)
+        || accepts(fields.all, "application", "json") && accepts(fields.all, "text", "event-stream")
 }
 
 /// Whether the client accepts event streams.
@@ -155,22 +156,8 @@ pub fn accepts_events(headers: &HeaderMap) -> bool {
     accepts(headers, "text", "event-stream")
 }
 
-/// The single value of a header; an error if there are several.
-pub(super) fn only<'a>(
-    headers: &'a HeaderMap,
-    name: &HeaderName,
-) -> Result<Option<&'a [u8]>, Twice> {
-    let mut values = headers.get_all(name).iter();
-    let value = values.next();
-    if values.next().is_some() { Err(Twice) } else { Ok(value.map(|it| it.as_bytes())) }
-}
-
-/// A header that may occur once occurs twice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Twice;
-
-fn is_json(headers: &HeaderMap) -> bool {
-    let Ok(Some(value)) = only(headers, &CONTENT_TYPE) else { return false };
+fn is_json(fields: &Fields<'_>) -> bool {
+    let Ok(Some(value)) = fields.content_type.only_bytes() else { return false };
     // What nearly every client sends.
     if value == b"application/json" {
         return true;
@@ -203,11 +190,10 @@ fn accepts(headers: &HeaderMap, kind: &str, subkind: &str) -> bool {
     })
 }
 
-fn without_port(host: &str) -> &str {
-    match host.rsplit_once(':') {
-        Some((name, port)) if port.bytes().all(|it| it.is_ascii_digit()) => name,
-        _ => host,
-    }
+/// Whether nothing, or only a port, follows a name.
+fn is_any_port(rest: &str) -> bool {
+    let port = rest.strip_prefix(':').unwrap_or(rest);
+    port.bytes().all(|it| it.is_ascii_digit()) && (rest.is_empty() || rest.starts_with(':'))
 }
 
 /// What the operator writes to allow an origin; empty for text that is no origin.

@@ -52,6 +52,8 @@ pub struct Streams {
     finished_bytes: usize,
     next: u64,
     readers: u64,
+    /// Room for the events of the next POST, left by one that was answered with one text.
+    spare: VecDeque<Vec<u8>>,
 }
 
 /// The reader of a stream. A newer reader replaces it (takeover).
@@ -118,6 +120,7 @@ impl Streams {
             finished_bytes: 0,
             next: 0,
             readers: 0,
+            spare: VecDeque::new(),
         }
     }
 
@@ -130,7 +133,9 @@ impl Streams {
     pub fn open(&mut self, via: RequestStream) -> Reader {
         self.readers += 1;
         let (id, reader) = (via.0, Some(self.readers));
-        self.open.push(Stream { id, reader, oldest: 1, is_fresh: true, ..Stream::default() });
+        let events = std::mem::take(&mut self.spare);
+        let stream = Stream { id, reader, events, oldest: 1, is_fresh: true, ..Stream::default() };
+        self.open.push(stream);
         Reader { via, number: self.readers }
     }
 
@@ -205,7 +210,12 @@ impl Streams {
             }
             (1, _, Some(status)) => {
                 let mut stream = self.open.swap_remove(at);
-                Beginning::Whole(status, stream.events.pop_front().unwrap_or_default())
+                let text = stream.events.pop_front().unwrap_or_default();
+                // A session that rests keeps room for a few events, and no more.
+                if stream.events.capacity() <= SPARE {
+                    self.spare = stream.events;
+                }
+                Beginning::Whole(status, text)
             }
             _ => {
                 stream.is_events = true;
@@ -265,6 +275,7 @@ impl Streams {
             let retry = stream.pause.map(millis);
             Line { id: Some(&id), retry, ..Line::default() }.write(out);
         }
+        out.reserve(stream.unread().map(|it| it.len() + AROUND).sum());
         for place in stream.taken.max(stream.oldest)..stream.end() {
             let data = &stream.events[(place - stream.oldest) as usize];
             let id = matches!(style, Style::Resumable { .. }).then(|| id_of(place).text());
@@ -405,5 +416,9 @@ fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
+/// The bytes of an event besides its text, with an id of the usual length.
+const AROUND: usize = 48;
+/// The most events for which an empty queue is kept for the next POST.
+const SPARE: usize = 4;
 /// How many finished streams can be resumed.
 const MAX_FINISHED: usize = 64;

@@ -1,7 +1,6 @@
 //! Batches, which 2025-03-26 must accept: each request is answered by itself, and the responses are
 //! sent together after the last.
 
-use std::collections::VecDeque;
 use std::time::Instant;
 
 use trunkline_wire::era::Batch;
@@ -9,6 +8,7 @@ use trunkline_wire::jsonrpc::{ErrorObject, Malformed, MalformedKind, Message};
 
 use super::Server;
 use super::shared::From;
+use crate::queue::Queue;
 use crate::{Outgoing, Output, RequestStream};
 
 pub(super) type BatchId = u32;
@@ -45,16 +45,16 @@ impl Batches {
     }
 
     /// Adds one response, and sends the batch if it was the last.
-    pub(super) fn add(&mut self, id: BatchId, message: Message, out: &mut VecDeque<Output>) {
+    pub(super) fn add(&mut self, id: BatchId, message: Message, out: &mut Queue<Output>) {
         self.less(id, Some(message), out);
     }
 
     /// One response fewer will come: its call was cancelled.
-    pub(super) fn forget(&mut self, id: BatchId, out: &mut VecDeque<Output>) {
+    pub(super) fn forget(&mut self, id: BatchId, out: &mut Queue<Output>) {
         self.less(id, None, out);
     }
 
-    fn less(&mut self, id: BatchId, message: Option<Message>, out: &mut VecDeque<Output>) {
+    fn less(&mut self, id: BatchId, message: Option<Message>, out: &mut Queue<Output>) {
         let Some(at) = self.open.iter().position(|it| it.id == id) else { return };
         let batch = &mut self.open[at];
         batch.missing -= 1;
@@ -130,7 +130,7 @@ mod tests {
 
     /// For responses of these lengths, whether each is sent in full.
     fn told(lengths: &[usize]) -> Vec<bool> {
-        let (mut batches, mut out) = (Batches::default(), VecDeque::new());
+        let (mut batches, mut out) = (Batches::default(), Queue::new());
         let id = batches.open(RequestStream(1), lengths.len(), MOST);
         for (number, length) in lengths.iter().enumerate() {
             let outcome = Ok(Json::string(&"x".repeat(length - 2)));

@@ -26,8 +26,8 @@ pub(super) fn progress<T>(
     sink.reached = progress.progress;
     let mut params = Object::default();
     params.set("progressToken", sink.token.clone());
-    for (name, value) in Object::of(&progress).iter() {
-        params.set(name.to_owned(), value.clone());
+    for (name, value) in Object::of(&progress) {
+        params.set(name, value);
     }
     Some(Message::notification(Method::Progress, Params::Object(params)))
 }

@@ -1,7 +1,6 @@
 //! What both eras use: the calls that are owed an answer, the questions in flight, and the queue of
 //! outputs.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -14,6 +13,7 @@ use trunkline_wire::revision::{Era, Revision};
 use super::envelope_cache::EnvelopeCache;
 use super::{Config, batch, dialect};
 use crate::pending::{Asked, Calls, Clock, OpenCall, ProgressSink, Sent, add_meta, cancelled};
+use crate::queue::Queue;
 use crate::subscribe::Listens;
 use crate::{
     Ask, Attached, Call, CallError, CallKey, Outgoing, Output, Peer, PeerNotification,
@@ -29,7 +29,7 @@ pub(super) struct Shared {
     pub(super) listens: Listens,
     pub(super) batches: batch::Batches,
     pub(super) envelopes: EnvelopeCache,
-    pub(super) out: VecDeque<Output>,
+    pub(super) out: Queue<Output>,
     /// The caller, if the instructions depend on it.
     pub(super) caller: Attached,
 }
@@ -74,7 +74,7 @@ impl Shared {
             listens: Listens::default(),
             batches: batch::Batches::default(),
             envelopes: EnvelopeCache::default(),
-            out: VecDeque::new(),
+            out: Queue::new(),
             caller: Attached::default(),
         }
     }

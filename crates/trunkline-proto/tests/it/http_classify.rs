@@ -2,6 +2,7 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use trunkline_proto::http::classify::{Route, Rules, classify, session_request};
+use trunkline_proto::http::fields::Fields;
 use trunkline_proto::server::{Config, EnvelopeCache};
 use trunkline_wire::code::{
     HEADER_MISMATCH, INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, UNSUPPORTED_REVISION,
@@ -29,13 +30,13 @@ enum Goes {
 
 const ALONE: Goes = Goes::Stateless(Revision::LATEST);
 
-impl From<Route> for Goes {
-    fn from(route: Route) -> Self {
+impl From<Route<'_>> for Goes {
+    fn from(route: Route<'_>) -> Self {
         match route {
             Route::Stateless(request) => Self::Stateless(request.revision()),
             Route::Dialect => Self::Dialect,
             Route::Open => Self::Open,
-            Route::Session(id) => Self::Session(id),
+            Route::Session(id) => Self::Session(id.to_owned()),
             Route::Nowhere(revision) => Self::Nowhere(revision),
             Route::Drop => Self::Drop,
         }
@@ -62,10 +63,10 @@ impl Desk {
     fn ask(&self, headers: &[(&str, &str)], body: &str) -> Result<Goes, Refused> {
         let rules = Rules { config: &self.config, sessions: self.sessions };
         let (headers, incoming) = (map(headers), Incoming::parse(body.as_bytes()));
-        let mut envelopes = EnvelopeCache::default();
-        let first = classify(&headers, &incoming, rules, &mut envelopes);
-        // A cached envelope changes nothing.
-        assert_eq!(classify(&headers, &incoming, rules, &mut envelopes), first, "{body}");
+        let (fields, mut envelopes) = (Fields::of(&headers), EnvelopeCache::default());
+        let first = classify(&fields, &incoming, rules, &mut envelopes);
+        // What was read once is remembered, and changes nothing.
+        assert_eq!(classify(&fields, &incoming, rules, &mut envelopes), first, "{body}");
         first.map(Goes::from).map_err(|it| (it.status.as_u16(), it.error.code, it.id))
     }
 }

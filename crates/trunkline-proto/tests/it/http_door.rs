@@ -3,6 +3,7 @@
 use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, ORIGIN};
 use http::{HeaderMap, HeaderName, HeaderValue, Uri};
 use trunkline_proto::http::door::{Door, accepts_both, accepts_events, check_body};
+use trunkline_proto::http::fields::Fields;
 
 fn map(headers: &[(HeaderName, &str)]) -> HeaderMap {
     let mut map = HeaderMap::new();
@@ -15,7 +16,7 @@ fn map(headers: &[(HeaderName, &str)]) -> HeaderMap {
 /// The status of a refusal, 200 without one.
 fn knock(door: &Door, uri: &str, headers: &[(HeaderName, &str)]) -> u16 {
     let uri: Uri = uri.parse().unwrap();
-    door.check(&uri, &map(headers)).map_or_else(|it| it.status.as_u16(), |()| 200)
+    door.check(&uri, &Fields::of(&map(headers))).map_or_else(|it| it.status.as_u16(), |()| 200)
 }
 
 #[test]
@@ -162,7 +163,7 @@ fn other_pages_are_let_in_by_name() {
 #[test]
 fn a_body_is_json_and_plain() {
     let body = |headers: &[(HeaderName, &str)]| {
-        check_body(&map(headers), 100).map_or_else(|it| it.status.as_u16(), |()| 200)
+        check_body(&Fields::of(&map(headers)), 100).map_or_else(|it| it.status.as_u16(), |()| 200)
     };
     for kind in [
         "application/json",
@@ -241,7 +242,7 @@ fn an_answer_can_be_either_kind() {
         let headers: Vec<_> = accept.iter().map(|it| (ACCEPT, *it)).collect();
         let headers = map(&headers);
         assert_eq!(
-            (accepts_both(&headers), accepts_events(&headers)),
+            (accepts_both(&Fields::of(&headers)), accepts_events(&headers)),
             (both, events),
             "{accept:?}"
         );

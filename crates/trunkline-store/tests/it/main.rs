@@ -7,4 +7,5 @@ mod damage;
 mod kill;
 mod model;
 mod processes;
+mod redis;
 mod suite;

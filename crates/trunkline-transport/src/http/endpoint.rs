@@ -17,6 +17,7 @@ use trunkline_proto::Attached;
 use trunkline_proto::http::Refusal;
 use trunkline_proto::http::classify::{Rules, session_request};
 use trunkline_proto::http::door::{self, Door};
+use trunkline_proto::http::fields::Fields;
 use trunkline_proto::http::streams::{Read, Reader, Style};
 use trunkline_proto::server::{Config, EnvelopeCache};
 use trunkline_wire::frame::sse::Event;
@@ -208,14 +209,15 @@ impl<H: Handler> Endpoint<H> {
     pub(super) async fn route<B: Body>(
         &self,
         head: &mut request::Parts,
+        place: Option<Entrance>,
         body: B,
         envelopes: &Mutex<EnvelopeCache>,
         is_let_in: bool,
     ) -> Result<Response<HttpBody>, Refusal> {
-        let Some(place) = self.place(head.uri.path()) else { return self.beside(head) };
+        let Some(place) = place else { return self.beside(head) };
         let body = match is_let_in {
             true => body,
-            false => match self.check(head, body, place, &self.settings.path).await {
+            false => match self.enter_with(head, body, &self.settings.path).await {
                 Continue(body) => body,
                 Break(outcome) => return outcome,
             },
@@ -237,7 +239,7 @@ impl<H: Handler> Endpoint<H> {
     }
 
     /// The entrance at this path. All entrances share the same door.
-    fn place(&self, path: &str) -> Option<Entrance> {
+    pub(super) fn place(&self, path: &str) -> Option<Entrance> {
         if path == self.settings.path || (self.settings.is_nested && path == "/") {
             return Some(Entrance::Streamable);
         }
@@ -266,7 +268,7 @@ impl<H: Handler> Endpoint<H> {
                 format!("There is nothing at this path; MCP is at `{}`.", self.settings.path);
             return Err(Refusal::new(StatusCode::NOT_FOUND, message));
         };
-        self.settings.door.check(&head.uri, &head.headers)?;
+        self.settings.door.check(&head.uri, &Fields::of(&head.headers))?;
         if head.method != Method::GET {
             return Err(Refusal::method("GET"));
         }

@@ -8,6 +8,7 @@ use std::sync::Mutex;
 
 use http::{HeaderMap, Method, Request, Response, StatusCode, Uri, request};
 use http_body::Body;
+use trunkline_proto::http::fields::Fields;
 use trunkline_proto::http::{Refusal, door};
 use trunkline_proto::server::EnvelopeCache;
 
@@ -40,13 +41,18 @@ impl<H: Handler> Endpoint<H> {
         path: &str,
     ) -> Result<LetIn<B>, Response<HttpBody>> {
         let (mut head, body) = request.into_parts();
-        check_fields(&head.headers).map_err(refuse)?;
         let place = match head.uri.path().strip_prefix(path) {
             Some("/sse") => Entrance::Events,
             Some("/messages") => Entrance::Messages,
             _ => Entrance::Streamable,
         };
-        match self.check(&mut head, body, place, path).await {
+        let fields = Fields::of(&head.headers);
+        check_fields(&fields, &head.headers).map_err(refuse)?;
+        let checked = match self.check(&head, &fields, place) {
+            Continue(()) => self.enter_with(&mut head, body, path).await,
+            Break(outcome) => Break(outcome),
+        };
+        match checked {
             Continue(body) => Ok(LetIn(Request::from_parts(head, body))),
             Break(outcome) => Err(self.finish(&head, outcome)),
         }
@@ -68,27 +74,40 @@ impl<H: Handler> Endpoint<H> {
         is_let_in: bool,
     ) -> Response<HttpBody> {
         let (mut head, body) = request.into_parts();
-        if let Err(refusal) = check_fields(&head.headers) {
+        let place = self.place(head.uri.path());
+        let fields = Fields::of(&head.headers);
+        if let Err(refusal) = check_fields(&fields, &head.headers) {
             return refuse(refusal);
         }
-        let outcome = self.route(&mut head, body, envelopes, is_let_in).await;
+        let checked = match place {
+            Some(place) if !is_let_in => self.check(&head, &fields, place),
+            _ => Continue(()),
+        };
+        let outcome = match checked {
+            Continue(()) => self.route(&mut head, place, body, envelopes, is_let_in).await,
+            Break(outcome) => outcome,
+        };
         self.finish(&head, outcome)
     }
 
-    /// Checks Host, Origin, preflight and sender, in this order.
-    pub(super) async fn check<B: Body>(
+    /// Checks Host, Origin and preflight, in this order.
+    fn check(&self, head: &request::Parts, fields: &Fields<'_>, place: Entrance) -> Checked<()> {
+        if let Err(refusal) = self.settings.door.check(&head.uri, fields) {
+            return Break(Err(refusal));
+        }
+        match head.method {
+            Method::OPTIONS => Break(self.preflight(&head.headers, place.methods())),
+            _ => Continue(()),
+        }
+    }
+
+    /// Checks the sender, after everything else in the head.
+    pub(super) async fn enter_with<B: Body>(
         &self,
         head: &mut request::Parts,
         body: B,
-        place: Entrance,
         path: &str,
-    ) -> ControlFlow<Result<Response<HttpBody>, Refusal>, B> {
-        if let Err(refusal) = self.settings.door.check(&head.uri, &head.headers) {
-            return Break(Err(refusal));
-        }
-        if head.method == Method::OPTIONS {
-            return Break(self.preflight(&head.headers, place.methods()));
-        }
+    ) -> Checked<B> {
         #[cfg(feature = "auth")]
         return match super::body::let_in(self.enter(head, path).await, &head.headers, body).await {
             Ok(body) => Continue(body),
@@ -96,7 +115,7 @@ impl<H: Handler> Endpoint<H> {
         };
         #[cfg(not(feature = "auth"))]
         {
-            let _ = path;
+            let _ = (head, path);
             Continue(body)
         }
     }
@@ -115,14 +134,17 @@ impl<H: Handler> Endpoint<H> {
     }
 }
 
+/// Whether a request goes on, with what is left of it, or the response that ends it here.
+type Checked<B> = ControlFlow<Result<Response<HttpBody>, Refusal>, B>;
+
 /// Refuses a malformed head, whatever the path.
-fn check_fields(headers: &HeaderMap) -> Result<(), Refusal> {
+fn check_fields(fields: &Fields<'_>, headers: &HeaderMap) -> Result<(), Refusal> {
     // HTTP/1 enforces this bound already.
     if headers.len() > HEADER_FIELDS {
         let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
         return Err(Refusal::new(status, "There are too many header fields."));
     }
-    door::check_coding(headers)
+    door::check_coding(fields)
 }
 
 /// Header fields of one request.

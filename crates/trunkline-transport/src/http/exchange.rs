@@ -35,12 +35,7 @@ pub(super) struct Exchange<H> {
 }
 
 impl<H: Handler> Exchange<H> {
-    pub(super) fn new(
-        mut server: Server,
-        handler: Arc<H>,
-        queue: usize,
-        attached: Attached,
-    ) -> Self {
+    fn new(mut server: Server, handler: Arc<H>, queue: usize, attached: Attached) -> Self {
         server.is_for(&attached);
         let (handle, commands) = ConversationHandle::of_one_request(queue);
         Self {
@@ -149,12 +144,19 @@ pub(super) struct Owned<H: Handler> {
 }
 
 impl<H: Handler> Owned<H> {
+    /// Begins an exchange, for which a queue of this length is kept.
     pub(super) fn new(
-        exchange: Exchange<H>,
+        server: Server,
+        handler: Arc<H>,
+        queue: usize,
         admitted: Admitted,
         detached: Option<Arc<Mutex<JoinSet<()>>>>,
     ) -> Self {
-        Self { exchange: Some((exchange, admitted)), detached }
+        let attached = admitted.attached.clone();
+        Self {
+            exchange: Some((Exchange::new(server, handler, queue, attached), admitted)),
+            detached,
+        }
     }
 
     pub(super) fn get(&mut self) -> &mut Exchange<H> {

@@ -4,11 +4,12 @@ use std::future::poll_fn;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 
-use http::header::{ACCEPT, HeaderName, HeaderValue};
+use http::header::{HeaderName, HeaderValue};
 use http::{Extensions, HeaderMap, Response, StatusCode, request};
 use http_body::Body;
 use trunkline_auth::tag::random_name;
 use trunkline_proto::http::classify::{Route, classify};
+use trunkline_proto::http::fields::Fields;
 use trunkline_proto::http::streams::Style;
 use trunkline_proto::http::{Refusal, door, reply};
 use trunkline_proto::server::{EnvelopeCache, MessageEra, Server};
@@ -22,7 +23,7 @@ use super::admitted::Admitted;
 use super::body::{HttpBody, read};
 use super::budgets::Meter;
 use super::endpoint::{Endpoint, attached};
-use super::exchange::{Exchange, ExchangeEvents, Owned};
+use super::exchange::{ExchangeEvents, Owned};
 use super::expiry::Expiry;
 use super::response::{accepted, events, json, no_session};
 use super::session::{Posted, Session};
@@ -37,15 +38,16 @@ impl<H: Handler> Endpoint<H> {
         envelopes: &Mutex<EnvelopeCache>,
     ) -> Result<Response<HttpBody>, Refusal> {
         let headers = &head.headers;
-        let accepts = door::accepts_both(headers);
-        if !accepts && headers.contains_key(ACCEPT) {
+        let fields = Fields::of(headers);
+        let accepts = door::accepts_both(&fields);
+        if !accepts && fields.has_accept() {
             return Err(unacceptable());
         }
         let mut meter = self.budgets.body(&head.extensions);
-        let incoming = self.read(headers, body, &mut meter).await?;
+        let incoming = self.read(&fields, body, &mut meter).await?;
         let route = {
             let mut envelopes = envelopes.lock().unwrap_or_else(PoisonError::into_inner);
-            classify(headers, &incoming, self.rules(), &mut envelopes)?
+            classify(&fields, &incoming, self.rules(), &mut envelopes)?
         };
         // Clients of the dialect were never told to send `Accept`.
         if !accepts && !matches!(route, Route::Dialect) {
@@ -81,7 +83,7 @@ impl<H: Handler> Endpoint<H> {
             }
             Route::Open => self.open(incoming, admitted, &head.extensions).await,
             Route::Session(id) => {
-                let session = self.session(&id, &head.extensions).map_err(|refusal| {
+                let session = self.session(id, &head.extensions).map_err(|refusal| {
                     // The refusal names the request where it can be told.
                     Refusal { id: id_of(&incoming), ..refusal }
                 })?;
@@ -110,7 +112,7 @@ impl<H: Handler> Endpoint<H> {
         body: B,
     ) -> Result<(), Refusal> {
         let mut meter = self.budgets.body(&head.extensions);
-        let incoming = self.read(&head.headers, body, &mut meter).await?;
+        let incoming = self.read(&Fields::of(&head.headers), body, &mut meter).await?;
         if let Incoming::Bad(malformed) = &incoming {
             return Err(Refusal::bad_request(malformed.to_error(), malformed.id.clone()));
         }
@@ -136,12 +138,12 @@ impl<H: Handler> Endpoint<H> {
 
     async fn read<B: Body>(
         &self,
-        headers: &HeaderMap,
+        fields: &Fields<'_>,
         body: B,
         meter: &mut Meter<'_>,
     ) -> Result<Incoming, Refusal> {
         let limits = &self.settings.limits;
-        door::check_body(headers, limits.body_bytes)?;
+        door::check_body(fields, limits.body_bytes)?;
         let text = read(body, limits.body_bytes, limits.body_read, meter).await?;
         Ok(Incoming::parse(text.bytes()))
     }
@@ -212,11 +214,9 @@ impl<H: Handler> Endpoint<H> {
         let is_batch = matches!(incoming, Incoming::Batch(_));
         let expects = expects_answer(&incoming) && !is_batch;
         let listens = is_listen(&incoming);
-        let handler = Arc::clone(&self.handler);
-        let attached = admitted.attached.clone();
-        let exchange = Exchange::new(core, handler, self.settings.limits.queue, attached);
+        let (handler, queue) = (Arc::clone(&self.handler), self.settings.limits.queue);
         let detached = (era == Era::Stateful).then(|| Arc::clone(&self.detached));
-        let mut exchange = Owned::new(exchange, admitted, detached);
+        let mut exchange = Owned::new(core, handler, queue, admitted, detached);
         // From here on no change is missed.
         let listed = listens.then(|| self.register(exchange.get().listen()));
         let mut message = Some((incoming, decided));
@@ -241,11 +241,13 @@ impl<H: Handler> Endpoint<H> {
             return Ok(events(HttpBody::events(rest)));
         }
         let status = reply::status(&first, era, exchange.get().dispatched());
-        let mut text = Vec::with_capacity(512);
         if self.settings.always_stream && status == StatusCode::OK {
+            let mut text = Vec::with_capacity(first.size() + 8);
             write_event(&first, &mut text);
             return Ok(events(HttpBody::whole(text)));
         }
+        // A text that fills its room exactly goes out from where it is, with nothing around it.
+        let mut text = Vec::with_capacity(first.size());
         first.write(&mut text);
         Ok(json(status, text))
     }
@@ -263,8 +265,7 @@ impl<H: Handler> Endpoint<H> {
         if *method != Method::ToolsCall {
             return Ok(());
         }
-        let Some(name) = params.get("name") else { return Ok(()) };
-        let Ok(name) = name.read::<std::borrow::Cow<'_, str>>() else { return Ok(()) };
+        let Some(name) = params.get("name").and_then(|it| it.as_text()) else { return Ok(()) };
         let wanted = self.handler.param_headers(&name, params.get("_meta"), caller);
         let Some(wanted) = wanted else { return Ok(()) };
         wanted

@@ -5,7 +5,7 @@ use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex};
-use std::task::Poll;
+use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use http::header::{CONNECTION, HeaderValue};
@@ -236,12 +236,19 @@ async fn watched<C: Future>(
     is_h2: bool,
 ) -> Option<C::Output> {
     let mut look = pin!(sleep_until(Instant::now() + limits.header_read.min(limits.keep_alive)));
+    let open = closing.clone();
     let mut ended = pin!(closing.changed());
     let mut ending = false;
+    // Whom the timer and the end of the server wake: told once, not at each request.
+    let mut woken: Option<Waker> = None;
     poll_fn(|cx| {
         loop {
             if let Poll::Ready(served) = served.as_mut().poll(cx) {
                 return Poll::Ready(Some(served));
+            }
+            let is_told = woken.as_ref().is_some_and(|it| it.will_wake(cx.waker()));
+            if is_told && !look.is_elapsed() && (ending || open.has_changed().is_ok()) {
+                return Poll::Pending;
             }
             if !ending && ended.as_mut().poll(cx).is_ready() {
                 ending = true;
@@ -249,8 +256,10 @@ async fn watched<C: Future>(
                 continue;
             }
             if look.as_mut().poll(cx).is_pending() {
+                woken = Some(cx.waker().clone());
                 return Poll::Pending;
             }
+            woken = None;
             match tracker.check(limits) {
                 Some(next) => look.as_mut().reset(next.into()),
                 // Only a half-sent HTTP/1 head gets a 408.

@@ -186,7 +186,7 @@ impl<H: Handler> Session<H> {
             }
             let mut todo = state.act(Some(&admitted), now);
             // These calls belong to this request, whatever else the session carries.
-            todo.calls.iter_mut().for_each(|it| it.attached = admitted.attached.clone());
+            todo.calls_mut().for_each(|it| it.attached = admitted.attached.clone());
             (reader, todo)
         };
         let Some(reader) = reader else {
@@ -323,14 +323,14 @@ impl<H: Handler> Session<H> {
         ended
     }
 
-    fn perform(&self, todo: Todo) {
-        for heard in todo.heard {
+    fn perform(&self, mut todo: Todo) {
+        for heard in std::mem::take(&mut todo.heard) {
             guarded_heard(&*self.handler, heard, &self.handle);
         }
         // A handler that is not done at once gets a task, which polls it again.
         let mut cx = Context::from_waker(Waker::noop());
-        for call in todo.calls {
-            if let Some((key, future)) = self.start(call, &mut cx) {
+        for call in todo.into_calls() {
+            if let Some((key, future)) = self.start(*call, &mut cx) {
                 self.work_on(key, future);
             }
         }
@@ -472,7 +472,8 @@ impl State {
         dispatched: bool,
         now: Instant,
     ) {
-        let mut text = Vec::with_capacity(256);
+        // A text that fills its room exactly goes out from where it is, with nothing around it.
+        let mut text = Vec::with_capacity(message.size());
         message.write(&mut text);
         flatten(&mut text);
         let is_answer =

@@ -1,16 +1,14 @@
 //! One JSON text → messages, or a precise error that names the id if it could be read.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
-use std::fmt;
+use std::collections::{BTreeMap, HashSet};
 
-use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{Error as _, IgnoredAny};
 use serde::{Deserialize, Deserializer};
-use serde_json::value::RawValue;
 
 use super::{ErrorObject, Id, MemberName, Message, MethodName, Object, Params};
 use crate::code;
-use crate::json::{Json, MAX_DEPTH, is_too_deep};
+use crate::json::{Json, MAX_DEPTH, Reader, Unreadable, is_too_deep};
 
 /// The contents of one text.
 #[derive(Debug, PartialEq)]
@@ -96,18 +94,28 @@ impl Incoming {
         if !text.trim_ascii_start().starts_with('[') {
             return Envelope::read(text).map_or_else(Self::Bad, Self::One);
         }
-        match serde_json::from_str::<Vec<&RawValue>>(text) {
-            Ok(items) => Self::Batch(items.iter().map(|it| Envelope::read(it.get())).collect()),
-            Err(_) => bad(MalformedKind::NotJson),
+        match read_items(text) {
+            Ok(items) => Self::Batch(items.into_iter().map(Envelope::read).collect()),
+            Err(Unreadable) => bad(MalformedKind::NotJson),
         }
     }
+}
+
+/// The items of an array.
+fn read_items(text: &str) -> Result<Vec<&str>, Unreadable> {
+    let (mut reader, mut items) = (Reader::new(text), Vec::new());
+    reader.open(b'[')?;
+    while reader.item(items.is_empty())? {
+        items.push(reader.value()?);
+    }
+    reader.end().map(|()| items)
 }
 
 /// The members of a message parsed so far.
 #[derive(Default)]
 struct Envelope<'a> {
     version: bool,
-    id: Option<&'a RawValue>,
+    id: Option<&'a str>,
     method: Option<MethodName>,
     params: Option<Params>,
     result: Option<Json>,
@@ -119,15 +127,103 @@ struct Envelope<'a> {
 
 impl<'a> Envelope<'a> {
     fn read(text: &'a str) -> Result<Message, Malformed> {
-        let envelope: Result<Envelope<'a>, _> = serde_json::from_str(text);
+        let mut reader = Reader::new(text);
+        let envelope = Self::of(&mut reader).and_then(|it| reader.end().map(|()| it));
         match envelope {
             Ok(envelope) => envelope.judge(),
             // JSON's grammar allows lone surrogates and numbers of any size (RFC 8259 §8.2, §6). A text
             // that is unreadable because of those is JSON, but no message.
-            Err(_) if serde_json::from_str::<IgnoredAny>(text).is_ok() => {
-                Err(Malformed::new(MalformedKind::NotJsonRpc))
-            }
+            Err(_) if is_json(text) => Err(Malformed::new(MalformedKind::NotJsonRpc)),
             Err(_) => Err(Malformed::new(MalformedKind::NotJson)),
+        }
+    }
+
+    fn of(reader: &mut Reader<'a>) -> Result<Self, Unreadable> {
+        let mut it = Self::default();
+        let mut others = Names::default();
+        reader.open(b'{')?;
+        let mut is_first = true;
+        while let Some(name) = reader.member(std::mem::take(&mut is_first))? {
+            let name = name.decode().ok_or(Unreadable)?;
+            let member = match &*name {
+                "jsonrpc" => VERSION,
+                "id" => ID,
+                "method" => METHOD,
+                "params" => PARAMS,
+                "result" => RESULT,
+                "error" => ERROR,
+                _ => {
+                    if !others.add(&name) {
+                        it.blame(MalformedKind::DuplicateKey);
+                    } else if is_disguised(&name) {
+                        it.blame(MalformedKind::NotJsonRpc);
+                    }
+                    reader.value()?;
+                    continue;
+                }
+            };
+            if it.seen & (1 << member) != 0 {
+                it.blame(MalformedKind::DuplicateKey);
+                if member == ID {
+                    // Two ids are as good as none.
+                    it.id = None;
+                }
+                reader.value()?;
+                continue;
+            }
+            it.seen |= 1 << member;
+            it.take(member, reader)?;
+        }
+        Ok(it)
+    }
+
+    /// Reads the value of a known member.
+    fn take(&mut self, member: u8, reader: &mut Reader<'a>) -> Result<(), Unreadable> {
+        match member {
+            VERSION => self.version = reader.value()? == r#""2.0""#,
+            ID => self.id = Some(reader.value()?),
+            METHOD if reader.peek() == Some(b'"') => match reader.string()?.decode() {
+                Some(name) => self.method = Some((&*name).into()),
+                None => self.blame(MalformedKind::NotJsonRpc),
+            },
+            PARAMS => self.params = self.take_params(reader)?,
+            RESULT => self.result = Some(Json::copied(reader.value()?)),
+            ERROR => match serde_json::from_str(reader.value()?) {
+                Ok(error) => self.error = Some(error),
+                Err(_) => self.blame(MalformedKind::NotJsonRpc),
+            },
+            _ => {
+                reader.value()?;
+                self.blame(MalformedKind::NotJsonRpc);
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens `params` one level.
+    fn take_params(&mut self, reader: &mut Reader<'a>) -> Result<Option<Params>, Unreadable> {
+        match reader.peek() {
+            Some(b'{') => {
+                let (object, duplicate) = read_members(reader)?;
+                if duplicate {
+                    self.blame(MalformedKind::DuplicateKey);
+                }
+                Ok(Some(Params::Object(object)))
+            }
+            Some(b'[') => {
+                let mut items = Vec::new();
+                reader.open(b'[')?;
+                while reader.item(items.is_empty())? {
+                    items.push(Json::copied(reader.value()?));
+                }
+                Ok(Some(Params::Array(items)))
+            }
+            _ => {
+                if reader.value()? != "null" {
+                    self.blame(MalformedKind::NotJsonRpc);
+                }
+                Ok(None)
+            }
         }
     }
 
@@ -135,7 +231,7 @@ impl<'a> Envelope<'a> {
         let has = |member: u8| self.seen & (1 << member) != 0;
         let is_response = !has(METHOD) && (has(RESULT) || has(ERROR));
         let is_notification = has(METHOD) && !has(ID) && !has(RESULT) && !has(ERROR);
-        let id = self.id.and_then(|raw| Id::from_json(raw.get()));
+        let id = self.id.and_then(Id::from_json);
         let bad = |kind, id| Err(Malformed { kind, id, is_response, is_notification });
         if let Some(kind) = self.fault {
             return bad(kind, id);
@@ -144,7 +240,7 @@ impl<'a> Envelope<'a> {
             return bad(MalformedKind::NotJsonRpc, id);
         }
         let id = match (self.id, id) {
-            (Some(raw), None) if raw.get() == "null" => Some(Id::Null),
+            (Some("null"), None) => Some(Id::Null),
             (Some(_), None) => return bad(MalformedKind::NotJsonRpc, None),
             (_, id) => id,
         };
@@ -169,172 +265,48 @@ impl<'a> Envelope<'a> {
     }
 }
 
-impl<'de> Deserialize<'de> for Envelope<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(EnvelopeVisitor)
-    }
-}
-
-struct EnvelopeVisitor;
-
-impl<'de> Visitor<'de> for EnvelopeVisitor {
-    type Value = Envelope<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a JSON-RPC message")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Envelope<'de>, A::Error> {
-        let mut it = Envelope::default();
-        let mut others = Names::default();
-        while let Some(key) = map.next_key::<Key<'de>>()? {
-            let member = match &*key.0 {
-                "jsonrpc" => VERSION,
-                "id" => ID,
-                "method" => METHOD,
-                "params" => PARAMS,
-                "result" => RESULT,
-                "error" => ERROR,
-                _ => {
-                    if !others.add(&key.0) {
-                        it.blame(MalformedKind::DuplicateKey);
-                    } else if is_disguised(&key.0) {
-                        it.blame(MalformedKind::NotJsonRpc);
-                    }
-                    map.next_value::<IgnoredAny>()?;
-                    continue;
-                }
-            };
-            if it.seen & (1 << member) != 0 {
-                it.blame(MalformedKind::DuplicateKey);
-                if member == ID {
-                    // Two ids are as good as none.
-                    it.id = None;
-                }
-                map.next_value::<IgnoredAny>()?;
-                continue;
-            }
-            it.seen |= 1 << member;
-            match member {
-                VERSION => it.version = map.next_value::<&RawValue>()?.get() == r#""2.0""#,
-                ID => it.id = Some(map.next_value()?),
-                METHOD => {
-                    match serde_json::from_str::<Key<'_>>(map.next_value::<&RawValue>()?.get()) {
-                        Ok(name) => it.method = Some((&*name.0).into()),
-                        Err(_) => it.blame(MalformedKind::NotJsonRpc),
-                    }
-                }
-                PARAMS => it.params = map.next_value_seed(ParamsSeed(&mut it.fault))?,
-                RESULT => it.result = Some(map.next_value()?),
-                _ => match map.next_value::<Json>()?.to() {
-                    Ok(error) => it.error = Some(error),
-                    Err(_) => it.blame(MalformedKind::NotJsonRpc),
-                },
+impl Object {
+    /// Reads an object; a name that stands twice is refused.
+    pub fn parse(text: &str) -> Result<Self, serde_json::Error> {
+        let mut reader = Reader::new(text);
+        let read = read_members(&mut reader).and_then(|it| reader.end().map(|()| it));
+        match read {
+            Ok((object, false)) => Ok(object),
+            Ok((_, true)) => Err(serde_json::Error::custom("a member name stands twice")),
+            // What is wrong is told by those who have words for it.
+            Err(_) => {
+                serde_json::from_str::<BTreeMap<String, IgnoredAny>>(text)?;
+                Err(serde_json::Error::custom("the object cannot be read"))
             }
         }
-        Ok(it)
-    }
-}
-
-/// Opens `params` one level; records duplicates instead of failing.
-struct ParamsSeed<'f>(&'f mut Option<MalformedKind>);
-
-impl<'de> DeserializeSeed<'de> for ParamsSeed<'_> {
-    type Value = Option<Params>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for ParamsSeed<'_> {
-    type Value = Option<Params>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("parameters")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-        let (object, duplicate) = read_members(map)?;
-        if duplicate {
-            self.0.get_or_insert(MalformedKind::DuplicateKey);
-        }
-        Ok(Some(Params::Object(object)))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-        let mut items = Vec::new();
-        while let Some(item) = seq.next_element()? {
-            items.push(item);
-        }
-        Ok(Some(Params::Array(items)))
-    }
-
-    fn visit_unit<E>(self) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
-        self.refuse()
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
-        self.refuse()
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<Self::Value, E> {
-        self.refuse()
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
-        self.refuse()
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<Self::Value, E> {
-        self.refuse()
-    }
-}
-
-impl ParamsSeed<'_> {
-    fn refuse<E>(self) -> Result<Option<Params>, E> {
-        self.0.get_or_insert(MalformedKind::NotJsonRpc);
-        Ok(None)
     }
 }
 
 impl<'de> Deserialize<'de> for Object {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct ObjectVisitor;
-        impl<'de> Visitor<'de> for ObjectVisitor {
-            type Value = Object;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Object, A::Error> {
-                match read_members(map)? {
-                    (_, true) => Err(A::Error::custom("a member name stands twice")),
-                    (object, false) => Ok(object),
-                }
-            }
-        }
-        deserializer.deserialize_map(ObjectVisitor)
+        let text = Json::deserialize(deserializer)?;
+        Self::parse(text.get()).map_err(D::Error::custom)
     }
 }
 
 /// The members in order, and whether a name was duplicated.
-fn read_members<'de, A: MapAccess<'de>>(mut map: A) -> Result<(Object, bool), A::Error> {
+fn read_members(reader: &mut Reader<'_>) -> Result<(Object, bool), Unreadable> {
     let mut members: Vec<(MemberName, Json)> = Vec::with_capacity(4);
     let mut duplicate = false;
     let mut names = Names::default();
-    while let Some(Key(key)) = map.next_key::<Key<'de>>()? {
-        let value = map.next_value()?;
-        let key = known_member(key);
-        duplicate |= !names.add_after(&key, &members) || has_control(&key);
-        members.push((key, value));
+    reader.open(b'{')?;
+    while let Some(name) = reader.member(members.is_empty())? {
+        let name = known_member(name.decode().ok_or(Unreadable)?);
+        let value = Json::copied(reader.value()?);
+        duplicate |= !names.add_after(&name, &members) || has_control(&name);
+        members.push((name, value));
     }
     Ok((Object(members), duplicate))
+}
+
+fn is_json(text: &str) -> bool {
+    let mut reader = Reader::new(text);
+    reader.value().is_ok() && reader.end().is_ok()
 }
 
 /// Whether a lenient parser could mistake a name for one of the envelope's: in another case, or
@@ -375,31 +347,6 @@ impl Names {
     }
 }
 
-/// A string that borrows from the text unless it has escapes.
-struct Key<'a>(Cow<'a, str>);
-
-impl<'de> Deserialize<'de> for Key<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct KeyVisitor;
-        impl<'de> Visitor<'de> for KeyVisitor {
-            type Value = Key<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a string")
-            }
-
-            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Key<'de>, E> {
-                Ok(Key(Cow::Borrowed(text)))
-            }
-
-            fn visit_str<E>(self, text: &str) -> Result<Key<'de>, E> {
-                Ok(Key(Cow::Owned(text.to_owned())))
-            }
-        }
-        deserializer.deserialize_str(KeyVisitor)
-    }
-}
-
 fn known_member(name: Cow<'_, str>) -> MemberName {
     match MEMBERS.iter().find(|known| **known == name) {
         Some(known) => Cow::Borrowed(known),
@@ -408,7 +355,7 @@ fn known_member(name: Cow<'_, str>) -> MemberName {
 }
 
 /// Names of members common enough to intern.
-const MEMBERS: [&str; 10] = [
+const MEMBERS: [&str; 12] = [
     "name",
     "arguments",
     "_meta",
@@ -417,6 +364,8 @@ const MEMBERS: [&str; 10] = [
     "requestId",
     "progressToken",
     "progress",
+    "total",
+    "message",
     "task",
     "taskId",
 ];

@@ -116,6 +116,17 @@ fn parameters_are_absent_an_object_or_an_array() {
 }
 
 #[test]
+fn a_result_has_the_size_it_says() {
+    let ids = ["0", "7", "-1", "1234567890", "9223372036854775807", "-9223372036854775808"];
+    for id in ids.into_iter().chain(["99999999999999999999999", "\"abc\"", "\"é\""]) {
+        let message = one(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"a":[1,2]}}}}"#));
+        let text = message.to_text();
+        assert!(text.contains(&format!(r#""id":{id},"#)), "{text}");
+        assert_eq!(message.size(), text.len(), "{text}");
+    }
+}
+
+#[test]
 fn messages_are_written_as_they_were_read() {
     for text in [
         r#"{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"t","arguments":{"b":1.0,"a":[]}}}"#,

@@ -77,7 +77,7 @@ tokio::task_local! {
 /// How questions reach the client.
 pub(super) enum Asker {
     /// As requests on the wire, up to 2025-11-25. The handler runs once.
-    Wire(Mutex<Notebook>),
+    Wire(OnceLock<Box<Mutex<Notebook>>>),
     /// As rounds of one call, from 2026-07-28.
     Rounds(Mutex<Notebook>),
     /// As part of a task's state.
@@ -88,7 +88,8 @@ impl Asker {
     /// The answers and effects of this call so far.
     fn notebook(&self) -> &Mutex<Notebook> {
         match self {
-            Self::Wire(notebook) | Self::Rounds(notebook) => notebook,
+            Self::Wire(notebook) => notebook.get_or_init(Box::default),
+            Self::Rounds(notebook) => notebook,
             Self::Task(task) => task.notebook(),
         }
     }

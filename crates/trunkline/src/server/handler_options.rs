@@ -12,11 +12,22 @@ use trunkline_wire::model::CallToolResult;
 use trunkline_wire::revision::Era;
 
 use super::job::{Job, Target};
+use super::lists::Entry;
 use super::{PromptEntry, ResourceEntry, TemplateEntry, ToolEntry};
 use crate::caller::Caller;
 
 macro_rules! handler_options {
-    ($($Entry:ident.$model:ident)*) => {$(
+    ($($Entry:ident.$model:ident.$key:ident)*) => {$(
+        impl Entry for $Entry {
+            fn key(&self) -> &str {
+                &self.$model.$key
+            }
+
+            fn is_hidden_from_some(&self) -> bool {
+                self.visible.is_some()
+            }
+        }
+
         impl $Entry {
             /// Sets the description.
             ///
@@ -154,7 +165,12 @@ macro_rules! handler_options {
     )*};
 }
 
-handler_options! { ToolEntry.tool PromptEntry.prompt ResourceEntry.resource TemplateEntry.template }
+handler_options! {
+    ToolEntry.tool.name
+    PromptEntry.prompt.name
+    ResourceEntry.resource.uri
+    TemplateEntry.template.uri_template
+}
 
 impl Job {
     /// The error for a caller that lacks scopes, and for a client that cannot be asked what the

@@ -74,12 +74,13 @@ pub(super) type Work<T> = Pin<Box<dyn Future<Output = Result<T, ErrorObject>> + 
 
 impl Job {
     /// Starts the function. Invalid arguments are answered as the call's revision wants it.
-    pub(super) fn start(&self, context: &Context) -> Running {
+    pub(super) fn start(self, context: Context) -> Running {
         if let Some(origin) = self.target.origin() {
             context.set_home(&origin.home);
         }
         let arguments = self.arguments.as_ref();
-        let input = Input { context, name: self.target.name(), arguments, schema: None, uri: None };
+        let (name, schema, uri) = (self.target.name(), None, None);
+        let input = Input { context: &context, name, arguments, schema, uri };
         let work = self.guarded(|| match &self.target {
             Target::Tool(tool) => tool.start(input).map(Kind::Tool),
             Target::Prompt(prompt) => prompt.start(input).map(Kind::Prompt),
@@ -102,7 +103,7 @@ impl Job {
             }))
         });
         let deadline = self.target.signature().timeout.map(Deadline::new);
-        Running { work, job: self.clone(), context: context.clone(), revision, deadline }
+        Running { work, job: self, context, revision, deadline }
     }
 
     /// The associated data of a sealed state: it opens only for the same caller and the same call.

@@ -9,7 +9,6 @@ use super::complete::Completions;
 use super::compose::Origin;
 use super::function::{Function, Input, Rejection, Signature};
 use super::job::Work;
-use super::lists::Entry;
 use super::proxy::Completer;
 use super::texts::Texts;
 use crate::ToolError;
@@ -154,16 +153,6 @@ impl PromptEntry {
             faults.push(format!("The prompt `{name}` reads its arguments twice; keep one `Args`."));
         }
         self.texts = Texts::of(&self.signature);
-    }
-}
-
-impl Entry for PromptEntry {
-    fn key(&self) -> &str {
-        &self.prompt.name
-    }
-
-    fn is_hidden_from_some(&self) -> bool {
-        self.visible.is_some()
     }
 }
 

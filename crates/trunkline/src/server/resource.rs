@@ -15,7 +15,6 @@ use super::complete::Completions;
 use super::compose::Origin;
 use super::function::{Function, Input, Rejection, Signature};
 use super::job::Work;
-use super::lists::Entry;
 use super::proxy::Completer;
 use super::texts::Texts;
 use crate::ToolError;
@@ -256,26 +255,6 @@ impl TemplateEntry {
                 .push(format!("The template `{uri}` reads its variables twice; keep one `Args`."));
         }
         self.texts = Texts::of(&self.signature);
-    }
-}
-
-impl Entry for TemplateEntry {
-    fn key(&self) -> &str {
-        &self.template.uri_template
-    }
-
-    fn is_hidden_from_some(&self) -> bool {
-        self.visible.is_some()
-    }
-}
-
-impl Entry for ResourceEntry {
-    fn key(&self) -> &str {
-        &self.resource.uri
-    }
-
-    fn is_hidden_from_some(&self) -> bool {
-        self.visible.is_some()
     }
 }
 

@@ -92,7 +92,24 @@ pub(super) fn begin<'a>(notebook: &'a Mutex<Notebook>, key: &str) -> Effect<'a> 
 impl Notebook {
     /// A notebook for a call that continues after these rounds.
     pub(super) fn of(journal: Journal) -> Self {
-        Self { journal, ..Self::default() }
+        Self::new(journal, false, false)
+    }
+
+    /// With every field, so that nothing is made only to be replaced.
+    fn new(journal: Journal, silent: bool, may_leave: bool) -> Self {
+        Self {
+            journal,
+            new: Vec::new(),
+            logged: 0,
+            silent,
+            effects: BTreeSet::new(),
+            held: false,
+            waited: false,
+            may_leave,
+            left: false,
+            over: false,
+            dispatcher: None,
+        }
     }
 
     /// The answers and effects so far.
@@ -232,9 +249,9 @@ async fn run(
     let may_leave = matches!(job.target, Target::Tool(_))
         && server.core.capabilities.supports(Gate::TasksExtension)
         && call.peer.client.supports(Gate::TasksExtension);
-    let notebook = Notebook { silent, may_leave, ..Notebook::of(journal) };
+    let notebook = Notebook::new(journal, silent, may_leave);
     let context = Context::new(server, call, handle, Asker::Rounds(notebook.into()));
-    let mut handler = job.start(&context);
+    let mut handler = job.clone().start(context.clone());
     let asked = poll_fn(|cx| {
         let Asker::Rounds(notebook) = &context.0.asker else {
             unreachable!("the context was made with a notebook above")

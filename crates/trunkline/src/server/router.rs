@@ -1,6 +1,6 @@
 //! Routes a method to the handler registered for it: the last step of the walk.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, OnceLock};
 
 use trunkline_proto::{Attached, Call};
 use trunkline_transport::conversation_handle::ConversationHandle;
@@ -12,9 +12,9 @@ use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Object, Outcome, Params};
 use trunkline_wire::method::Method;
 use trunkline_wire::model::{
-    CallToolParams, CompleteParams, CompleteResult, Completion, ListParams, ListPromptsResult,
+    CompleteParams, CompleteResult, Completion, ListParams, ListPromptsResult,
     ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, ReadResourceResult,
-    Reference,
+    Reference, TaskRequest,
 };
 use trunkline_wire::revision::{Era, Revision};
 use trunkline_wire::text::Value;
@@ -137,25 +137,25 @@ impl Inner {
     }
 
     fn call_tool(self: &Arc<Self>, mut call: Call, handle: &ConversationHandle) -> Answer {
-        let params = match take_tool_params(&mut call) {
+        let params = match ToolParams::take(&mut call) {
             Ok(params) => params,
             Err(error) => return Answer::Now(Err(error)),
         };
-        let tool = self.tools.find(&params.name).filter(|it| may_see(&it.visible, &call));
+        let name = params.name.as_text().unwrap_or_default();
+        let tool = self.tools.find(&name).filter(|it| may_see(&it.visible, &call));
         let Some(tool) = tool else {
             let tools = self.tools.now();
             let names = tools.iter().filter(|it| may_see(&it.visible, &call));
-            return unknown("tool", &params.name, names.map(|it| &*it.tool.name));
+            return unknown("tool", &name, names.map(|it| &*it.tool.name));
         };
+        drop(name);
         let Some(layers) = tool.all_layers() else {
             return self.run_tool(tool, params, call, handle);
         };
         // A layer sees the whole call and may have changed it.
-        for (member, value) in params.into_object().iter() {
-            call.params.set(member.to_owned(), value.clone());
-        }
+        params.put_back(&mut call);
         let server = Arc::clone(self);
-        let inside = move |mut call, handle: &ConversationHandle| match take_tool_params(&mut call)
+        let inside = move |mut call, handle: &ConversationHandle| match ToolParams::take(&mut call)
         {
             Ok(params) => server.run_tool(Arc::clone(&tool), params, call, handle),
             Err(error) => Answer::Now(Err(error)),
@@ -166,7 +166,7 @@ impl Inner {
     fn run_tool(
         self: &Arc<Self>,
         tool: Arc<ToolEntry>,
-        params: CallToolParams,
+        params: ToolParams,
         call: Call,
         handle: &ConversationHandle,
     ) -> Answer {
@@ -179,7 +179,7 @@ impl Inner {
         match task {
             Err(error) => Answer::Now(Err(error)),
             Ok(Some(task)) => self.start_task(task, call, handle.clone(), job, None),
-            Ok(None) => self.ask_or_answer(call, handle, job),
+            Ok(None) => self.answer_in_era(call, handle, job),
         }
     }
 
@@ -255,16 +255,26 @@ impl Inner {
         handle: &ConversationHandle,
         job: Job,
     ) -> Answer {
-        if let Some(refusal) = job.refuse(&call) {
-            return Answer::Now(refusal);
+        match job.refuse(&call) {
+            Some(refusal) => Answer::Now(refusal),
+            None => self.answer_in_era(call, handle, job),
         }
+    }
+
+    /// The same for a call that is not refused.
+    fn answer_in_era(
+        self: &Arc<Self>,
+        call: Call,
+        handle: &ConversationHandle,
+        job: Job,
+    ) -> Answer {
         match call.revision.era() {
             Era::Stateful => {
-                let context = Context::new(self, &call, handle, Asker::Wire(Mutex::default()));
-                let running = job.start(&context);
+                let context = Context::new(self, &call, handle, Asker::Wire(OnceLock::new()));
                 if !call.wants_progress {
-                    return Answer::Later(Box::pin(running));
+                    return Answer::Later(Box::pin(job.start(context)));
                 }
+                let running = job.start(context.clone());
                 Answer::later(async move {
                     let outcome = running.await;
                     context.let_progress_arrive().await;
@@ -398,24 +408,43 @@ impl Inner {
     }
 }
 
-/// Takes the params of `tools/call` out of the call; `requestState`, if any, stays there.
-fn take_tool_params(call: &mut Call) -> Result<CallToolParams, ErrorObject> {
-    let mut own = Object::default();
-    for member in ["name", "arguments", "task"] {
-        if let Some(value) = call.params.take(member) {
-            own.set(member, value);
+/// The params of `tools/call`, taken out of the call; `requestState`, if any, stays there.
+struct ToolParams {
+    /// A string.
+    name: Json,
+    arguments: Option<Json>,
+    task: Option<TaskRequest>,
+}
+
+impl ToolParams {
+    fn take(call: &mut Call) -> Result<Self, ErrorObject> {
+        let wrong = |why: String| Err(ErrorObject::invalid_params(why));
+        if let Some(name) = call.params.not_an_object(&["arguments", "task"]) {
+            return wrong(format!("`{name}` must be an object."));
+        }
+        let name = call.params.take("name").filter(|it| it.get().starts_with('"'));
+        let Some(name) = name else { return wrong("`name` must be a string.".to_owned()) };
+        let task = call.params.take("task").map(|it| it.to()).transpose();
+        let read = match (task, name.as_text()) {
+            (Ok(task), Some(_)) => Ok(task),
+            (Ok(_), None) => name.to::<String>().map(|_| None),
+            (Err(error), _) => Err(error),
+        };
+        match read {
+            Ok(task) => Ok(Self { name, arguments: call.params.take("arguments"), task }),
+            Err(error) => wrong(format!("`tools/call` cannot be read: {error}.")),
         }
     }
-    if let Some(name) = own.not_an_object(&["arguments", "task"]) {
-        return Err(ErrorObject::invalid_params(format!("`{name}` must be an object.")));
+
+    fn put_back(self, call: &mut Call) {
+        call.params.set("name", self.name);
+        if let Some(arguments) = self.arguments {
+            call.params.set("arguments", arguments);
+        }
+        if let Some(task) = self.task {
+            call.params.set("task", Json::of(&task));
+        }
     }
-    let has_name = own.get("name").is_some_and(|it| it.get().starts_with('"'));
-    CallToolParams::from_object(own).map_err(|error| {
-        ErrorObject::invalid_params(match has_name {
-            true => format!("`tools/call` cannot be read: {error}."),
-            false => "`name` must be a string.".to_owned(),
-        })
-    })
 }
 
 /// The answer about a name that does not exist, or not for this caller.

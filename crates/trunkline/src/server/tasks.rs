@@ -340,7 +340,8 @@ impl Inner {
 async fn run(job: Job, context: Context) -> TaskOutcome {
     let mut running = None;
     let outcome = poll_fn(|cx| {
-        let step = || running.get_or_insert_with(|| job.start(&context)).poll_tool(cx);
+        let step =
+            || running.get_or_insert_with(|| job.clone().start(context.clone())).poll_tool(cx);
         catch_unwind(AssertUnwindSafe(step)).unwrap_or_else(|_| Poll::Ready(Err(panicked())))
     });
     outcome.await.map(|result| job.fit(result, context.revision()))

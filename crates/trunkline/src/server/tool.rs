@@ -17,7 +17,6 @@ use trunkline_wire::text::is_tool_name;
 use super::Inner;
 use super::compose::Origin;
 use super::function::{Function, Input, Rejection, Signature};
-use super::lists::Entry;
 use crate::caller::{Visible, call_by, may_see};
 use crate::layer::Layers;
 use crate::schema::{self, SchemaProfile};
@@ -313,16 +312,6 @@ impl Inner {
         let tool = self.tools.find(tool).filter(|it| !it.params.is_empty())?;
         let is_seen = tool.visible.is_none() || may_see(&tool.visible, &call_by(attached, meta));
         is_seen.then(|| Arc::clone(&tool.params))
-    }
-}
-
-impl Entry for ToolEntry {
-    fn key(&self) -> &str {
-        &self.tool.name
-    }
-
-    fn is_hidden_from_some(&self) -> bool {
-        self.visible.is_some()
     }
 }
 

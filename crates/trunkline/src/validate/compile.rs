@@ -33,7 +33,8 @@ pub(super) fn compile(schema: &Json, formats: bool) -> Result<Schema, String> {
     if has_secrets {
         mark_holders(&mut nodes);
     }
-    Ok(Schema { nodes, tracks, says_more, has_secrets })
+    let schema = Schema { nodes, tracks, says_more, has_secrets, takes_slips: false };
+    Ok(Schema { takes_slips: schema.open_members().is_some(), ..schema })
 }
 
 /// Marks every node that has a secret anywhere in it.

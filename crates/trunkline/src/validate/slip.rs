@@ -15,6 +15,9 @@ impl Schema {
     /// Whether valid arguments may contain a typo: only the name of an optional member can be
     /// misspelt without being missed.
     pub(super) fn may_hold_slips(&self, arguments: Option<&Json>) -> bool {
+        if !self.takes_slips {
+            return false;
+        }
         let (Some(members), Some(arguments)) = (self.open_members(), arguments) else {
             return false;
         };
@@ -37,7 +40,7 @@ impl Schema {
     }
 
     /// The members of the root schema, if one of them is optional and nothing else restricts them.
-    fn open_members(&self) -> Option<&Members> {
+    pub(super) fn open_members(&self) -> Option<&Members> {
         let root = self.nodes.first()?;
         let is_plain = !root.rules.iter().any(|it| {
             use Rule::{AllOf, AnyOf, DependentSchemas, If, OneOf, PropertyNames, Ref};

@@ -26,14 +26,17 @@ pub enum Growth {
     Linear,
 }
 
+/// The load of one program when there is so much of what grows.
+pub type Load = fn(&Programs, u64) -> Measurement;
+
 /// Who is measured, up to which size, and how.
 pub struct Line {
     pub label: &'static str,
     pub largest: u64,
-    pub measurement: fn(&Programs, u64) -> Measurement,
+    pub measurement: Load,
 }
 
-const fn line(label: &'static str, measurement: fn(&Programs, u64) -> Measurement) -> Line {
+const fn line(label: &'static str, measurement: Load) -> Line {
     Line { label, largest: u64::MAX, measurement }
 }
 

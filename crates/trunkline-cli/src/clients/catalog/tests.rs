@@ -144,3 +144,26 @@ fn the_file_of_variables_is_named_where_the_gateway_is() {
         assert!(error.message.contains("by hand"), "{text}: {}", error.message);
     }
 }
+
+#[test]
+fn many_servers_at_once_are_written_as_one_after_the_other() {
+    let entries = ["a", "b", "c"].map(|name| (name.to_owned(), entry(name)));
+    for before in [
+        "",
+        "# mine\n",
+        "mcpServers:\n",
+        "mcpServers: {} # none\n",
+        "gateway:\n  listen: 127.0.0.1:1",
+        "servers:\n    time:\n        command: uvx\n    # end\n\ngateway:\n  listen: \"127.0.0.1:1\"\n",
+        "servers:\r\n  time:\r\n    command: uvx\r\n",
+        "mcpServers:\n  - name: time\n    command: uvx\n",
+        "mcpServers:\n  b:\n    command: uvx\n",
+        "{\"mcpServers\": {}}",
+    ] {
+        let one = |text: String, entry: &(String, Entry)| {
+            merged(&text, std::slice::from_ref(entry)).unwrap()
+        };
+        let expected = entries.iter().fold(before.to_owned(), one);
+        assert_eq!(merged(before, &entries).unwrap(), expected, "{before:?}");
+    }
+}

@@ -30,14 +30,36 @@ struct Working {
 /// The work left for after the unlock.
 #[derive(Default)]
 pub(super) struct Todo {
-    pub(super) calls: Vec<Call>,
+    /// Most messages are one call, and then nothing is allocated for more.
+    call: Option<Box<Call>>,
+    more_calls: Vec<Box<Call>>,
     pub(super) heard: Vec<PeerNotification>,
 }
 
 impl Todo {
     pub(super) fn extend(&mut self, more: Self) {
-        self.calls.extend(more.calls);
         self.heard.extend(more.heard);
+        more.call.into_iter().chain(more.more_calls).for_each(|it| self.add(it));
+    }
+
+    fn add(&mut self, call: Box<Call>) {
+        match self.call {
+            None => self.call = Some(call),
+            Some(_) => self.more_calls.push(call),
+        }
+    }
+
+    /// Takes its call, if it has exactly one.
+    pub(super) fn take_only(&mut self) -> Option<Box<Call>> {
+        if self.more_calls.is_empty() { self.call.take() } else { None }
+    }
+
+    pub(super) fn calls_mut(&mut self) -> impl Iterator<Item = &mut Call> {
+        self.call.iter_mut().chain(&mut self.more_calls).map(|it| &mut **it)
+    }
+
+    pub(super) fn into_calls(self) -> impl Iterator<Item = Box<Call>> {
+        self.call.into_iter().chain(self.more_calls)
     }
 }
 
@@ -79,7 +101,7 @@ impl Deferred {
 
     /// Attributes calls to the request of an earlier one.
     pub(super) fn follow_on(&mut self, todo: &mut Todo, admitted: &Arc<Admitted>) {
-        for call in &mut todo.calls {
+        for call in todo.calls_mut() {
             call.attached = admitted.attached.clone();
             if let Some(working) = self.working.iter_mut().find(|it| it.key == call.key) {
                 working.admitted = Some(Arc::clone(admitted));
@@ -94,10 +116,10 @@ impl Deferred {
 }
 
 impl RunHandlers for Deferred {
-    fn start(&mut self, call: Call, _: &mut Context<'_>) -> Option<Outcome> {
+    fn start(&mut self, call: Box<Call>, _: &mut Context<'_>) -> Option<Outcome> {
         let admitted = self.admitted.clone();
         self.working.push(Working { key: call.key, stop: None, admitted });
-        self.todo.calls.push(call);
+        self.todo.add(call);
         None
     }
 

@@ -31,9 +31,9 @@ impl<'a, H: Handler> Waiting<'a, H> {
 
     /// Does what its message asks for. Several calls go on side by side, so each gets a task.
     pub(super) fn begin(&mut self, mut todo: Todo, cx: &mut Context<'_>) {
-        let only = (todo.calls.len() == 1).then(|| todo.calls.pop()).flatten();
+        let only = todo.take_only();
         self.session.perform(todo);
-        self.at_work = only.and_then(|call| self.session.start(call, cx));
+        self.at_work = only.and_then(|call| self.session.start(*call, cx));
     }
 
     /// Goes on with the handler.

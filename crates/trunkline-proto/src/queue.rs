@@ -1,0 +1,50 @@
+//! A queue that mostly holds one thing at a time, for which nothing is allocated.
+
+use std::collections::VecDeque;
+
+/// First in, first out.
+// Invariant: `more` is empty while `next` is.
+#[derive(Debug)]
+pub(crate) struct Queue<T> {
+    next: Option<T>,
+    more: VecDeque<T>,
+}
+
+impl<T> Queue<T> {
+    pub(crate) fn new() -> Self {
+        Self { next: None, more: VecDeque::new() }
+    }
+
+    pub(crate) fn push_back(&mut self, it: T) {
+        match self.next {
+            None => self.next = Some(it),
+            Some(_) => self.more.push_back(it),
+        }
+    }
+
+    pub(crate) fn pop_front(&mut self) -> Option<T> {
+        let next = self.next.take()?;
+        if !self.more.is_empty() {
+            self.next = self.more.pop_front();
+        }
+        Some(next)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn things_come_out_in_the_order_they_went_in() {
+        let mut queue = Queue::new();
+        assert_eq!(queue.pop_front(), None);
+        for round in 0..3 {
+            (0..4).for_each(|it| queue.push_back(it));
+            assert_eq!(queue.pop_front(), Some(0), "round {round}");
+            queue.push_back(4);
+            let rest: Vec<_> = std::iter::from_fn(|| queue.pop_front()).collect();
+            assert_eq!(rest, [1, 2, 3, 4]);
+        }
+    }
+}

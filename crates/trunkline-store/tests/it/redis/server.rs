@@ -1,0 +1,241 @@
+//! Real servers from Debian's packages.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "Another process tells that it is ready by answering alone."
+)]
+
+use std::fs::File;
+use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::backend::Scratch;
+
+/// Some `redis-server`s that belong together. They end with it.
+pub(crate) struct Servers {
+    scratch: Scratch,
+    form: Form,
+    nodes: Vec<Node>,
+    sentinels: Vec<Node>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Single,
+    Sentinel,
+    Cluster,
+}
+
+struct Node {
+    port: u16,
+    child: Child,
+}
+
+/// One server.
+pub(crate) fn single() -> Servers {
+    let mut servers = Servers::new(Form::Single);
+    servers.start();
+    servers
+}
+
+/// A primary with two replicas, and three sentinels that watch it.
+pub(crate) fn sentinels() -> Servers {
+    let mut servers = Servers::new(Form::Sentinel);
+    let primary = servers.spawn(free_port(), &[]);
+    let follow = format!("127.0.0.1 {}", primary.port);
+    let replicas = [0, 1].map(|_| servers.spawn(free_port(), &["--replicaof", &follow]));
+    servers.nodes.push(primary);
+    servers.nodes.extend(replicas);
+    servers.wait_for_replicas();
+    for _ in 0..3 {
+        let sentinel = servers.spawn_sentinel(free_port());
+        servers.sentinels.push(sentinel);
+    }
+    for sentinel in &servers.sentinels {
+        until("the sentinels know each other and the replicas", || {
+            let told = ask(sentinel.port, &["SENTINEL", "MASTER", "main"]);
+            let field = |name: &str| {
+                told.lines().skip_while(|line| *line != name).nth(1).map(str::to_owned)
+            };
+            field("num-slaves").as_deref() == Some("2")
+                && field("num-other-sentinels").as_deref() == Some("2")
+        });
+    }
+    servers
+}
+
+/// A cluster of three nodes.
+pub(crate) fn cluster() -> Servers {
+    let mut servers = Servers::new(Form::Cluster);
+    for _ in 0..3 {
+        let node = servers.spawn(free_cluster_port(), &["--cluster-enabled", "yes"]);
+        servers.nodes.push(node);
+    }
+    let addresses: Vec<String> =
+        servers.nodes.iter().map(|node| format!("127.0.0.1:{}", node.port)).collect();
+    let mut create = Command::new("redis-cli");
+    create.args(["--cluster", "create"]).args(&addresses).arg("--cluster-yes");
+    let made = create.output().expect("redis-cli is Debian's redis-tools");
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stdout));
+    for node in &servers.nodes {
+        until("every node knows the whole cluster", || {
+            let told = ask(node.port, &["CLUSTER", "INFO"]);
+            told.contains("cluster_state:ok") && told.contains("cluster_known_nodes:3")
+        });
+    }
+    servers
+}
+
+impl Servers {
+    fn new(form: Form) -> Self {
+        let scratch = Scratch::new();
+        std::fs::create_dir_all(scratch.path()).expect("a folder");
+        let (nodes, sentinels) = Default::default();
+        Self { scratch, form, nodes, sentinels }
+    }
+
+    /// What a store is told.
+    pub(crate) fn address(&self) -> String {
+        let list = |nodes: &[Node]| {
+            let nodes: Vec<String> =
+                nodes.iter().map(|node| format!("127.0.0.1:{}", node.port)).collect();
+            nodes.join(",")
+        };
+        match self.form {
+            Form::Single => format!("redis://{}", list(&self.nodes)),
+            Form::Sentinel => format!("redis+sentinel://{}/main", list(&self.sentinels)),
+            Form::Cluster => format!("redis+cluster://{}", list(&self.nodes)),
+        }
+    }
+
+    /// Starts the one server, again on its port if it was stopped.
+    pub(crate) fn start(&mut self) {
+        let port = self.nodes.pop().map_or_else(free_port, |node| node.port);
+        let node = self.spawn(port, &[]);
+        self.nodes.push(node);
+    }
+
+    /// Ends the one server, and keeps its port in mind.
+    pub(crate) fn stop(&mut self) {
+        kill(&mut self.nodes[0].child);
+    }
+
+    pub(crate) fn freeze(&self) {
+        signal("STOP", &self.nodes[0]);
+    }
+
+    pub(crate) fn thaw(&self) {
+        signal("CONT", &self.nodes[0]);
+    }
+
+    /// Ends the primary without a word.
+    pub(crate) fn kill_primary(&self) {
+        signal("KILL", &self.nodes[0]);
+    }
+
+    /// Waits until the replicas have all that the primary has.
+    pub(crate) fn wait_for_replicas(&self) {
+        until("two replicas follow", || {
+            ask(self.nodes[0].port, &["WAIT", "2", "1000"]).trim() == "2"
+        });
+    }
+
+    /// Asks the first data server.
+    pub(crate) fn command(&self, words: &[&str]) -> String {
+        ask(self.nodes[0].port, words)
+    }
+
+    fn folder(&self, port: u16) -> PathBuf {
+        let folder = self.scratch.path().join(port.to_string());
+        std::fs::create_dir_all(&folder).expect("a folder");
+        folder
+    }
+
+    fn spawn(&self, port: u16, more: &[&str]) -> Node {
+        let mut server = Command::new("redis-server");
+        server.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", ""]);
+        server.args(["--enable-debug-command", "local"]).args(more);
+        self.run(server, port)
+    }
+
+    fn spawn_sentinel(&self, port: u16) -> Node {
+        let settings = self.folder(port).join("sentinel.conf");
+        let text = format!(
+            "port {port}\nbind 127.0.0.1\n\
+             sentinel monitor main 127.0.0.1 {} 2\n\
+             sentinel down-after-milliseconds main 2000\n\
+             sentinel failover-timeout main 5000\n",
+            self.nodes[0].port
+        );
+        std::fs::write(&settings, text).expect("a file");
+        let mut server = Command::new("redis-server");
+        server.arg(&settings).arg("--sentinel");
+        self.run(server, port)
+    }
+
+    fn run(&self, mut server: Command, port: u16) -> Node {
+        let folder = self.folder(port);
+        let log = File::create(folder.join("log")).expect("a file");
+        server.current_dir(&folder).stdin(Stdio::null());
+        server.stdout(log.try_clone().expect("a second handle")).stderr(log);
+        let child = server.spawn().expect("redis-server is a Debian package");
+        until("it listens", || TcpStream::connect(("127.0.0.1", port)).is_ok());
+        until("it answers", || ask(port, &["PING"]).trim() == "PONG");
+        Node { port, child }
+    }
+}
+
+impl Drop for Servers {
+    fn drop(&mut self) {
+        for node in self.nodes.iter_mut().chain(&mut self.sentinels) {
+            kill(&mut node.child);
+        }
+    }
+}
+
+fn kill(child: &mut Child) {
+    // It may have ended before.
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+fn signal(name: &str, node: &Node) {
+    let pid = node.child.id().to_string();
+    let sent = Command::new("kill").args([&format!("-{name}"), &pid]).status();
+    assert!(sent.expect("kill runs").success());
+}
+
+fn ask(port: u16, words: &[&str]) -> String {
+    let asked = Command::new("redis-cli").args(["-p", &port.to_string()]).args(words).output();
+    String::from_utf8_lossy(&asked.expect("redis-cli is Debian's redis-tools").stdout).into_owned()
+}
+
+/// Looks again until it is so; another process has no other way to tell us.
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < Duration::from_secs(60), "waited a minute, and not: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.local_addr().expect("it is bound").port()
+}
+
+/// A port whose cluster bus, ten thousand above, fits too.
+fn free_cluster_port() -> u16 {
+    loop {
+        let port = free_port();
+        let bus = port.checked_sub(20_000).filter(|port| *port > 1_024);
+        if let Some(port) = bus
+            && TcpListener::bind(("127.0.0.1", port)).is_ok()
+            && TcpListener::bind(("127.0.0.1", port + 10_000)).is_ok()
+        {
+            return port;
+        }
+    }
+}

@@ -1,0 +1,510 @@
+//! A JSON text, read from its beginning to its end, each byte once. Values that nobody asks about are
+//! checked against the grammar (RFC 8259) and handed out as the text that they are.
+
+use std::borrow::Cow;
+
+use super::MAX_DEPTH;
+
+/// How far a text was read.
+pub(crate) struct Reader<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+/// The text is not JSON, or not what was asked for, or nests too deeply.
+#[derive(Debug)]
+pub(crate) struct Unreadable;
+
+/// What stands between the quotes of a string.
+#[derive(Clone, Copy)]
+pub(crate) struct Quoted<'a> {
+    text: &'a str,
+    has_escapes: bool,
+}
+
+impl<'a> Quoted<'a> {
+    /// What it says; `None` if it has half of a surrogate pair, which is JSON and no text.
+    #[inline]
+    pub(crate) fn decode(self) -> Option<Cow<'a, str>> {
+        match self.has_escapes {
+            false => Some(Cow::Borrowed(self.text)),
+            true => serde_json::from_str(&format!("\"{}\"", self.text)).ok().map(Cow::Owned),
+        }
+    }
+}
+
+impl<'a> Reader<'a> {
+    #[inline]
+    pub(crate) fn new(text: &'a str) -> Self {
+        Self { text, at: 0 }
+    }
+
+    /// The first byte of the next value.
+    #[inline]
+    pub(crate) fn peek(&mut self) -> Option<u8> {
+        self.skip_space();
+        self.byte()
+    }
+
+    /// Goes into the array or object that is next, if it begins with this bracket.
+    #[inline]
+    pub(crate) fn open(&mut self, bracket: u8) -> Result<(), Unreadable> {
+        self.skip_space();
+        self.expect(bracket)
+    }
+
+    /// The name of the next member of the object that was gone into; `None` at its end.
+    #[inline]
+    pub(crate) fn member(&mut self, is_first: bool) -> Result<Option<Quoted<'a>>, Unreadable> {
+        if !self.next_item(b'}', is_first)? {
+            return Ok(None);
+        }
+        let name = self.string()?;
+        self.skip_space();
+        self.expect(b':')?;
+        Ok(Some(name))
+    }
+
+    /// Whether the array that was gone into has one more item.
+    #[inline]
+    pub(crate) fn item(&mut self, is_first: bool) -> Result<bool, Unreadable> {
+        self.next_item(b']', is_first)
+    }
+
+    /// The next value, which must be a string.
+    #[inline]
+    pub(crate) fn string(&mut self) -> Result<Quoted<'a>, Unreadable> {
+        self.skip_space();
+        self.expect(b'"')?;
+        let start = self.at;
+        let has_escapes = self.skip_string()?;
+        Ok(Quoted { text: &self.text[start..self.at - 1], has_escapes })
+    }
+
+    /// The text of the next value, whatever it is.
+    pub(crate) fn value(&mut self) -> Result<&'a str, Unreadable> {
+        self.skip_space();
+        let start = self.at;
+        // One bit for each array or object that is open, the innermost last: whether it is an object.
+        let (mut objects, mut depth) = (0_u128, 0_usize);
+        loop {
+            if let Some(is_object) = self.skip_scalar_or_open()? {
+                depth += 1;
+                if depth > MAX_DEPTH {
+                    return Err(Unreadable);
+                }
+                objects = objects << 1 | u128::from(is_object);
+                self.skip_space();
+                let closing = if is_object { b'}' } else { b']' };
+                if self.byte() != Some(closing) {
+                    self.skip_name(is_object)?;
+                    continue;
+                }
+            }
+            loop {
+                if depth == 0 {
+                    return Ok(&self.text[start..self.at]);
+                }
+                self.skip_space();
+                let is_object = objects & 1 == 1;
+                match self.byte().ok_or(Unreadable)? {
+                    b',' => {
+                        self.at += 1;
+                        self.skip_space();
+                        self.skip_name(is_object)?;
+                        break;
+                    }
+                    b'}' if is_object => {}
+                    b']' if !is_object => {}
+                    _ => return Err(Unreadable),
+                }
+                self.at += 1;
+                objects >>= 1;
+                depth -= 1;
+            }
+        }
+    }
+
+    /// Nothing more may come.
+    #[inline]
+    pub(crate) fn end(&mut self) -> Result<(), Unreadable> {
+        self.skip_space();
+        if self.at == self.text.len() { Ok(()) } else { Err(Unreadable) }
+    }
+
+    #[inline]
+    fn next_item(&mut self, closing: u8, is_first: bool) -> Result<bool, Unreadable> {
+        self.skip_space();
+        if self.byte() == Some(closing) {
+            self.at += 1;
+            return Ok(false);
+        }
+        if !is_first {
+            self.expect(b',')?;
+        }
+        Ok(true)
+    }
+
+    /// Skips the name of a member and its colon, if a member is next.
+    #[inline]
+    fn skip_name(&mut self, is_member: bool) -> Result<(), Unreadable> {
+        if is_member {
+            self.expect(b'"')?;
+            self.skip_string()?;
+            self.skip_space();
+            self.expect(b':')?;
+        }
+        self.skip_space();
+        Ok(())
+    }
+
+    /// Skips a value that holds no others, or the bracket of one that may: whether that is an object.
+    #[inline]
+    fn skip_scalar_or_open(&mut self) -> Result<Option<bool>, Unreadable> {
+        let first = self.byte().ok_or(Unreadable)?;
+        self.at += 1;
+        match first {
+            b'"' => drop(self.skip_string()?),
+            b'{' => return Ok(Some(true)),
+            b'[' => return Ok(Some(false)),
+            b'-' | b'0'..=b'9' => self.skip_number(first)?,
+            b't' => self.skip_word("rue")?,
+            b'f' => self.skip_word("alse")?,
+            b'n' => self.skip_word("ull")?,
+            _ => return Err(Unreadable),
+        }
+        Ok(None)
+    }
+
+    /// Skips the rest of a string, and says whether it has escapes.
+    #[inline]
+    fn skip_string(&mut self) -> Result<bool, Unreadable> {
+        self.at = end_of_plain(self.text.as_bytes(), self.at);
+        if self.byte() == Some(b'"') {
+            self.at += 1;
+            return Ok(false);
+        }
+        self.skip_escapes()
+    }
+
+    /// Skips the rest of a string from its first escape on.
+    fn skip_escapes(&mut self) -> Result<bool, Unreadable> {
+        loop {
+            match self.byte().ok_or(Unreadable)? {
+                b'"' => {
+                    self.at += 1;
+                    return Ok(true);
+                }
+                b'\\' => {
+                    self.at += 1;
+                    self.skip_escape()?;
+                }
+                // A control character must be escaped.
+                _ => return Err(Unreadable),
+            }
+            self.at = end_of_plain(self.text.as_bytes(), self.at);
+        }
+    }
+
+    fn skip_escape(&mut self) -> Result<(), Unreadable> {
+        let kind = self.byte().ok_or(Unreadable)?;
+        self.at += 1;
+        match kind {
+            b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => Ok(()),
+            b'u' => {
+                let digits = self.text.as_bytes().get(self.at..self.at + 4).ok_or(Unreadable)?;
+                self.at += 4;
+                match digits.iter().all(u8::is_ascii_hexdigit) {
+                    true => Ok(()),
+                    false => Err(Unreadable),
+                }
+            }
+            _ => Err(Unreadable),
+        }
+    }
+
+    /// Skips the rest of a number.
+    fn skip_number(&mut self, first: u8) -> Result<(), Unreadable> {
+        let mut digit = first;
+        if first == b'-' {
+            digit = self.byte().ok_or(Unreadable)?;
+            self.at += 1;
+        }
+        // A zero is all there is of its whole part.
+        match digit {
+            b'0' => {}
+            b'1'..=b'9' => self.skip_digits(),
+            _ => return Err(Unreadable),
+        }
+        if self.byte() == Some(b'.') {
+            self.at += 1;
+            self.skip_some_digits()?;
+        }
+        if let Some(b'e' | b'E') = self.byte() {
+            self.at += 1;
+            if let Some(b'+' | b'-') = self.byte() {
+                self.at += 1;
+            }
+            self.skip_some_digits()?;
+        }
+        Ok(())
+    }
+
+    fn skip_some_digits(&mut self) -> Result<(), Unreadable> {
+        let start = self.at;
+        self.skip_digits();
+        if self.at > start { Ok(()) } else { Err(Unreadable) }
+    }
+
+    fn skip_digits(&mut self) {
+        while let Some(b'0'..=b'9') = self.byte() {
+            self.at += 1;
+        }
+    }
+
+    fn skip_word(&mut self, rest: &str) -> Result<(), Unreadable> {
+        if !self.text.as_bytes()[self.at..].starts_with(rest.as_bytes()) {
+            return Err(Unreadable);
+        }
+        self.at += rest.len();
+        Ok(())
+    }
+
+    #[inline]
+    fn skip_space(&mut self) {
+        // Nearly every text comes without any.
+        while self.byte().is_some_and(|it| it <= b' ' && matches!(it, b' ' | b'\n' | b'\r' | b'\t'))
+        {
+            self.at += 1;
+        }
+    }
+
+    #[inline]
+    fn expect(&mut self, byte: u8) -> Result<(), Unreadable> {
+        if self.byte() != Some(byte) {
+            return Err(Unreadable);
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    #[inline]
+    fn byte(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+}
+
+/// Where the first byte is, from `start` on, that stands in no string as it is: a quote, a backslash or
+/// a control character.
+pub(super) fn end_of_plain(bytes: &[u8], start: usize) -> usize {
+    let mut at = start;
+    while let Some((word, _)) = bytes.get(at..).and_then(|it| it.split_first_chunk::<8>()) {
+        let found = special_bytes(u64::from_le_bytes(*word));
+        if found != 0 {
+            return at + found.trailing_zeros() as usize / 8;
+        }
+        at += 8;
+        if at - start == LONG {
+            at = skip_plain_blocks(bytes, at);
+        }
+    }
+    while bytes.get(at).is_some_and(|it| !is_special(*it)) {
+        at += 1;
+    }
+    at
+}
+
+/// Skips blocks without any such byte, which the compiler turns into vector code.
+fn skip_plain_blocks(bytes: &[u8], mut at: usize) -> usize {
+    let blocks = bytes.get(at..).unwrap_or_default().chunks_exact(BLOCK);
+    for block in blocks {
+        if block.iter().fold(false, |any, byte| any | is_special(*byte)) {
+            break;
+        }
+        at += BLOCK;
+    }
+    at
+}
+
+const fn is_special(byte: u8) -> bool {
+    (byte < b' ') | (byte == b'"') | (byte == b'\\')
+}
+
+/// A bit for each of eight bytes that is special; those above the lowest may be wrong.
+const fn special_bytes(word: u64) -> u64 {
+    const ONES: u64 = u64::MAX / 0xff;
+    const HIGH: u64 = ONES << 7;
+    // With this bit turned, a quote comes right after the control characters.
+    let low = word ^ (ONES * 0x02);
+    let low = low.wrapping_sub(ONES * 0x21) & !low;
+    let backslash = word ^ (ONES * b'\\' as u64);
+    let backslash = backslash.wrapping_sub(ONES) & !backslash;
+    (low | backslash) & HIGH
+}
+
+/// After so many bytes without anything special a string is taken for a long one.
+const LONG: usize = 32;
+const BLOCK: usize = 32;
+
+#[cfg(test)]
+mod tests {
+    use serde::de::IgnoredAny;
+
+    use super::*;
+
+    fn is_json(text: &str) -> bool {
+        let mut reader = Reader::new(text);
+        reader.value().is_ok() && reader.end().is_ok()
+    }
+
+    #[test]
+    fn a_text_is_json_exactly_if_serde_json_says_so() {
+        let texts = [
+            "",
+            " ",
+            "{}",
+            "[]",
+            " { } ",
+            "[ ]",
+            "{]",
+            "[}",
+            "{",
+            "[",
+            "]",
+            "}",
+            "1",
+            "-1",
+            "-",
+            "0",
+            "00",
+            "01",
+            "-0",
+            "-01",
+            "1.",
+            "1.5",
+            ".5",
+            "1e5",
+            "1e",
+            "1E+5",
+            "1e-",
+            "1e+05",
+            "1.5e3",
+            "1x",
+            "1 2",
+            "true",
+            "tru",
+            "trues",
+            "false",
+            "null",
+            "nul",
+            "\"\"",
+            "\"",
+            "\"a",
+            "\"a\"",
+            "\"\\\"",
+            "\"\\\\\"",
+            "\"\\u00e9\"",
+            "\"\\u00g9\"",
+            "\"\\u00",
+            "\"\\ud800\"",
+            "\"\\x\"",
+            "\"\\/\\b\\f\\n\\r\\t\"",
+            "\"\t\"",
+            "\"\u{7f}\u{e9}\u{1f600}\"",
+            "[1,2]",
+            "[1,]",
+            "[,1]",
+            "[1 2]",
+            "{\"a\":1}",
+            "{\"a\":1,}",
+            "{\"a\"}",
+            "{\"a\" : [ 1 , { \"b\" : null } ] , \"c\" : \"\" }",
+            "{a:1}",
+            "{1:1}",
+            "{\"a\":}",
+            "{,}",
+            "\u{feff}{}",
+            "[[[]]]",
+            "[[]",
+            "[]]",
+            "{\"a\":{\"b\":{}}}",
+            "+1",
+            "Infinity",
+            "NaN",
+            "1e999",
+            "{\"a\":1 \"b\":2}",
+        ];
+        for text in texts {
+            assert_eq!(is_json(text), serde_json::from_str::<IgnoredAny>(text).is_ok(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn random_texts_are_json_exactly_if_serde_json_says_so() {
+        const PIECES: [&str; 24] = [
+            "{",
+            "}",
+            "[",
+            "]",
+            ",",
+            ":",
+            "\"a\"",
+            "\"",
+            "\\",
+            "\\u0041",
+            "1",
+            "0",
+            "-",
+            ".",
+            "e",
+            "+",
+            "true",
+            "null",
+            " ",
+            "\n",
+            "é",
+            "plain text that goes on for a while ",
+            "\u{1}",
+            "\"k\":",
+        ];
+        let mut state = 7_u64;
+        let mut below = |n: usize| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as usize % n
+        };
+        let mut valid = 0;
+        for _ in 0..60_000 {
+            let text: String = (0..below(9)).map(|_| PIECES[below(PIECES.len())]).collect();
+            let expected = serde_json::from_str::<IgnoredAny>(&text).is_ok();
+            assert_eq!(is_json(&text), expected, "{text:?}");
+            valid += usize::from(expected);
+        }
+        assert!(valid > 1_000, "only {valid} of them are JSON");
+    }
+
+    #[test]
+    fn a_special_byte_is_found_wherever_it_stands() {
+        for length in 0..200 {
+            let plain = "é".repeat(length / 2) + &"x".repeat(length % 2);
+            assert_eq!(end_of_plain(plain.as_bytes(), 0), plain.len());
+            for special in ["\"", "\\", "\n", "\u{0}", "\u{1f}"] {
+                let text = format!("{plain}{special}{plain}\"");
+                assert_eq!(end_of_plain(text.as_bytes(), 0), plain.len(), "{text:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn brackets_may_nest_as_deeply_as_texts_may() {
+        let nested = |depth| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        assert!(is_json(&nested(MAX_DEPTH)));
+        assert!(!is_json(&nested(MAX_DEPTH + 1)));
+        let objects = format!("{}1{}", "{\"a\":".repeat(MAX_DEPTH), "}".repeat(MAX_DEPTH));
+        assert!(is_json(&objects));
+        let mixed = format!("{}1{}", "[{\"a\":".repeat(64), "}]".repeat(64));
+        assert!(is_json(&mixed));
+        assert!(!is_json(&mixed.replace("}]", "]}")));
+    }
+}
