@@ -32,6 +32,7 @@ struct Working {
 pub(super) struct Todo {
     /// Most messages are one call, and then nothing is allocated for more.
     call: Option<Box<Call>>,
+    #[allow(clippy::vec_box, reason = "they come in boxes, and a batch is rare")]
     more_calls: Vec<Box<Call>>,
     pub(super) heard: Vec<PeerNotification>,
 }
