@@ -169,7 +169,7 @@ impl ConversationHandle {
     #[must_use]
     pub fn try_changed(&self, change: Change) -> bool {
         // A conversation that is over has no peer to tell.
-        self.0.try_send(Command::Change(change)).is_ok()
+        !matches!(self.0.try_send(Command::Change(change)), TrySend::Full(_))
     }
 
     /// Sends a notification, if the revision has it.
@@ -213,18 +213,19 @@ impl Inner {
         self.put(|queues| queues.commands.push_back((command, takes)))
     }
 
-    /// Sends without waiting, and returns whether the conversation is still open; the command if the queue
-    /// is full.
-    #[expect(clippy::result_large_err, reason = "a command that does not fit now is sent later")]
-    fn try_send(&self, command: Command) -> Result<bool, Command> {
+    /// Sends without waiting.
+    fn try_send(&self, command: Command) -> TrySend {
         let takes = self.takes(&command);
         match self.room.try_acquire_many(takes) {
             Ok(room) => {
                 room.forget();
-                Ok(self.put(|queues| queues.commands.push_back((command, takes))))
+                match self.put(|queues| queues.commands.push_back((command, takes))) {
+                    true => TrySend::Queued,
+                    false => TrySend::Over,
+                }
             }
-            Err(TryAcquireError::Closed) => Ok(false),
-            Err(TryAcquireError::NoPermits) => Err(command),
+            Err(TryAcquireError::Closed) => TrySend::Over,
+            Err(TryAcquireError::NoPermits) => TrySend::Full(command),
         }
     }
 
@@ -338,6 +339,15 @@ struct Asking {
     step: Step,
 }
 
+/// What came of sending without waiting.
+enum TrySend {
+    Queued,
+    /// The conversation is over.
+    Over,
+    /// The queue is full; here is the command.
+    Full(Command),
+}
+
 /// How far a call of ours has come.
 enum Step {
     Unsent(Command),
@@ -353,8 +363,9 @@ impl Asking {
         loop {
             match std::mem::replace(&mut self.step, Step::Settled) {
                 Step::Unsent(command) => match self.inner.try_send(command) {
-                    Ok(is_open) => return Poll::Ready(is_open),
-                    Err(command) => {
+                    TrySend::Queued => return Poll::Ready(true),
+                    TrySend::Over => return Poll::Ready(false),
+                    TrySend::Full(command) => {
                         let inner = Arc::clone(&self.inner);
                         let sending = Box::pin(async move { inner.send(command).await });
                         self.step = Step::Sending(sending);
