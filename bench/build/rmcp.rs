@@ -42,7 +42,7 @@ struct Confirm {
 elicit_safe!(Confirm);
 
 #[derive(Clone)]
-struct Travel;
+pub struct Travel;
 
 #[tool_router]
 impl Travel {

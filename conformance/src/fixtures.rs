@@ -8,7 +8,10 @@ mod skills;
 mod tasks;
 mod tools;
 
-use trunkline::Server;
+use trunkline::{Server, ToolError};
+
+/// What most tools return: a text, or why there is none.
+type Said = Result<String, ToolError>;
 
 /// The server.
 ///

@@ -15,12 +15,14 @@ pub fn check(roots: &[String], read: &dyn Fn(&str) -> Option<String>) -> Vec<Str
 
 /// Which top-level module imports which, with one place for each arrow.
 #[derive(Default)]
-struct Graph {
-    arrows: BTreeMap<String, BTreeMap<String, String>>,
+pub struct Graph {
+    /// Every top-level module, and under it each that it imports with the file and line where it does.
+    pub arrows: BTreeMap<String, BTreeMap<String, String>>,
 }
 
 impl Graph {
-    fn of(root: &str, read: &dyn Fn(&str) -> Option<String>) -> Self {
+    /// Reads a crate from the file that is its root.
+    pub fn of(root: &str, read: &dyn Fn(&str) -> Option<String>) -> Self {
         let mut graph = Self::default();
         let folder = root.rsplit_once('/').map_or("", |(folder, _)| folder);
         // Modules of a root file stand beside it, those of any other file in its folder.

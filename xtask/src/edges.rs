@@ -103,27 +103,39 @@ struct Row {
     others: Vec<May>,
 }
 
-struct May {
-    name: String,
+/// A name in a cell.
+pub struct May {
+    /// The name.
+    pub name: String,
     dev: bool,
 }
 
 fn table(text: &str) -> Vec<Row> {
-    let section = text.lines().skip_while(|line| line.trim() != "## Crate edges").skip(1);
+    let rows = rows(text, "## Crate edges");
+    rows.map(|[name, ours, others]| Row {
+        name: name.replace('`', ""),
+        ours: names(ours),
+        others: names(others),
+    })
+    .collect()
+}
+
+/// The rows of the table under a heading, each as its first three cells.
+pub fn rows<'a>(text: &'a str, heading: &str) -> impl Iterator<Item = [&'a str; 3]> {
+    let section = text.lines().skip_while(move |line| line.trim() != heading).skip(1);
     section
-        .take_while(|line| !line.starts_with("## "))
+        .take_while(|line| !line.starts_with('#'))
         .filter(|line| line.trim_start().starts_with('|'))
-        // The heading and the line under it.
+        // The names of the columns and the line under them.
         .skip(2)
         .map(|line| {
             let mut cells = line.trim().trim_matches('|').split('|');
-            let mut cell = || cells.next().unwrap_or_default().trim();
-            Row { name: cell().replace('`', ""), ours: names(cell()), others: names(cell()) }
+            [(); 3].map(|()| cells.next().unwrap_or_default().trim())
         })
-        .collect()
 }
 
-fn names(cell: &str) -> Vec<May> {
+/// The names in a cell, which commas part.
+pub fn names(cell: &str) -> Vec<May> {
     let entries = cell.split(',').map(|entry| entry.replace('`', ""));
     entries
         .filter_map(|entry| {

@@ -12,6 +12,7 @@ mod follow;
 mod fuzz;
 mod graph;
 mod json;
+mod layers;
 mod mcpv;
 mod mutants;
 mod peers;

@@ -9,6 +9,7 @@ use std::process::Command;
 use std::time::Duration;
 
 /// Each run of a peer: its name, what it shows, its script and what that is told first.
+#[rustfmt::skip]
 pub const PEERS: &[(&str, &str, &str)] = &[
     ("ts1", "the npm client @modelcontextprotocol/sdk against `trunkline demo`", "ts1.mjs"),
     ("ts1-http", "the same over HTTP, its streams cut and resumed", "ts1.mjs --http"),
@@ -20,11 +21,7 @@ pub const PEERS: &[(&str, &str, &str)] = &[
     ("py-http", "the same over HTTP", "py.py --http"),
     ("fast-http", "the PyPI client fastmcp against `trunkline demo` over HTTP", "fast.py"),
     ("cli", "`trunkline` against the everything, filesystem and time servers", "cli.mjs"),
-    (
-        "cli-http",
-        "`trunkline` against the everything and FastMCP servers over HTTP",
-        "cli.mjs --http",
-    ),
+    ("cli-http", "`trunkline` against the everything and FastMCP servers over HTTP", "cli.mjs --http"),
     ("auth-ts1", "the npm client @modelcontextprotocol/sdk logs in", "auth/client.mjs ts1"),
     ("auth-ts2", "the npm client @modelcontextprotocol/client logs in", "auth/client.mjs ts2"),
     ("auth-py", "the PyPI client mcp logs in", "auth/client.py py"),
@@ -32,27 +29,11 @@ pub const PEERS: &[(&str, &str, &str)] = &[
     ("auth-mcp-remote", "the npm bridge mcp-remote logs in", "auth/bridge.mjs"),
     ("auth-fastmcp", "`trunkline` logs in to a FastMCP server", "auth/cli.mjs fastmcp"),
     ("auth-oidc", "`trunkline` logs in by the npm oidc-provider", "auth/cli.mjs oidc"),
-    (
-        "gateway",
-        "five servers behind `trunkline serve`, used by the npm and PyPI clients",
-        "gateway.mjs",
-    ),
-    (
-        "table",
-        "servers of four SDKs with and without the gateway, by clients of all revisions",
-        "table/table.mjs",
-    ),
-    (
-        "restart",
-        "the npm clients go on when a gateway is stopped, reloaded or killed, and starts again",
-        "restart.mjs",
-    ),
+    ("gateway", "five servers behind `trunkline serve`, used by the npm and PyPI clients", "gateway.mjs"),
+    ("table", "servers of four SDKs with and without the gateway, by clients of all revisions", "table/table.mjs"),
+    ("restart", "the npm clients go on when a gateway is stopped, reloaded or killed, and starts again", "restart.mjs"),
     ("restart-py", "the PyPI clients do", "restart.py"),
-    (
-        travel::NAME,
-        "the travel server with every client, and the travel client with every server",
-        travel::NAME,
-    ),
+    (travel::NAME, "the travel server with every client, and the travel client with every server", travel::NAME),
 ];
 
 /// The chore: install, build, and run the peers named (all when none is).

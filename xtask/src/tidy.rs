@@ -1,6 +1,6 @@
 //! The repository's files into one sentence per rule they break.
 
-use crate::{cycles, edges, run, trace};
+use crate::{cycles, edges, layers, run, trace};
 use std::collections::BTreeSet;
 use std::process::Command;
 
@@ -14,6 +14,8 @@ pub fn run(args: &[String]) -> Result<(), String> {
     // Without the file there is no table, which is a breach like any other.
     let architecture = run::file("ARCHITECTURE.md").unwrap_or_default();
     let mut wrong = edges::compare(&crates, &architecture);
+    let read = |path: &str| run::file(path).ok();
+    wrong.extend(layers::compare(&cycles::Graph::of(layers::ROOT, &read), &architecture));
 
     for krate in &crates {
         // Examples are for people to read: their manifest closes the door for all of them.
@@ -26,7 +28,6 @@ pub fn run(args: &[String]) -> Result<(), String> {
         for root in &krate.roots {
             wrong.extend(root_attribute(&krate.name, root, &run::file(root)?));
         }
-        let read = |path: &str| run::file(path).ok();
         wrong.extend(cycles::check(&krate.roots, &read));
     }
     let mut lines = 0;

@@ -5,6 +5,7 @@
 //! is, and stays until it is killed, so that its CPU time can be read.
 
 use std::future::Future;
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 /// What the program was started with.
@@ -62,8 +63,35 @@ pub trait Caller: Send + 'static {
     fn call(&mut self, text: &str) -> impl Future<Output = Result<(), String>> + Send;
 }
 
-/// Runs the program: `connect` makes one caller for each task.
-pub fn run<C: Caller, F: Future<Output = Result<Vec<C>, String>>>(
+/// The program: `connect` makes one caller for each task.
+pub fn main<C: Caller, F: Future<Output = Result<Vec<C>, String>>>(
+    connect: impl FnOnce(Options) -> F,
+) -> ExitCode {
+    match run(connect) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(sentence) => {
+            eprintln!("{sentence}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Opens a caller for each task, or one for all of them in [`Mode::Shared`].
+pub async fn open_each<C: Clone>(
+    options: &Options,
+    open: impl AsyncFn(&Options) -> Result<C, String>,
+) -> Result<Vec<C>, String> {
+    let mut callers: Vec<C> = Vec::new();
+    for _ in 0..options.tasks {
+        callers.push(match callers.first() {
+            Some(first) if options.mode == Mode::Shared => first.clone(),
+            _ => open(options).await?,
+        });
+    }
+    Ok(callers)
+}
+
+fn run<C: Caller, F: Future<Output = Result<Vec<C>, String>>>(
     connect: impl FnOnce(Options) -> F,
 ) -> Result<(), String> {
     let options = Options::parse(std::env::args().skip(1))?;

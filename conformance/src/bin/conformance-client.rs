@@ -6,20 +6,12 @@
 
 use std::process::ExitCode;
 
+use trunkline_conformance::exit_code;
 use trunkline_conformance::scenarios::{Failure, Order, run};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
-    match played().await {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(message) => {
-            #[allow(clippy::print_stderr)] // It is what this program has to say.
-            {
-                eprintln!("{message}");
-            }
-            ExitCode::FAILURE
-        }
-    }
+    exit_code(played().await)
 }
 
 async fn played() -> Result<(), String> {

@@ -14,20 +14,11 @@ use serde_json::json;
 use trunkline::auth::jose::SigningKey;
 use trunkline::server::Http;
 use trunkline::server::protect::{Jwks, JwtIssuer, Protect};
-use trunkline_conformance::{calls, fixtures};
+use trunkline_conformance::{calls, exit_code, fixtures};
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    match serve().await {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(message) => {
-            #[allow(clippy::print_stderr)] // It is what this program has to say.
-            {
-                eprintln!("{message}");
-            }
-            ExitCode::FAILURE
-        }
-    }
+    exit_code(serve().await)
 }
 
 async fn serve() -> Result<(), String> {

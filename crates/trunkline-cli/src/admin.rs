@@ -4,26 +4,21 @@ mod place;
 pub(crate) mod table;
 mod tls;
 
-use std::future::poll_fn;
 use std::path::PathBuf;
-use std::pin::Pin;
 use std::time::Duration;
 
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
-use http_body::{Body, Frame, SizeHint};
-use hyper::body::Incoming;
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use tokio::time::timeout;
+use trunkline_transport::http::client::{Pieces, send_single};
 
 use crate::failure::{CONNECT, Failure, PEER, TIMEOUT};
 use crate::secret::Source;
 use crate::state;
 
-use place::{Place, Stream};
+use place::Place;
 
 /// Which gateway.
 #[derive(Clone, clap::Args)]
@@ -114,7 +109,7 @@ impl Gateway {
     ) -> anyhow::Result<()> {
         let mut body = self.send(Method::GET, path, Bytes::new()).await?.into_body();
         let mut rest = Vec::new();
-        while let Some(piece) = next(&mut body).await {
+        while let Some(piece) = body.next().await {
             // A gateway that ends in the middle of a line sends nothing more.
             let Ok(piece) = piece else { break };
             rest.extend_from_slice(&piece);
@@ -138,13 +133,13 @@ impl Gateway {
         method: Method,
         path: &str,
         body: Bytes,
-    ) -> Result<Response<Incoming>, Failure> {
+    ) -> Result<Response<Pieces>, Failure> {
         let place = self.place()?;
         let stream = timeout(PATIENCE, place.connect(&self.secured())).await;
         let stream = stream.map_err(|_| {
             Failure::admin(TIMEOUT, format!("The gateway at `{place}` does not answer."))
         })??;
-        let mut request = Request::new(Whole(body));
+        let mut request = Request::new(body);
         *request.method_mut() = method;
         *request.uri_mut() = path.parse().map_err(|_| Failure::usage(ODD_NAME))?;
         let host = HeaderValue::from_str(place.host()).map_err(|_| Failure::usage(ODD_NAME))?;
@@ -157,7 +152,7 @@ impl Gateway {
             value.set_sensitive(true);
             request.headers_mut().insert(AUTHORIZATION, value);
         }
-        let response = exchange(stream, request).await.map_err(|error| {
+        let response = send_single(stream, request).await.map_err(|error| {
             Failure::admin(CONNECT, format!("The gateway at `{place}` hung up: {error}."))
                 .advice("See whether it still runs; its log may say why.")
         })?;
@@ -205,18 +200,8 @@ impl Gateway {
     }
 }
 
-async fn exchange(
-    stream: Box<dyn Stream>,
-    request: Request<Whole>,
-) -> hyper::Result<Response<Incoming>> {
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-    // It ends with the response, or with this process.
-    tokio::spawn(connection);
-    sender.send_request(request).await
-}
-
 /// The gateway's refusal.
-async fn refused(response: Response<Incoming>) -> Failure {
+async fn refused(response: Response<Pieces>) -> Failure {
     let status = response.status();
     let text = read(response).await.unwrap_or_default();
     let error = serde_json::from_str::<Value>(&text).unwrap_or_default()["error"].take();
@@ -236,9 +221,9 @@ async fn refused(response: Response<Incoming>) -> Failure {
     }
 }
 
-async fn read(response: Response<Incoming>) -> Result<String, Failure> {
+async fn read(response: Response<Pieces>) -> Result<String, Failure> {
     let (mut text, mut body) = (Vec::new(), response.into_body());
-    while let Some(piece) = next(&mut body).await {
+    while let Some(piece) = body.next().await {
         text.extend_from_slice(&piece.map_err(|_| unreadable())?);
         if text.len() > LONGEST {
             return Err(unreadable());
@@ -247,46 +232,9 @@ async fn read(response: Response<Incoming>) -> Result<String, Failure> {
     String::from_utf8(text).map_err(|_| unreadable())
 }
 
-async fn next(body: &mut Incoming) -> Option<hyper::Result<Bytes>> {
-    loop {
-        match poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await? {
-            Err(error) => return Some(Err(error)),
-            Ok(frame) => {
-                if let Ok(mut data) = frame.into_data() {
-                    return Some(Ok(data.copy_to_bytes(data.remaining())));
-                }
-            }
-        }
-    }
-}
-
 fn unreadable() -> Failure {
     Failure::admin(PEER, "The gateway's answer cannot be read.")
         .advice("Check that the address is the one of its admin API.")
-}
-
-/// A complete body.
-struct Whole(Bytes);
-
-impl Body for Whole {
-    type Data = Bytes;
-    type Error = std::convert::Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        let text = std::mem::take(&mut self.0);
-        std::task::Poll::Ready((!text.is_empty()).then(|| Ok(Frame::data(text))))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.0.len() as u64)
-    }
 }
 
 const ODD_NAME: &str = "That is no name of a server.";

@@ -31,15 +31,10 @@ pub(crate) struct Caller {
 
 impl Caller {
     pub(crate) fn of(call: &Call, handle: &ConversationHandle) -> Self {
-        let principal = principal(&call.attached);
         Self {
-            name: principal.map(name),
-            bearer: principal.map(Bearer::of).unwrap_or_default(),
-            id: id(principal),
-            issuer: issuer(principal),
-            conversation: handle.number(),
             has_session: call.revision.era() == Era::Stateful,
             peer: Arc::clone(&call.peer),
+            ..Self::listening(&call.attached, handle)
         }
     }
 

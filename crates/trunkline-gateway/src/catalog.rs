@@ -8,7 +8,7 @@ mod diff;
 mod env_file;
 mod expand;
 mod fault;
-mod file;
+pub mod file;
 mod keys;
 pub mod plan;
 mod schema;

@@ -17,6 +17,7 @@ use trunkline_auth::address::{Guard, Reach};
 use trunkline_auth::resource::{Gate, JwtIssuer, Protect};
 use trunkline_proto::http::Refusal;
 use trunkline_proto::http::door::{Door, check_coding};
+use trunkline_proto::http::fields::Fields;
 use trunkline_proto::server::EnvelopeCache;
 use trunkline_transport::auth::HttpFetch;
 use trunkline_transport::budget::{Budget, Held};
@@ -369,8 +370,9 @@ impl Front {
             let doors = self.read();
             (doors.gate.clone(), door(&doors.plan))
         };
-        let checked = door.check(request.uri(), request.headers());
-        if let Err(refusal) = checked.and_then(|()| check_coding(request.headers())) {
+        let fields = Fields::of(request.headers());
+        let checked = door.check(request.uri(), &fields);
+        if let Err(refusal) = checked.and_then(|()| check_coding(&fields)) {
             return refuse(refusal);
         }
         let shared = &self.gateway.0;

@@ -19,6 +19,8 @@ mod client_profile;
 mod compared;
 mod copies;
 pub mod failure;
+#[cfg(test)]
+mod fixture;
 mod forward;
 mod front;
 #[doc(hidden)]

@@ -12,6 +12,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
 
 use trunkline_wire::method::TABLE;
+pub use trunkline_wire::prometheus::samples;
 
 pub use crate::outcome::Outcome;
 use crate::pool::{Cause, Event, PoolStatus, Why};

@@ -72,16 +72,12 @@ mod tests {
 
     #[test]
     fn a_tool_has_failed_if_its_result_says_so_and_not_if_its_content_does() {
+        let none = ResultType::None;
         for (method, result, is_error, kind) in [
-            (Method::ToolsCall, r#"{"content":[],"isError":true}"#, true, ResultType::None),
-            (Method::ToolsCall, r#"{"content":[],"isError" : true}"#, true, ResultType::None),
-            (
-                Method::ToolsCall,
-                r#"{"structuredContent":{"isError":true}}"#,
-                false,
-                ResultType::None,
-            ),
-            (Method::PromptsGet, r#"{"messages":[],"isError":true}"#, false, ResultType::None),
+            (Method::ToolsCall, r#"{"content":[],"isError":true}"#, true, none),
+            (Method::ToolsCall, r#"{"content":[],"isError" : true}"#, true, none),
+            (Method::ToolsCall, r#"{"structuredContent":{"isError":true}}"#, false, none),
+            (Method::PromptsGet, r#"{"messages":[],"isError":true}"#, false, none),
             (Method::ResourcesRead, r#"{"resultType":"complete"}"#, false, ResultType::Complete),
             (
                 Method::PromptsGet,
@@ -89,7 +85,7 @@ mod tests {
                 false,
                 ResultType::InputRequired,
             ),
-            (Method::CompletionComplete, r#"{"isError":true}"#, false, ResultType::None),
+            (Method::CompletionComplete, r#"{"isError":true}"#, false, none),
         ] {
             let result = Json::parse(result).expect("this is JSON");
             assert_eq!(of_result(method, &result), (is_error, kind), "{method} {}", result.get());

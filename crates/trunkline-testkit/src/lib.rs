@@ -9,8 +9,10 @@
 #![forbid(unsafe_code)]
 
 pub mod corpus;
+mod dice;
 pub mod fake;
 pub mod fault;
+mod folder;
 #[cfg(feature = "http")]
 pub mod http;
 #[cfg(feature = "oracle")]
@@ -19,6 +21,12 @@ pub mod oracle;
 pub mod peer;
 pub mod rewrite;
 pub mod transcript;
+
+pub use dice::Dice;
+pub use folder::Folder;
+
+/// The beginning of a gateway's plugin in Python, which defines `reader` and `say`.
+pub const PLUGIN: &str = include_str!("plugin.py");
 
 /// How often a stress test repeats itself: `usual` times, or `soaking` times under
 /// `cargo xtask soak`.

@@ -30,6 +30,7 @@ pub mod json;
 pub mod jsonrpc;
 pub mod method;
 pub mod model;
+pub mod prometheus;
 pub mod revision;
 pub mod text;
 pub mod trace;

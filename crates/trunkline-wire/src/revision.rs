@@ -124,9 +124,23 @@ impl Revisions {
     }
 
     /// Those of one era.
-    pub fn of_era(self, era: Era) -> Self {
-        self.iter().filter(|it| it.era() == era).collect()
+    pub const fn of_era(self, era: Era) -> Self {
+        match era {
+            Era::Stateless => Self(self.0 & Self::STATELESS),
+            Era::Stateful => Self(self.0 & !Self::STATELESS),
+        }
     }
+
+    const STATELESS: u8 = {
+        let (mut bits, mut at) = (0, 0);
+        while at < Revision::ALL.len() {
+            if matches!(Revision::ALL[at].era(), Era::Stateless) {
+                bits |= Self::only(Revision::ALL[at]).0;
+            }
+            at += 1;
+        }
+        bits
+    };
 
     /// The intersection.
     pub const fn common(self, other: Self) -> Self {

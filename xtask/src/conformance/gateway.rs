@@ -188,47 +188,24 @@ const fn new(scenario: &'static str, check: &'static str, reason: &'static str) 
 }
 
 /// What does not succeed, and why: a section of the protocol map, or a choice of the gateway.
+#[rustfmt::skip]
 const EXCLUDED: &[Excluded] = &[
     Excluded { between: (OLD, OLD), ..IN_JSON },
     Excluded { between: (OLD, NEW), ..IN_JSON },
     old("http-custom-header-server-validation", "sep-2243-server-no-xmcp-tool", NO_HEADERS),
     old("http-custom-header-server-validation", "sep-2243-server-decode-base64", NO_HEADERS),
     old("http-custom-header-server-validation", "sep-2243-server-validate-param-match", NO_HEADERS),
-    old(
-        "http-custom-header-server-validation",
-        "sep-2243-server-reject-invalid-param-chars",
-        NO_HEADERS,
-    ),
-    old(
-        "http-custom-header-server-validation",
-        "sep-2243-server-reject-param-mismatch",
-        NO_HEADERS,
-    ),
+    old("http-custom-header-server-validation", "sep-2243-server-reject-invalid-param-chars", NO_HEADERS),
+    old("http-custom-header-server-validation", "sep-2243-server-reject-param-mismatch", NO_HEADERS),
     old("input-required-result-basic-elicitation", "sep-2322-elicitation-incomplete", NO_KEYS),
     old("input-required-result-ignore-extra-params", "sep-2322-ignore-unexpected-params", NO_KEYS),
     old("server-stateless", "sep-2575-server-rejects-undeclared-capability", NO_REFUSAL),
     old("server-stateless", "sep-2575-missing-capability-http-400", NO_REFUSAL),
-    old(
-        "server-stateless",
-        "sep-2575-server-sends-prompts-list-changed-on-subscription",
-        SAME_LIST,
-    ),
+    old("server-stateless", "sep-2575-server-sends-prompts-list-changed-on-subscription", SAME_LIST),
     old("server-stateless", "sep-2575-server-sends-tools-list-changed-on-subscription", SAME_LIST),
     old("tasks-mrtr-composition", "sep-2663-mrtr-synchronous-before-task-creation", NO_KEYS),
-    old(
-        "tasks-required-task-error",
-        "sep-2663-server-returns-missing-capability-when-required",
-        DRIVEN,
-    ),
-    new(
-        "server-stateless",
-        "sep-2575-server-sends-prompts-list-changed-on-subscription",
-        SAME_LIST,
-    ),
+    old("tasks-required-task-error", "sep-2663-server-returns-missing-capability-when-required", DRIVEN),
+    new("server-stateless", "sep-2575-server-sends-prompts-list-changed-on-subscription", SAME_LIST),
     new("server-stateless", "sep-2575-server-sends-tools-list-changed-on-subscription", SAME_LIST),
-    new(
-        "tasks-required-task-error",
-        "sep-2663-server-returns-missing-capability-when-required",
-        DRIVEN,
-    ),
+    new("tasks-required-task-error", "sep-2663-server-returns-missing-capability-when-required", DRIVEN),
 ];

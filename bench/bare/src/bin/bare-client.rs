@@ -14,13 +14,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 fn main() -> ExitCode {
-    match client_loop::run(connect) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(sentence) => {
-            eprintln!("{sentence}");
-            ExitCode::FAILURE
-        }
-    }
+    client_loop::main(connect)
 }
 
 async fn connect(options: Options) -> Result<Vec<Connection>, String> {

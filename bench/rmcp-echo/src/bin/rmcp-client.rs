@@ -13,24 +13,11 @@ use rmcp::{RoleClient, ServiceExt};
 use serde_json::json;
 
 fn main() -> ExitCode {
-    match client_loop::run(connect) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(sentence) => {
-            eprintln!("{sentence}");
-            ExitCode::FAILURE
-        }
-    }
+    client_loop::main(connect)
 }
 
 async fn connect(options: Options) -> Result<Vec<Client>, String> {
-    let mut clients: Vec<Client> = Vec::new();
-    for _ in 0..options.tasks {
-        clients.push(match clients.first() {
-            Some(Client(first)) if options.mode == Mode::Shared => Client(first.clone()),
-            _ => Client(Arc::new(open(&options).await?)),
-        });
-    }
-    Ok(clients)
+    client_loop::open_each(&options, async |options| Ok(Client(Arc::new(open(options).await?)))).await
 }
 
 async fn open(options: &Options) -> Result<RunningService<RoleClient, ClientConfig>, String> {
@@ -51,6 +38,7 @@ async fn open(options: &Options) -> Result<RunningService<RoleClient, ClientConf
     client.map_err(|error| format!("The client does not connect: {error}."))
 }
 
+#[derive(Clone)]
 struct Client(Arc<RunningService<RoleClient, ClientConfig>>);
 
 impl Caller for Client {

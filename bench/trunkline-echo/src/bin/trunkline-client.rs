@@ -8,24 +8,11 @@ use serde::Serialize;
 use trunkline::{Client, Revision};
 
 fn main() -> ExitCode {
-    match client_loop::run(connect) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(sentence) => {
-            eprintln!("{sentence}");
-            ExitCode::FAILURE
-        }
-    }
+    client_loop::main(connect)
 }
 
 async fn connect(options: Options) -> Result<Vec<Task>, String> {
-    let mut tasks: Vec<Task> = Vec::new();
-    for _ in 0..options.tasks {
-        tasks.push(match tasks.first() {
-            Some(Task(first)) if options.mode == Mode::Shared => Task(first.clone()),
-            _ => Task(Arc::new(open(&options).await?)),
-        });
-    }
-    Ok(tasks)
+    client_loop::open_each(&options, async |options| Ok(Task(Arc::new(open(options).await?)))).await
 }
 
 async fn open(options: &Options) -> Result<Client, String> {
@@ -38,6 +25,7 @@ async fn open(options: &Options) -> Result<Client, String> {
     client.map_err(|error| format!("The client does not connect: {error}."))
 }
 
+#[derive(Clone)]
 struct Task(Arc<Client>);
 
 #[derive(Serialize)]

@@ -23,7 +23,7 @@ pub(crate) enum Place {
 }
 
 /// Any byte stream.
-pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+pub(super) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
 
 /// The default sockets of gateways in a state folder.

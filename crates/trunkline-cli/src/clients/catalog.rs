@@ -8,7 +8,7 @@ use super::edit::{self, Field, Fields};
 use super::entry::Entry;
 use super::jsonc::{self, Unreadable};
 use super::read::of_catalog;
-use super::yaml::{self, Data, Node};
+use super::yaml::{self, Data, Node, indent, is_json, row, to_value};
 
 /// The content of a catalog.
 #[derive(Clone, Debug, Default)]
@@ -104,22 +104,24 @@ pub(crate) fn with_env_file(text: &str, path: &str) -> Result<String, Unreadable
         return Err(refuse());
     }
     let root = yaml::parse(text)?;
-    let section = root.as_ref().and_then(|it| it.get("gateway"));
+    let section = root.as_ref().and_then(|it| yaml::get(it, "gateway"));
     let new = match section {
         None => {
             let body = format!("gateway:\n  {line}\n");
             appended(text, &body, newline, !text.trim().is_empty())
         }
-        Some((at, node)) => {
+        Some((name, node)) => {
             let indent = match &node.data {
-                Data::One(Value::Null) => 2,
-                Data::Map(all) if node.line > at.0 && !all.is_empty() => all[0].1.1,
+                _ if node.is_null() => 2,
+                Data::Map(all) if node.at.line > name.at.line && !all.is_empty() => {
+                    indent(all[0].0.at)
+                }
                 _ => return Err(refuse()),
             };
             let mut lines: Vec<&str> = text.split_inclusive('\n').collect();
-            let gap = if lines[at.0].ends_with('\n') { "" } else { newline };
+            let gap = if lines[row(name.at)].ends_with('\n') { "" } else { newline };
             let line = format!("{gap}{}{line}{newline}", " ".repeat(indent));
-            lines.insert(at.0 + 1, &line);
+            lines.insert(row(name.at) + 1, &line);
             lines.concat()
         }
     };
@@ -137,16 +139,8 @@ pub(crate) fn with_env_file(text: &str, path: &str) -> Result<String, Unreadable
 fn value(text: &str) -> Result<Value, Unreadable> {
     match is_json(text) {
         true => Ok(jsonc::parse(text)?.map_or(Value::Null, |it| it.to_value())),
-        false => Ok(yaml::parse(text)?.map_or(Value::Null, |it| it.to_value())),
+        false => Ok(yaml::parse(text)?.map_or(Value::Null, |it| to_value(&it))),
     }
-}
-
-fn is_json(text: &str) -> bool {
-    let mut rest = text.trim_start_matches('\u{feff}').trim_start();
-    while let Some(comment) = rest.strip_prefix("//") {
-        rest = comment.split_once('\n').map_or("", |(_, it)| it).trim_start();
-    }
-    rest.starts_with('{') || rest.starts_with("/*")
 }
 
 fn servers(root: &Value) -> Vec<(String, Value)> {
@@ -199,45 +193,46 @@ fn put(text: &str, entries: &[(&str, Fields)]) -> Result<String, Unreadable> {
         return Ok(appended(text, &body, newline, false));
     };
     let Data::Map(keys) = &root.data else {
-        return Err(yaml::fail(root.line, root.column, "A catalog is a map of names and values."));
+        return Err(yaml::fail(root.at, "A catalog is a map of names and values."));
     };
-    let holds = |it: &&(String, (usize, usize), Node)| CONTAINERS.contains(&&*it.0);
-    let mut holders = keys.iter().filter(holds);
-    let holder = holders.clone().find(|(.., it)| known(it).is_some()).or_else(|| holders.next());
-    let Some((_, at, holder)) = holder else {
+    let mut holders = keys.iter().filter(|(it, _)| CONTAINERS.contains(&&*it.text));
+    let holder = holders.clone().find(|(_, it)| known(it).is_some()).or_else(|| holders.next());
+    let Some((key, holder)) = holder else {
         let body = format!("{}:\n{}", CONTAINERS[0], blocks(2));
         return Ok(appended(text, &body, newline, true));
     };
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     // Where the next name of the file begins, and before it the last non-empty line.
-    let next = keys.iter().map(|(_, it, _)| it.0).filter(|it| *it > at.0).min();
-    let end = content_end(&lines, at.0, next.unwrap_or(lines.len()));
-    let is_flow = holder.line == at.0 || starts_flow(lines[holder.line], holder.column);
+    let at = row(key.at);
+    let next = keys.iter().map(|(it, _)| row(it.at)).filter(|it| *it > at).min();
+    let end = content_end(&lines, at, next.unwrap_or(lines.len()));
+    // What an alias stands for is written above it.
+    let is_flow =
+        holder.at.line <= key.at.line || starts_flow(lines[row(holder.at)], indent(holder.at));
     let (range, new) = match &holder.data {
-        Data::One(Value::Null) => (end..end, blocks(2)),
+        _ if holder.is_null() => (end..end, blocks(2)),
         Data::Map(all) if all.is_empty() => {
-            let line = lines[at.0].replacen("{}", "", 1);
+            let line = lines[at].replacen("{}", "", 1);
             let head = format!("{}\n", line.trim_end());
-            (at.0..at.0 + 1, head + &blocks(2))
+            (at..at + 1, head + &blocks(2))
         }
         _ if is_flow => {
             let why = "The servers are written in braces. Write each on lines of its own first.";
-            return Err(yaml::fail(at.0, at.1, why));
+            return Err(yaml::fail(key.at, why));
         }
         Data::Map(all) => {
-            let indent = all[0].1.1;
-            let new = blocks(indent);
+            let new = blocks(indent(all[0].0.at));
             match known(holder) {
                 Some(place) => {
-                    let start = all[place].1.0;
-                    let until = all.get(place + 1).map_or(end, |(_, it, _)| it.0);
+                    let start = row(all[place].0.at);
+                    let until = all.get(place + 1).map_or(end, |(it, _)| row(it.at));
                     (start..content_end(&lines, start, until), new)
                 }
                 None => (end..end, new),
             }
         }
         Data::List(items) => {
-            let dash = lines[items[0].line].find('-').unwrap_or(0);
+            let dash = lines[row(items[0].at)].find('-').unwrap_or(0);
             let item = |(name, fields): &(&str, Fields)| {
                 let mut all = vec![("name".to_owned(), Field::One((*name).into()))];
                 all.extend(fields.0.iter().cloned());
@@ -247,15 +242,15 @@ fn put(text: &str, entries: &[(&str, Fields)]) -> Result<String, Unreadable> {
             let new = entries.iter().map(item).collect();
             match known(holder) {
                 Some(place) => {
-                    let start = items[place].line;
-                    let until = items.get(place + 1).map_or(end, |it| it.line);
+                    let start = row(items[place].at);
+                    let until = items.get(place + 1).map_or(end, |it| row(it.at));
                     (start..content_end(&lines, start, until), new)
                 }
                 None => (end..end, new),
             }
         }
-        Data::One(_) => {
-            return Err(yaml::fail(holder.line, holder.column, "Here should be servers."));
+        Data::Scalar { .. } => {
+            return Err(yaml::fail(holder.at, "Here should be servers."));
         }
     };
     let new = new.replace('\n', newline);
@@ -267,12 +262,12 @@ fn put(text: &str, entries: &[(&str, Fields)]) -> Result<String, Unreadable> {
 /// Where a server of that name is among the others.
 fn find(holder: &Node, name: &str) -> Option<usize> {
     match &holder.data {
-        Data::Map(all) => all.iter().position(|(it, ..)| it == name),
+        Data::Map(all) => all.iter().position(|(it, _)| it.text == name),
         Data::List(items) => items.iter().position(|it| {
-            let found = it.get("name").map(|(_, it)| it.to_value());
+            let found = yaml::get(it, "name").map(|(_, it)| to_value(it));
             found.is_some_and(|it| it.as_str() == Some(name))
         }),
-        Data::One(_) => None,
+        Data::Scalar { .. } => None,
     }
 }
 

@@ -259,14 +259,7 @@ fn spaced(value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
-
-    fn entry() -> Fields {
-        Fields(vec![
-            ("command".to_owned(), Field::One("t".into())),
-            ("args".to_owned(), Field::One(json!(["a", "b"]))),
-        ])
-    }
+    use crate::clients::fixtures::entry;
 
     /// Adds an entry, removes it again, and compares both.
     #[track_caller]

@@ -1,6 +1,24 @@
 //! A typical file of each client.
 
+use serde_json::json;
+
 use super::Client;
+use super::edit::{Field, Fields};
+
+/// The entry of a server that is put into a file.
+pub(super) fn entry() -> Fields {
+    Fields(vec![
+        ("command".to_owned(), Field::One("t".into())),
+        ("args".to_owned(), Field::One(json!(["a", "b"]))),
+    ])
+}
+
+/// Arguments of a program, some of them secret, with these among them.
+pub(super) fn secret_args(more: &[&'static str]) -> Vec<&'static str> {
+    let first = ["-y", "@org/pkg@1.2.3", "--api-key", "hunter2", "--token=hunter2", "--port", "80"];
+    let last = ["-e", "PIN_TOKEN=hunter2", "/users/a/some-long-folder-name-2026/x"];
+    [&first, more, &last].concat()
+}
 
 /// The files, with the client whose they are.
 pub(super) const ALL: [(Client, &str); 8] = [

@@ -222,6 +222,7 @@ const PREFIXES: [&str; 10] =
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clients::fixtures::secret_args;
 
     fn stdio(args: &[&str], env: &[(&str, &str)]) -> Entry {
         let own = |it: &(&str, &str)| (it.0.to_owned(), it.1.to_owned());
@@ -243,21 +244,11 @@ mod tests {
 
     #[test]
     fn secrets_are_not_shown() {
-        let args = [
-            "-y",
-            "@org/pkg@1.2.3",
-            "--api-key",
-            "hunter2",
-            "--token=hunter2",
-            "--port",
-            "80",
+        let args = secret_args(&[
             "https://me:hunter2@a.example/x?key=hunter2",
             "sk-hunter2hunter2hunter2",
             "Authorization: Bearer hunter2",
-            "-e",
-            "PIN_TOKEN=hunter2",
-            "/users/a/some-long-folder-name-2026/x",
-        ];
+        ]);
         let env = [
             ("API_KEY", "hunter2"),
             ("FOO", "hunter2"),

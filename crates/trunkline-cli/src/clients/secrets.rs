@@ -251,6 +251,7 @@ const EVERYWHERE: [&str; 6] = ["HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER
 mod tests {
     use super::super::mask::summary;
     use super::*;
+    use crate::clients::fixtures::secret_args;
 
     fn entry(transport: ServerTransport) -> Entry {
         Entry {
@@ -300,22 +301,12 @@ mod tests {
 
     #[test]
     fn arguments_and_urls_keep_no_secret() {
-        let args = [
-            "-y",
-            "@org/pkg@1.2.3",
-            "--api-key",
-            "hunter2",
-            "--token=hunter2",
-            "--port",
-            "80",
+        let args = secret_args(&[
             "--url=https://me:hunter2@a.example/x?team=5&key=hunter2#top",
             "sk-hunter2hunter2hunter2",
             "--header",
             "Authorization: Bearer hunter2",
-            "-e",
-            "PIN_TOKEN=hunter2",
-            "/users/a/some-long-folder-name-2026/x",
-        ];
+        ]);
         let found = Secrets::default().replace("s", &stdio(&args, &[]));
         let ServerTransport::Stdio { args, .. } = &found.transport else {
             unreachable!("it is a program")

@@ -241,14 +241,7 @@ fn header(text: &str, value: &Spanned<DeValue<'_>>, found: &mut Vec<usize>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
-
-    fn entry() -> Fields {
-        Fields(vec![
-            ("command".to_owned(), Field::One("t".into())),
-            ("args".to_owned(), Field::One(json!(["a", "b"]))),
-        ])
-    }
+    use crate::clients::fixtures::entry;
 
     /// Adds a table, removes it again, and compares both.
     #[track_caller]

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use trunkline::Revision::{self, V2024_11_05, V2025_03_26, V2025_06_18, V2025_11_25, V2026_07_28};
 use trunkline_testkit::peer::{Host, Peer, helpful};
 
-use crate::stdio::Session;
+use crate::stdio::{Session, in_each};
 
 const ASKING: [Revision; 3] = [V2025_06_18, V2025_11_25, V2026_07_28];
 
@@ -31,9 +31,7 @@ fn progress(peer: &Peer) -> Vec<f64> {
 
 #[tokio::test]
 async fn a_greeting_uses_the_name_that_the_user_gave() {
-    for revision in ASKING {
-        let mut session = Session::demo(revision).await;
-        let peer = &mut session.peer;
+    in_each(ASKING, async |_, peer| {
         assert_eq!(text(&peer.tool("greet", json!({})).await), "Hello, Ada!");
         assert_eq!(peer.rounds, [["What is your name?"]]);
         peer.host = say(json!({ "name": "Grace", "formal": true }));
@@ -42,15 +40,13 @@ async fn a_greeting_uses_the_name_that_the_user_gave() {
         let prompt = peer.expect("prompts/get", json!({ "name": "greet" })).await;
         let said = prompt["messages"][0]["content"]["text"].as_str();
         assert_eq!(said, Some("Say hello to Alan, in one sentence."));
-        session.end().await;
-    }
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn a_booking_ends_the_same_in_every_revision_that_has_questions() {
-    for revision in ASKING {
-        let mut session = Session::demo(revision).await;
-        let peer = &mut session.peer;
+    in_each(ASKING, async |revision, peer| {
         let params = json!({
             "name": "book",
             "arguments": { "city": "Oslo", "nights": 2 },
@@ -69,8 +65,8 @@ async fn a_booking_ends_the_same_in_every_revision_that_has_questions() {
             true => assert_eq!(peer.rounds, [&first[..], &last[..]], "two questions in one round"),
             false => assert_eq!(peer.rounds.concat(), [&first[..], &last[..]].concat()),
         }
-        session.end().await;
-    }
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -98,17 +94,15 @@ async fn a_user_who_declines_is_a_result_that_the_model_reads() {
 
 #[tokio::test]
 async fn an_answer_that_does_not_fit_is_an_error_that_says_so() {
-    for revision in ASKING {
-        let mut session = Session::demo(revision).await;
-        let peer = &mut session.peer;
+    in_each(ASKING, async |revision, peer| {
         for wrong in [json!({}), json!({ "name": 7 }), json!({ "name": "Ada", "formal": "very" })] {
             peer.host = say(wrong);
             let result = peer.tool("greet", json!({})).await;
             assert_eq!(result["isError"], true, "{revision}");
             assert!(text(&result).starts_with("The answer does not fit the question"), "{result}");
         }
-        session.end().await;
-    }
+    })
+    .await;
 }
 
 #[tokio::test]

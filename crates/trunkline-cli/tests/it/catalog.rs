@@ -29,13 +29,17 @@ impl Drop for File {
     }
 }
 
+/// A catalog, and what `check` says of it.
+fn checked(name: &str, text: &str) -> (File, Run) {
+    let file = File::new(name, text);
+    let run = run(&["check", file.path()]);
+    (file, run)
+}
+
 #[test]
 fn a_good_catalog_is_told_to_be_good() {
-    let file = File::new(
-        "good.yaml",
-        "mcpServers: { b: { command: run }, a: { url: 'http://localhost/mcp', tgas: [x] } }",
-    );
-    let Run { code, stdout, stderr } = run(&["check", file.path()]);
+    let text = "mcpServers: { b: { command: run }, a: { url: 'http://localhost/mcp', tgas: [x] } }";
+    let (file, Run { code, stdout, stderr }) = checked("good.yaml", text);
     assert_eq!(code, 0, "{stderr}");
     assert_eq!(stdout, format!("`{}` is good. It has 2 servers: a, b.\n", file.path()));
     assert!(stderr.starts_with("warning: ") && stderr.contains("Did you mean `tags`?"), "{stderr}");
@@ -51,11 +55,8 @@ fn a_good_catalog_is_told_to_be_good() {
 
 #[test]
 fn all_faults_of_a_catalog_are_told_with_their_places() {
-    let file = File::new(
-        "bad.yaml",
-        "servers:\n  - name: a\n    cmd: [b]\n    maxConcurrent: 0\n  - name: a\n    strategy: sharded\n",
-    );
-    let Run { code, stdout, stderr } = run(&["check", file.path()]);
+    let text = "servers:\n  - name: a\n    cmd: [b]\n    maxConcurrent: 0\n  - name: a\n    strategy: sharded\n";
+    let (file, Run { code, stdout, stderr }) = checked("bad.yaml", text);
     assert_eq!((code, stdout.as_str()), (2, ""));
     for expected in [
         ":4:20: servers[0].maxConcurrent: This must be a whole number, at least 1; it is `0`.\n  4 |     maxConcurrent: 0\n    |                    ^ ",

@@ -96,20 +96,20 @@ fn three(name: &str) -> Home {
 fn an_import_is_shown_first_with_its_conflicts_and_without_secrets() {
     let home = three("preview");
     let found = home.run(&["import"]);
-    assert_eq!(found.code, 0, "{}", found.stderr);
-    for part in [
-        "Cursor ~/.cursor/mcp.json\n",
-        "+ git  new\n      command: git-mcp\n",
-        "· trunkline  this gateway itself",
-        "= git  the same as in Claude Code",
-        "! git  differs from Claude Code",
-        "command: git-mcp         | command: other",
-        "env: API_KEY=***",
-        "2 new, 0 replaced, 1 the same, 1 in conflict, 1 left out",
-        "Nothing was written.",
-    ] {
-        assert!(found.stdout.contains(part), "{part}: {}", found.stdout);
-    }
+    found.says(
+        0,
+        &[
+            "Cursor ~/.cursor/mcp.json\n",
+            "+ git  new\n      command: git-mcp\n",
+            "· trunkline  this gateway itself",
+            "= git  the same as in Claude Code",
+            "! git  differs from Claude Code",
+            "command: git-mcp         | command: other",
+            "env: API_KEY=***",
+            "2 new, 0 replaced, 1 the same, 1 in conflict, 1 left out",
+            "Nothing was written.",
+        ],
+    );
     assert!(!found.stdout.contains("hunter2"), "{}", found.stdout);
     assert!(!home.path("project/trunkline.yaml").exists());
     let found = home.run(&["import", "--write"]);

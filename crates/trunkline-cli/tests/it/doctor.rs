@@ -27,26 +27,26 @@ fn a_server_that_is_well_passes_every_stage() {
     let home =
         catalog("doctor-well", &format!("  demo: {{ command: {TRUNKLINE}, args: [demo] }}\n"));
     let found = home.run(&["doctor"]);
-    assert_eq!(found.code, 0, "{}{}", found.stdout, found.stderr);
-    for part in [
-        "✓ catalog    ~/project/trunkline.yaml, 1 server  (",
-        "✓ variables",
-        "✓ state",
-        "– admin      no gateway is running",
-        "✓ port",
-        "✓ command",
-        "✓ spawn",
-        "✓ handshake  trunkline-demo",
-        "speaks 2026-07-28",
-        "✓ tools",
-        "✓ prompts",
-        "✓ resources",
-        "✓ ping",
-        "✓ stop       it exited with code 0",
-        "Everything is in order.",
-    ] {
-        assert!(found.stdout.contains(part), "{part}: {}", found.stdout);
-    }
+    found.says(
+        0,
+        &[
+            "✓ catalog    ~/project/trunkline.yaml, 1 server  (",
+            "✓ variables",
+            "✓ state",
+            "– admin      no gateway is running",
+            "✓ port",
+            "✓ command",
+            "✓ spawn",
+            "✓ handshake  trunkline-demo",
+            "speaks 2026-07-28",
+            "✓ tools",
+            "✓ prompts",
+            "✓ resources",
+            "✓ ping",
+            "✓ stop       it exited with code 0",
+            "Everything is in order.",
+        ],
+    );
     let state = home.path(".local/state/trunkline");
     assert!(!state.exists(), "looking makes nothing");
 }
@@ -62,23 +62,23 @@ fn what_is_wrong_is_told_with_its_end_its_last_words_and_what_to_do() {
 ";
     let home = catalog("doctor-ill", servers);
     let found = home.run(&["doctor"]);
-    assert_eq!(found.code, 1, "{}", found.stderr);
-    for part in [
-        "✗ handshake  The server hung up during the handshake. It exited with code 3.",
-        "stderr: the key *** is wrong",
-        "try: Run the command in a terminal to see why it ends.",
-        "It was ended by signal 9.",
-        "✗ handshake  The server did not answer the handshake in time.",
-        "✗ command    `no-such-server` was not found on PATH.",
-        "try: Install it, or give its full path.",
-        "✓ dns        127.0.0.1",
-        "✗ tcp        127.0.0.1:9",
-        "It prints to stdout what is no message of MCP",
-        "stdout: Listening on port 3000",
-        "1 of 7 are in order. See ✗ at `dies`, `far`, `killed`, `missing`, `mute`, `prints`.",
-    ] {
-        assert!(found.stdout.contains(part), "{part}: {}", found.stdout);
-    }
+    found.says(
+        1,
+        &[
+            "✗ handshake  The server hung up during the handshake. It exited with code 3.",
+            "stderr: the key *** is wrong",
+            "try: Run the command in a terminal to see why it ends.",
+            "It was ended by signal 9.",
+            "✗ handshake  The server did not answer the handshake in time.",
+            "✗ command    `no-such-server` was not found on PATH.",
+            "try: Install it, or give its full path.",
+            "✓ dns        127.0.0.1",
+            "✗ tcp        127.0.0.1:9",
+            "It prints to stdout what is no message of MCP",
+            "stdout: Listening on port 3000",
+            "1 of 7 are in order. See ✗ at `dies`, `far`, `killed`, `missing`, `mute`, `prints`.",
+        ],
+    );
     assert!(!found.stdout.contains("hunter2"), "{}", found.stdout);
     let found = home.run(&["doctor", "missing", "--json"]);
     let value: Value = serde_json::from_str(&found.stdout).unwrap();
@@ -123,19 +123,19 @@ async fn a_server_at_a_url_passes_its_own_stages() {
     });
     let home = catalog("doctor-url", &format!("  far: {{ url: '{url}' }}\n"));
     let found = tokio::task::spawn_blocking(move || home.run(&["doctor"])).await.unwrap();
-    assert_eq!(found.code, 0, "{}", found.stdout);
-    for part in [
-        "✓ dns",
-        "✓ tcp",
-        "✓ http",
-        "✓ auth       it asks for nothing",
-        "far 2.0.0, speaks 2026-07-28",
-        "✓ tools      1 listed",
-        "– prompts",
-        "✓ stop",
-    ] {
-        assert!(found.stdout.contains(part), "{part}: {}", found.stdout);
-    }
+    found.says(
+        0,
+        &[
+            "✓ dns",
+            "✓ tcp",
+            "✓ http",
+            "✓ auth       it asks for nothing",
+            "far 2.0.0, speaks 2026-07-28",
+            "✓ tools      1 listed",
+            "– prompts",
+            "✓ stop",
+        ],
+    );
     serving.abort();
 }
 

@@ -148,11 +148,17 @@ async fn end(mut gateway: Gateway) {
     ended.expect("it ends").expect("it is ours");
 }
 
-#[tokio::test]
-async fn each_principal_uses_its_own_account() {
-    let (place, upstream) = (Place::new("accounts"), Upstream::start().await);
+/// A gateway in front of an upstream that wants a login of everybody.
+async fn opened(name: &str) -> (Place, Upstream, Gateway) {
+    let (place, upstream) = (Place::new(name), Upstream::start().await);
     place.catalog(&upstream.catalog(tokens()));
     let gateway = Gateway::start(&place).await;
+    (place, upstream, gateway)
+}
+
+#[tokio::test]
+async fn each_principal_uses_its_own_account() {
+    let (place, upstream, gateway) = opened("accounts").await;
     let mut ann = Client::open(gateway.address, Revision::V2026_07_28, ANN).await;
     let listed = ann.post("tools/list", json!({})).await.1;
     let missing = listed["result"]["_meta"]["trunkline/missing"]["work"].as_str();
@@ -201,9 +207,7 @@ async fn each_principal_uses_its_own_account() {
 
 #[tokio::test]
 async fn a_link_is_for_one_principal_one_browser_and_one_time() {
-    let (place, upstream) = (Place::new("links"), Upstream::start().await);
-    place.catalog(&upstream.catalog(tokens()));
-    let gateway = Gateway::start(&place).await;
+    let (_place, _upstream, gateway) = opened("links").await;
     let mut ann = Client::open(gateway.address, Revision::V2025_06_18, ANN).await;
     let mut bob = Client::open(gateway.address, Revision::V2025_06_18, BOB).await;
 
@@ -303,9 +307,7 @@ async fn a_login_outlives_the_gateway_and_ends_when_somebody_says_so() {
 
 #[tokio::test]
 async fn a_login_that_is_refused_leads_to_the_page_again() {
-    let (place, upstream) = (Place::new("refused"), Upstream::start().await);
-    place.catalog(&upstream.catalog(tokens()));
-    let gateway = Gateway::start(&place).await;
+    let (place, _upstream, gateway) = opened("refused").await;
     let mut ann = Client::open(gateway.address, Revision::V2026_07_28, ANN).await;
     let link = ann.link().await;
     Browser::new().connect(&link, &format!("token={ANN}"), &["ann-at-work"]).await;

@@ -77,6 +77,11 @@ impl Gateway {
         Self::serve(name, &format!("mcpServers:\n{}", demos.concat())).await
     }
 
+    /// One with a server of each generation, as most tests want it.
+    async fn of_house(name: &str) -> Self {
+        Self::with_house(name, house().await.0, "").await
+    }
+
     /// A server of this process, in both generations of tasks.
     async fn with_house(name: &str, house: SocketAddr, rest: &str) -> Self {
         let houses = WITH_TASKS.map(|revision| {
@@ -206,8 +211,7 @@ async fn every_client_gets_the_work_of_every_server_in_its_own_way() {
 
 #[tokio::test]
 async fn a_task_asks_the_client_that_waits_for_it() {
-    let (house, _) = house().await;
-    let gateway = Gateway::with_house("asks", house, "").await;
+    let gateway = Gateway::of_house("asks").await;
     for client_revision in WITH_TASKS {
         let client = gateway.client(client_revision).await;
         let tools = client.list_tools().await.unwrap();
@@ -227,8 +231,7 @@ async fn a_task_asks_the_client_that_waits_for_it() {
 
 #[tokio::test]
 async fn a_result_that_is_there_at_once_is_a_task_that_is_over() {
-    let (house, _) = house().await;
-    let gateway = Gateway::with_house("minted", house, "").await;
+    let gateway = Gateway::of_house("minted").await;
     let client = gateway.client(V2025_11_25).await;
     let task = begin(&client, named(V2026_07_28, "now")).await;
     assert_eq!(task.status, TaskStatus::Completed);
@@ -250,8 +253,7 @@ async fn a_result_that_is_there_at_once_is_a_task_that_is_over() {
 
 #[tokio::test]
 async fn a_task_outlives_the_connection_to_a_server_that_keeps_nothing_in_it() {
-    let (house, _) = house().await;
-    let gateway = Gateway::with_house("moves", house, "").await;
+    let gateway = Gateway::of_house("moves").await;
     for client_revision in WITH_TASKS {
         let client = gateway.client(client_revision).await;
         let task = begin(&client, named(V2026_07_28, "ask")).await;
@@ -263,8 +265,7 @@ async fn a_task_outlives_the_connection_to_a_server_that_keeps_nothing_in_it() {
 
 #[tokio::test]
 async fn a_client_without_tasks_has_its_call_driven_to_the_end() {
-    let (house, _) = house().await;
-    let gateway = Gateway::with_house("driven", house, "").await;
+    let gateway = Gateway::of_house("driven").await;
     for server in WITH_TASKS {
         let client = gateway.client(V2025_06_18).await;
         let result = client.call_tool(named(server, "must"), json!({})).await.unwrap();
@@ -292,8 +293,7 @@ async fn a_client_without_tasks_has_its_call_driven_to_the_end() {
 
 #[tokio::test]
 async fn a_tool_that_reports_an_error_has_failed_in_one_generation_and_completed_in_the_other() {
-    let (house, _) = house().await;
-    let gateway = Gateway::with_house("fails", house, "").await;
+    let gateway = Gateway::of_house("fails").await;
     for (client_revision, expected) in
         [(V2025_11_25, TaskStatus::Failed), (V2026_07_28, TaskStatus::Completed)]
     {

@@ -12,6 +12,17 @@ pub(crate) struct Run {
     pub(crate) stderr: String,
 }
 
+impl Run {
+    /// Asserts how it ended, and that each of these parts was printed.
+    #[track_caller]
+    pub(crate) fn says(&self, code: i32, parts: &[&str]) {
+        assert_eq!(self.code, code, "{}{}", self.stdout, self.stderr);
+        for part in parts {
+            assert!(self.stdout.contains(part), "{part} in {}", self.stdout);
+        }
+    }
+}
+
 /// Runs the binary without a terminal.
 pub(crate) fn run(args: &[&str]) -> Run {
     let mut command = Command::new(TRUNKLINE);

@@ -100,6 +100,18 @@ impl Session {
     }
 }
 
+/// Plays a script against the demo, past the handshake, in each of these revisions.
+pub(crate) async fn in_each(
+    revisions: impl IntoIterator<Item = Revision>,
+    script: impl AsyncFn(Revision, &mut Peer),
+) {
+    for revision in revisions {
+        let mut session = Session::demo(revision).await;
+        script(revision, &mut session.peer).await;
+        session.end().await;
+    }
+}
+
 impl End {
     /// The process, which there must be.
     pub(crate) fn process(&mut self) -> &mut Child {

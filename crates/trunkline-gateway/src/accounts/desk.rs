@@ -82,7 +82,7 @@ impl<F> Desk<F> {
             return Ok(Link { sealed, elicitation });
         }
         let own = self.links.values().filter(|it| it.owner.id == owner.id).count();
-        if own >= LINKS_OF_ONE || self.links.len() >= LINKS {
+        if own >= LINKS.1 || self.links.len() >= LINKS.0 {
             return Err(Full);
         }
         let (name, expires) = (random_name(), now + LIFE);
@@ -131,7 +131,7 @@ impl<F> Desk<F> {
     ) -> Result<(), Full> {
         self.visits.retain(|_, it| it.expires > now);
         let own = self.visits.values().filter(|it| it.owner.id == owner.id).count();
-        if own >= VISITS_OF_ONE || self.visits.len() >= VISITS {
+        if own >= VISITS.1 || self.visits.len() >= VISITS.0 {
             return Err(Full);
         }
         let expires = now + LIFE;
@@ -169,10 +169,9 @@ impl<F> Desk<F> {
 /// How long a link is valid, and how long a browser may be away.
 pub(super) const LIFE: Duration = Duration::from_secs(600);
 const CONTEXT: &[u8] = b"trunkline gateway\0login";
-const LINKS: usize = 4096;
-const LINKS_OF_ONE: usize = 16;
-const VISITS: usize = 512;
-const VISITS_OF_ONE: usize = 8;
+/// How many there may be in all, and of one principal.
+const LINKS: (usize, usize) = (4096, 16);
+const VISITS: (usize, usize) = (512, 8);
 const FAILURES: u32 = 5;
 
 #[cfg(test)]
@@ -217,7 +216,7 @@ mod tests {
     #[test]
     fn one_principal_cannot_take_all_the_links() {
         let (mut desk, now) = (Desk::<()>::new(), SystemTime::now());
-        for at in 0..LINKS_OF_ONE {
+        for at in 0..LINKS.1 {
             desk.issue(&owner("ann", &format!("s{at}")), now).unwrap();
         }
         assert_eq!(desk.issue(&owner("ann", "more"), now).unwrap_err(), Full);

@@ -12,6 +12,7 @@ use http::request::Parts;
 use trunkline_auth::digest::sha256;
 use trunkline_auth::tag::random_name;
 use trunkline_proto::http::door::Door;
+use trunkline_proto::http::fields::Fields;
 use trunkline_transport::http::Listener;
 
 use super::Complaint;
@@ -194,7 +195,7 @@ impl Entry {
     pub(super) fn admits(&self, head: &Parts) -> Result<(), Complaint> {
         match &self.door {
             Some(door) => door
-                .check(&head.uri, &head.headers)
+                .check(&head.uri, &Fields::of(&head.headers))
                 .map_err(|it| Complaint::new(it.status, it.error.message)),
             None => Ok(()),
         }

@@ -8,9 +8,11 @@ use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Span};
 
 /// A position in the text. Both count from 1, the column in characters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Mark {
-    pub(super) line: usize,
-    pub(super) column: usize,
+pub struct Mark {
+    /// The line.
+    pub line: usize,
+    /// The column.
+    pub column: usize,
 }
 
 impl From<Marker> for Mark {
@@ -21,35 +23,43 @@ impl From<Marker> for Mark {
 
 /// A value and its position.
 #[derive(Clone, Debug)]
-pub(super) struct Node {
-    pub(super) at: Mark,
-    pub(super) data: Data,
+pub struct Node {
+    /// Where it begins; what an alias stands for begins where it is written.
+    pub at: Mark,
+    /// What it is.
+    pub data: Data,
     /// The number of values in it, itself included.
     size: usize,
 }
 
 /// A value. Only its reader knows whether `5` is a number or a text.
 #[derive(Clone, Debug)]
-pub(super) enum Data {
+pub enum Data {
+    /// Neither list nor map.
     Scalar {
+        /// What is written.
         text: String,
         /// Written without quotes.
         is_plain: bool,
     },
+    /// Values in their order.
     List(Vec<Node>),
+    /// Keys with their values, in their order; of a key that is given twice, the first.
     Map(Vec<(Name, Node)>),
 }
 
 /// A key and its position.
 #[derive(Clone, Debug)]
-pub(super) struct Name {
-    pub(super) text: String,
-    pub(super) at: Mark,
+pub struct Name {
+    /// The key.
+    pub text: String,
+    /// Where it begins.
+    pub at: Mark,
 }
 
 impl Node {
     /// Whether it is empty: `null`, `~` or no value.
-    pub(super) fn is_null(&self) -> bool {
+    pub fn is_null(&self) -> bool {
         matches!(&self.data, Data::Scalar { text, is_plain: true }
             if matches!(text.as_str(), "" | "~" | "null" | "Null" | "NULL"))
     }
@@ -88,27 +98,38 @@ pub(super) struct Document {
 
 /// Why a text cannot be parsed.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct SyntaxFault {
-    pub(super) at: Mark,
-    pub(super) message: String,
-    pub(super) suggestion: Option<String>,
+pub struct SyntaxFault {
+    /// Where it is.
+    pub at: Mark,
+    /// What it is, in a sentence.
+    pub message: String,
+    /// What to do, in a sentence.
+    pub suggestion: Option<String>,
     pub(super) excerpt: Option<(String, usize)>,
+}
+
+/// Parses YAML into a tree; `None` if nothing is in it.
+///
+/// # Errors
+///
+/// What is no YAML, or more than a catalog may be.
+pub fn tree(text: &str) -> Result<Option<Node>, SyntaxFault> {
+    Ok(build(unmarked(text)?)?.0)
 }
 
 /// Parses a text.
 pub(super) fn read(text: &str) -> Result<Document, SyntaxFault> {
-    let start = Mark { line: 1, column: 1 };
-    if text.len() > LARGEST {
-        let message = format!("The file is larger than {} KiB.", LARGEST / 1024);
-        return Err(fault(start, message, "Split it, or leave out what no server needs."));
-    }
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let text = unmarked(text)?;
     let is_json = is_json(text);
     let text = if is_json { without_comments(text) } else { text.to_owned() };
     // Lines as YAML counts them: a lone carriage return ends a line too.
     let lines = text.replace("\r\n", "\n").replace('\r', "\n");
     let lines: Vec<String> = lines.split('\n').map(str::to_owned).collect();
-    match build(&text) {
+    let built = build(&text).and_then(|(root, twice, scalars)| match root {
+        Some(root) => Ok((root, twice, scalars)),
+        None => Err(fault(START, "The file is empty.", "Write `mcpServers: {}` for no servers.")),
+    });
+    match built {
         Ok((root, twice, scalars)) => Ok(Document { root, twice, is_json, lines, scalars }),
         Err(mut fault) => {
             let line = lines.get(fault.at.line.saturating_sub(1)).map_or("", String::as_str);
@@ -204,7 +225,16 @@ fn fault(at: Mark, message: impl Into<String>, suggestion: &str) -> SyntaxFault 
     SyntaxFault { at, message: message.into(), suggestion, excerpt: None }
 }
 
-type Built = (Node, Vec<(Mark, String)>, Vec<(Mark, Mark)>);
+/// The text without its byte order mark, unless it is too long.
+fn unmarked(text: &str) -> Result<&str, SyntaxFault> {
+    if text.len() > LARGEST {
+        let message = format!("The file is larger than {} KiB.", LARGEST / 1024);
+        return Err(fault(START, message, "Split it, or leave out what no server needs."));
+    }
+    Ok(text.strip_prefix('\u{feff}').unwrap_or(text))
+}
+
+type Built = (Option<Node>, Vec<(Mark, String)>, Vec<(Mark, Mark)>);
 
 fn build(text: &str) -> Result<Built, SyntaxFault> {
     let mut builder = Builder::default();
@@ -217,11 +247,7 @@ fn build(text: &str) -> Result<Built, SyntaxFault> {
         })?;
         builder.take(event, span)?;
     }
-    let start = Mark { line: 1, column: 1 };
-    let Some(root) = builder.root.filter(|it| !it.is_null()) else {
-        return Err(fault(start, "The file is empty.", "Write `mcpServers: {}` for no servers."));
-    };
-    Ok((root, builder.twice, builder.scalars))
+    Ok((builder.root.filter(|it| !it.is_null()), builder.twice, builder.scalars))
 }
 
 /// The path of a member.
@@ -423,8 +449,8 @@ fn merged(pairs: Vec<(Name, Node)>) -> Vec<(Name, Node)> {
 }
 
 /// Whether the first character outside comments is a `{`.
-fn is_json(text: &str) -> bool {
-    let mut rest = text.trim_start();
+pub fn is_json(text: &str) -> bool {
+    let mut rest = text.strip_prefix('\u{feff}').unwrap_or(text).trim_start();
     loop {
         let comment = match rest {
             _ if rest.starts_with("//") => rest.split_once('\n'),
@@ -485,6 +511,7 @@ fn without_comments(text: &str) -> String {
     out
 }
 
+const START: Mark = Mark { line: 1, column: 1 };
 /// The largest text, in bytes.
 pub(super) const LARGEST: usize = 1024 * 1024;
 /// How deep lists and maps may nest.

@@ -141,34 +141,9 @@ mod tests {
     use std::fs;
 
     use tokio::time::timeout;
+    use trunkline_testkit::Folder;
 
     use super::*;
-
-    /// A temporary folder, removed at the end.
-    struct Folder(PathBuf);
-
-    impl Folder {
-        fn new(name: &str) -> Self {
-            let path =
-                std::env::temp_dir().join(format!("trunkline-{name}-{}", std::process::id()));
-            let _ = fs::remove_dir_all(&path);
-            fs::create_dir_all(&path).unwrap();
-            Self(path)
-        }
-
-        fn put(&self, name: &str, text: &str) -> PathBuf {
-            let path = self.0.join(name);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(&path, text).unwrap();
-            path
-        }
-    }
-
-    impl Drop for Folder {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
-    }
 
     // The paused clock stands still during file access, and advances when all tasks wait.
     async fn next(watch: &mut Watch) -> Option<Result<String, Faults>> {
@@ -177,7 +152,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_change_is_reported_once() {
-        let folder = Folder::new("watch");
+        let folder = Folder::new();
         let path = folder.put("a.yaml", "one");
         let mut watch = Watch::new(&path);
         assert_eq!(next(&mut watch).await, None);
@@ -201,20 +176,20 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_swapped_link_is_a_change() {
         use std::os::unix::fs::symlink;
-        let folder = Folder::new("swap");
+        let folder = Folder::new();
         folder.put("..1/a.yaml", "one");
         folder.put("..2/a.yaml", "two");
-        symlink("..1", folder.0.join("..data")).unwrap();
-        symlink("..data/a.yaml", folder.0.join("a.yaml")).unwrap();
-        let mut watch = Watch::new(folder.0.join("a.yaml"));
-        symlink("..2", folder.0.join("..new")).unwrap();
-        fs::rename(folder.0.join("..new"), folder.0.join("..data")).unwrap();
+        symlink("..1", folder.join("..data")).unwrap();
+        symlink("..data/a.yaml", folder.join("a.yaml")).unwrap();
+        let mut watch = Watch::new(folder.join("a.yaml"));
+        symlink("..2", folder.join("..new")).unwrap();
+        fs::rename(folder.join("..new"), folder.join("..data")).unwrap();
         assert_eq!(next(&mut watch).await, Some(Ok("two".to_owned())));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_secret_that_changes_is_a_change() {
-        let folder = Folder::new("secret");
+        let folder = Folder::new();
         let path = folder.put("a.yaml", "one");
         let secret = folder.put("secret", "s");
         let mut watch = Watch::new(&path);

@@ -1,4 +1,5 @@
 use super::*;
+use crate::fixture::{plan, settings};
 
 const TOKENS: &str = "auth: { tokens: [{ name: ann, token: a-long-enough-secret-token }, \
                       { name: bob, token: another-long-enough-token, tags: [b] }] }";
@@ -12,23 +13,6 @@ async fn front(gateway: &str) -> Arc<Front> {
     );
     let gateway = Gateway::open(plan(&text), settings()).await.unwrap();
     Front::new(&gateway, "127.0.0.1:7373".parse().unwrap()).unwrap()
-}
-
-fn plan(text: &str) -> crate::catalog::plan::Plan {
-    let file = "/etc/trunkline.yaml".as_ref();
-    crate::catalog::load(text, file, &crate::catalog::Process).unwrap().plan
-}
-
-fn settings() -> crate::Settings {
-    crate::Settings {
-        store: Arc::new(trunkline_store::Memory::default()),
-        pins: None,
-        accounts: Arc::new(trunkline_transport::auth::MemoryVault::new()),
-        logins: None,
-        limits: trunkline_transport::Limits::default(),
-        otel: None,
-        lasting: None,
-    }
 }
 
 /// What happens to a request before an endpoint answers it: the path it is answered at, or the status of a

@@ -1,18 +1,19 @@
 //! What is recorded of calls, how far an approval reaches, and what a restart must not undo.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::Ordering;
 use std::task::{Context, Waker};
 
 use serde_json::Value;
 use trunkline_auth::Principal;
 use trunkline_proto::{Attached, CallKey, Peer};
+use trunkline_testkit::Folder;
 use trunkline_wire::jsonrpc::Object;
 use trunkline_wire::method::{self, Sender};
 use trunkline_wire::model::ElicitationCapability;
 
 use super::*;
-use crate::catalog::{Process, load};
+use crate::fixture;
 use crate::merge::fixture::lists;
 use crate::seal::Sealed;
 use crate::search;
@@ -31,38 +32,12 @@ mcpServers:
   a: { url: 'http://127.0.0.1:9/mcp' }
 ";
 
-/// A temporary folder, removed with the test.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        Self(std::env::temp_dir().join(format!("trunkline-gate-{}-{number}", std::process::id())))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 fn settings(pins: Option<PathBuf>) -> Settings {
-    Settings {
-        store: Arc::new(trunkline_store::Memory::default()),
-        pins,
-        accounts: Arc::new(trunkline_transport::auth::MemoryVault::new()),
-        logins: None,
-        limits: trunkline_transport::Limits::default(),
-        otel: None,
-        lasting: None,
-    }
+    Settings { pins, ..fixture::settings() }
 }
 
 async fn open(settings: Settings) -> Gateway {
-    let plan = load(CATALOG, "/etc/trunkline.yaml".as_ref(), &Process).unwrap().plan;
-    Gateway::open(plan, settings).await.unwrap()
+    Gateway::open(fixture::plan(CATALOG), settings).await.unwrap()
 }
 
 fn offers(description: &str) -> crate::merge::Lists {
@@ -208,7 +183,7 @@ async fn prompts_resources_templates_and_instructions_that_changed_are_held_back
         lists
     };
     let folder = Folder::new();
-    let gateway = open(settings(Some(folder.0.join("pins.json")))).await;
+    let gateway = open(settings(Some(folder.join("pins.json")))).await;
     let server = Arc::clone(&gateway.0.active_plan().servers["a"]);
     let shown = || {
         let index = gateway.0.view(Selector::All).index(&gateway.0);
@@ -228,7 +203,7 @@ async fn prompts_resources_templates_and_instructions_that_changed_are_held_back
 #[tokio::test]
 async fn a_tool_that_is_held_back_is_so_after_a_restart() {
     let folder = Folder::new();
-    let settings = settings(Some(folder.0.join("pins.json")));
+    let settings = settings(Some(folder.join("pins.json")));
     let names = async |gateway: &Gateway| {
         let told = call(gateway, "bob", "tools/list", serde_json::json!({})).await.unwrap();
         let told = told.to::<Value>().unwrap();

@@ -84,16 +84,3 @@ pub(crate) fn plan(name: &str) -> ServerPlan {
         pin: Pinning::FirstUse,
     }
 }
-
-/// Deterministic pseudo-random numbers.
-pub(crate) struct Dice(pub(crate) u64);
-
-impl Dice {
-    pub(crate) fn roll(&mut self, sides: usize) -> usize {
-        // xorshift64*
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) as usize % sides
-    }
-}

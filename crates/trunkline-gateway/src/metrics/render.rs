@@ -1,14 +1,15 @@
 //! Renders metrics as Prometheus text, or hands them to OpenTelemetry.
 
-use std::fmt::Write;
 use std::sync::{Arc, PoisonError};
 use std::time::UNIX_EPOCH;
 
-use super::parts::{BOUNDS, Histogram};
+use trunkline_wire::prometheus::Exposition;
+
+use super::parts::{BOUNDS, Counter, Gauge, Histogram, Words};
 use super::{Metrics, ServerMetrics};
 
 pub(super) fn render(metrics: &Metrics) -> String {
-    let mut page = Text(String::with_capacity(16 << 10));
+    let mut page = Exposition(String::with_capacity(16 << 10));
     tell(metrics, &mut page);
     page.0
 }
@@ -21,7 +22,6 @@ pub(super) fn tell(metrics: &Metrics, page: &mut impl Page) {
     };
     page.calls(&servers);
     page.pools(&servers);
-    page.instances(&servers);
 }
 
 type Servers = [(Arc<str>, Arc<ServerMetrics>)];
@@ -37,63 +37,64 @@ pub(crate) trait Page {
     fn histogram(&mut self, name: &str, labels: &[(&str, &str)], histogram: &Histogram);
 
     /// The metrics that belong to no server.
-    fn whole(&mut self, metrics: &Metrics) {
+    fn whole(&mut self, it: &Metrics) {
         self.family("build_info", "gauge", "The running version.");
         self.sample("build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1.0);
-        self.family(
-            "start_time_seconds",
-            "gauge",
-            "Start time of the gateway, in seconds since 1970.",
-        );
-        let begun = metrics.begun.duration_since(UNIX_EPOCH).unwrap_or_default();
-        self.sample("start_time_seconds", &[], begun.as_secs_f64());
-        self.family("clients", "gauge", "Connected clients.");
-        self.sample("clients", &[], metrics.clients.get() as f64);
-        self.family("parked_calls", "gauge", "Calls that wait for their caller's answer.");
-        self.sample("parked_calls", &[], metrics.parked.get() as f64);
-        self.family("audit_lost_total", "counter", "Calls that the audit lost.");
-        self.sample("audit_lost_total", &[], metrics.audit_lost.get() as f64);
-        self.family("audit_failing", "gauge", "1 while the audit cannot be written.");
-        self.sample("audit_failing", &[], metrics.audit_failing.get() as f64);
-        self.family(
-            "notifications_dropped_total",
-            "counter",
-            "Progress and log messages dropped because their caller did not read.",
-        );
-        self.sample("notifications_dropped_total", &[], metrics.dropped.get() as f64);
-        self.family("reload_success_total", "counter", "Successful reloads of the catalog.");
-        self.sample("reload_success_total", &[], metrics.reload_success.get() as f64);
-        self.family("reload_failure_total", "counter", "Failed reloads of the catalog.");
-        self.sample("reload_failure_total", &[], metrics.reload_failure.get() as f64);
-        self.family("reload_restart_total", "counter", "Servers whose plan a reload changed.");
-        self.sample("reload_restart_total", &[], metrics.reload_restarts.get() as f64);
-        self.family("governance_rejections_total", "counter", "Calls that policy refused.");
-        metrics.rejections.each(|reason, count| {
-            self.sample("governance_rejections_total", &[("reason", reason)], count as f64);
-        });
-        self.family("door_refusals_total", "counter", "Requests refused at the door, by status.");
-        metrics.refusals.each(|status, count| {
-            self.sample("door_refusals_total", &[("status", status)], count as f64);
-        });
+        let begun = it.begun.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+        let now = |gauge: &Gauge| gauge.get() as f64;
+        let all = |counter: &Counter| counter.get() as f64;
+        let (reloads, failed) =
+            ("Successful reloads of the catalog.", "Failed reloads of the catalog.");
+        let changed = "Servers whose plan a reload changed.";
+        let dropped = "Progress and log messages dropped because their caller did not read.";
+        for (name, kind, help, value) in [
+            (
+                "start_time_seconds",
+                GAUGE,
+                "Start time of the gateway, in seconds since 1970.",
+                begun,
+            ),
+            ("clients", GAUGE, "Connected clients.", now(&it.clients)),
+            ("parked_calls", GAUGE, "Calls that wait for their caller's answer.", now(&it.parked)),
+            ("audit_lost_total", COUNTER, "Calls that the audit lost.", now(&it.audit_lost)),
+            (
+                "audit_failing",
+                GAUGE,
+                "1 while the audit cannot be written.",
+                now(&it.audit_failing),
+            ),
+            ("notifications_dropped_total", COUNTER, dropped, now(&it.dropped)),
+            ("reload_success_total", COUNTER, reloads, all(&it.reload_success)),
+            ("reload_failure_total", COUNTER, failed, all(&it.reload_failure)),
+            ("reload_restart_total", COUNTER, changed, all(&it.reload_restarts)),
+        ] {
+            self.family(name, kind, help);
+            self.sample(name, &[], value);
+        }
+        let refused = "Requests refused at the door, by status.";
+        for (name, help, label, words) in [
+            ("governance_rejections_total", "Calls that policy refused.", "reason", &it.rejections),
+            ("door_refusals_total", refused, "status", &it.refusals),
+            ("otel_spans_total", "Spans for the collector, by result.", "result", &it.spans),
+        ] {
+            self.family(name, COUNTER, help);
+            words.each(|word, count| self.sample(name, &[(label, word)], count as f64));
+        }
         let name = "governance_call_duration_seconds";
-        self.family(name, "histogram", "How long a plugin takes for a call.");
-        let plugins = metrics.plugins.read().unwrap_or_else(PoisonError::into_inner);
+        self.family(name, HISTOGRAM, "How long a plugin takes for a call.");
+        let plugins = it.plugins.read().unwrap_or_else(PoisonError::into_inner);
         for (plugin, histogram) in plugins.iter() {
             self.histogram(name, &[("plugin", plugin)], histogram);
         }
-        let name = "otel_spans_total";
-        self.family(name, "counter", "Spans for the collector, by result.");
-        metrics.spans.each(|result, count| {
-            self.sample(name, &[("result", result)], count as f64);
-        });
         let name = "search_duration_seconds";
-        self.family(name, "histogram", "How long searches for tools take.");
-        self.histogram(name, &[], &metrics.searches);
+        self.family(name, HISTOGRAM, "How long searches for tools take.");
+        self.histogram(name, &[], &it.searches);
     }
 
+    /// The calls of each server.
     fn calls(&mut self, servers: &Servers) {
         let name = "route_duration_seconds";
-        self.family(name, "histogram", "Duration of calls, as the gateway sees them.");
+        self.family(name, HISTOGRAM, "Duration of calls, as the gateway sees them.");
         for (server, it) in servers {
             it.each_call(|method, outcome, histogram| {
                 let labels =
@@ -101,31 +102,8 @@ pub(crate) trait Page {
                 self.histogram(name, &labels, histogram);
             });
         }
-        self.family("inflight_routes", "gauge", "Calls in flight or waiting for an instance.");
-        for (server, it) in servers {
-            self.sample("inflight_routes", &[("server", server)], it.in_flight.get() as f64);
-        }
-    }
-
-    fn pools(&mut self, servers: &Servers) {
-        let name = "pool_wait_seconds";
-        self.family(name, "histogram", "How long calls wait for a free instance.");
-        for (server, it) in servers {
-            self.histogram(name, &[("server", server)], &it.waits);
-        }
-        self.family("pool_waiters", "gauge", "Calls that wait for an instance.");
-        for (server, it) in servers {
-            self.sample("pool_waiters", &[("server", server)], it.waiters.get() as f64);
-        }
-        let name = "pool_acquire_fail_total";
-        self.family(name, "counter", "Calls that got no instance, by reason.");
-        for (server, it) in servers {
-            it.acquire_failures.each(|reason, count| {
-                self.sample(name, &[("server", server), ("reason", reason)], count as f64);
-            });
-        }
         let name = "pool_capacity_ratio";
-        self.family(name, "gauge", "Share of the pool's capacity in use.");
+        self.family(name, GAUGE, "Share of the pool's capacity in use.");
         for (server, it) in servers {
             let capacity = it.capacity.get();
             if capacity > 0 {
@@ -135,115 +113,85 @@ pub(crate) trait Page {
         }
     }
 
-    fn instances(&mut self, servers: &Servers) {
-        let name = "instance_starts_total";
-        self.family(name, "counter", "Starts of instances, by cause.");
-        for (server, it) in servers {
-            it.starts.each(|cause, count| {
-                self.sample(name, &[("server", server), ("cause", cause)], count as f64);
-            });
+    /// The pool of each server and its instances.
+    fn pools(&mut self, servers: &Servers) {
+        for (name, help, of) in HISTOGRAMS {
+            self.family(name, HISTOGRAM, help);
+            for (server, it) in servers {
+                self.histogram(name, &[("server", server)], of(it));
+            }
         }
-        let name = "instance_start_result_total";
-        self.family(name, "counter", "Starts of instances, by result.");
-        for (server, it) in servers {
-            it.start_results.each(|result, count| {
-                self.sample(name, &[("server", server), ("result", result)], count as f64);
-            });
+        for (name, kind, help, of) in NUMBERS {
+            self.family(name, kind, help);
+            for (server, it) in servers {
+                self.sample(name, &[("server", server)], of(it) as f64);
+            }
         }
-        let name = "instance_start_duration_seconds";
-        self.family(name, "histogram", "Duration of successful starts.");
-        for (server, it) in servers {
-            self.histogram(name, &[("server", server)], &it.start_durations);
-        }
-        let name = "instance_backoff_total";
-        self.family(name, "counter", "Backoffs after failed starts.");
-        for (server, it) in servers {
-            self.sample(name, &[("server", server)], it.back_offs.get() as f64);
-        }
-        let name = "instance_suspended_total";
-        self.family(name, "counter", "Suspensions after failed starts, until `retry`.");
-        for (server, it) in servers {
-            self.sample(name, &[("server", server)], it.suspensions.get() as f64);
-        }
-        let name = "instance_stops_total";
-        self.family(name, "counter", "Stopped instances, by reason.");
-        for (server, it) in servers {
-            it.stops.each(|why, count| {
-                self.sample(name, &[("server", server), ("reason", why)], count as f64);
-            });
-        }
-        self.family("instance_starting", "gauge", "Instances that are starting.");
-        for (server, it) in servers {
-            self.sample("instance_starting", &[("server", server)], it.starting.get() as f64);
-        }
-        self.family("active_instances", "gauge", "Running instances.");
-        for (server, it) in servers {
-            self.sample("active_instances", &[("server", server)], it.active.get() as f64);
+        for (name, help, label, of) in WORDS {
+            self.family(name, COUNTER, help);
+            for (server, it) in servers {
+                of(it).each(|word, count| {
+                    self.sample(name, &[("server", server), (label, word)], count as f64);
+                });
+            }
         }
     }
 }
 
-struct Text(String);
-
-impl Page for Text {
+impl Page for Exposition {
     fn family(&mut self, name: &str, kind: &'static str, help: &'static str) {
-        self.write(format_args!("# HELP {PREFIX}{name} {help}\n# TYPE {PREFIX}{name} {kind}\n"));
+        Self::family(self, format_args!("{PREFIX}{name}"), kind, help);
     }
 
     fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: f64) {
-        self.write(format_args!("{PREFIX}{name}"));
-        self.labels(labels, None);
-        self.write(format_args!(" {value}\n"));
+        Self::sample(self, format_args!("{PREFIX}{name}"), labels, value);
     }
 
     fn histogram(&mut self, name: &str, labels: &[(&str, &str)], histogram: &Histogram) {
         let (counts, all) = histogram.counts();
-        if all == 0 {
-            return;
+        if all > 0 {
+            let buckets = BOUNDS.into_iter().map(|it| it as f64 / 1e6).zip(counts);
+            let name = format_args!("{PREFIX}{name}");
+            Self::histogram(self, name, labels, buckets, all, histogram.seconds());
         }
-        for (count, bound) in counts.iter().zip(BOUNDS) {
-            self.bucket(name, labels, &(bound as f64 / 1e6).to_string(), *count);
-        }
-        self.bucket(name, labels, "+Inf", all);
-        for (part, value) in [("sum", histogram.seconds().to_string()), ("count", all.to_string())]
-        {
-            self.write(format_args!("{PREFIX}{name}_{part}"));
-            self.labels(labels, None);
-            self.write(format_args!(" {value}\n"));
-        }
-    }
-}
-
-impl Text {
-    fn bucket(&mut self, name: &str, labels: &[(&str, &str)], bound: &str, count: u64) {
-        self.write(format_args!("{PREFIX}{name}_bucket"));
-        self.labels(labels, Some(("le", bound)));
-        self.write(format_args!(" {count}\n"));
-    }
-
-    fn labels(&mut self, labels: &[(&str, &str)], last: Option<(&str, &str)>) {
-        let mut opening = '{';
-        for (name, value) in labels.iter().copied().chain(last) {
-            self.write(format_args!("{opening}{name}=\""));
-            for letter in value.chars() {
-                match letter {
-                    '\\' => self.0.push_str("\\\\"),
-                    '"' => self.0.push_str("\\\""),
-                    '\n' => self.0.push_str("\\n"),
-                    letter => self.0.push(letter),
-                }
-            }
-            self.0.push('"');
-            opening = ',';
-        }
-        if opening == ',' {
-            self.0.push('}');
-        }
-    }
-
-    fn write(&mut self, text: std::fmt::Arguments<'_>) {
-        self.0.write_fmt(text).expect("writing to a string cannot fail");
     }
 }
 
 const PREFIX: &str = "trunkline_";
+const COUNTER: &str = "counter";
+const GAUGE: &str = "gauge";
+const HISTOGRAM: &str = "histogram";
+
+type HistogramOf = fn(&ServerMetrics) -> &Histogram;
+type NumberOf = fn(&ServerMetrics) -> u64;
+type WordsOf = fn(&ServerMetrics) -> &Words;
+
+/// Durations of a server: the name, the help, and the histogram.
+const HISTOGRAMS: [(&str, &str, HistogramOf); 2] = [
+    ("pool_wait_seconds", "How long calls wait for a free instance.", |it| &it.waits),
+    (STARTS, "Duration of successful starts.", |it| &it.start_durations),
+];
+const STARTS: &str = "instance_start_duration_seconds";
+
+/// Numbers of a server: the name, the kind, the help, and the value.
+const NUMBERS: [(&str, &str, &str, NumberOf); 6] = [
+    ("inflight_routes", GAUGE, IN_FLIGHT, |it| it.in_flight.get() as u64),
+    ("pool_waiters", GAUGE, "Calls that wait for an instance.", |it| it.waiters.get() as u64),
+    ("instance_backoff_total", COUNTER, BACK_OFFS, |it| it.back_offs.get()),
+    ("instance_suspended_total", COUNTER, SUSPENSIONS, |it| it.suspensions.get()),
+    ("instance_starting", GAUGE, "Instances that are starting.", |it| it.starting.get() as u64),
+    ("active_instances", GAUGE, "Running instances.", |it| it.active.get() as u64),
+];
+const IN_FLIGHT: &str = "Calls in flight or waiting for an instance.";
+const BACK_OFFS: &str = "Backoffs after failed starts.";
+const SUSPENSIONS: &str = "Suspensions after failed starts, until `retry`.";
+
+/// Counters of a server by a word: the name, the help, the label, and the counters.
+const WORDS: [(&str, &str, &str, WordsOf); 4] = [
+    ("pool_acquire_fail_total", REFUSED, "reason", |it| &it.acquire_failures),
+    ("instance_starts_total", "Starts of instances, by cause.", "cause", |it| &it.starts),
+    ("instance_start_result_total", RESULTS, "result", |it| &it.start_results),
+    ("instance_stops_total", "Stopped instances, by reason.", "reason", |it| &it.stops),
+];
+const REFUSED: &str = "Calls that got no instance, by reason.";
+const RESULTS: &str = "Starts of instances, by result.";

@@ -135,15 +135,9 @@ const NEVER: Duration = Duration::from_secs(24 * 60 * 60);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::What;
+    use crate::policy::subject::tool;
 
     const NOBODY: &[&str] = &[];
-
-    /// A tool, as `server.tool`.
-    fn tool(name: &str) -> Subject<'_> {
-        let (server, name) = name.split_once('.').unwrap();
-        Subject::new(server, What::Tool(name))
-    }
 
     fn rate(principals: &str, tools: &str, per_minute: u32, burst: u32) -> Rate {
         let texts = |words: &str| words.split_whitespace().map(str::to_owned).collect();

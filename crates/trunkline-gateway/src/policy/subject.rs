@@ -139,6 +139,13 @@ fn spellings(pattern: &str) -> Vec<String> {
     if pattern.contains("..") { Vec::new() } else { Forms::of(pattern).near }
 }
 
+/// A tool, as `server.tool`.
+#[cfg(test)]
+pub(super) fn tool(name: &str) -> Subject<'_> {
+    let (server, name) = name.split_once('.').unwrap();
+    Subject::new(server, What::Tool(name))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

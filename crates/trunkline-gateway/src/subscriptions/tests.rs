@@ -1,11 +1,11 @@
 //! Which calls wait for subscriptions, who is notified, and what a reload keeps.
 
 use super::*;
-use crate::catalog::{Process, load};
+use crate::Gateway;
+use crate::fixture::{plan, settings};
 use crate::merge::Kind;
 use crate::merge::fixture::lists;
 use crate::state::GatewayState;
-use crate::{Gateway, Settings};
 use trunkline_wire::revision::Revision;
 
 /// Two servers that nobody reaches, each with a resource; `ann` may not read the second.
@@ -18,24 +18,11 @@ mcpServers:
 ";
 
 async fn gateway() -> Gateway {
-    let settings = Settings {
-        store: Arc::new(trunkline_store::Memory::default()),
-        pins: None,
-        accounts: Arc::new(trunkline_transport::auth::MemoryVault::new()),
-        logins: None,
-        limits: trunkline_transport::Limits::default(),
-        otel: None,
-        lasting: None,
-    };
-    let gateway = Gateway::open(plan(CATALOG), settings).await.unwrap();
+    let gateway = Gateway::open(plan(CATALOG), settings()).await.unwrap();
     for (name, server) in &gateway.0.active_plan().servers {
         give(&gateway.0, server, &format!("x://{name}"));
     }
     gateway
-}
-
-fn plan(text: &str) -> crate::catalog::plan::Plan {
-    load(text, "/etc/trunkline.yaml".as_ref(), &Process).unwrap().plan
 }
 
 fn give(shared: &GatewayState, server: &Server, uri: &str) {

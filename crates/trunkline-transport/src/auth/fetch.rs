@@ -6,26 +6,19 @@
 mod connect;
 
 use std::fmt;
-use std::future::poll_fn;
-use std::pin::Pin;
 use std::sync::OnceLock;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use http::header::{HOST, USER_AGENT};
 use http::{HeaderName, HeaderValue, Request, Response};
-use http_body::Body;
-use hyper::body::Incoming;
-use hyper::client::conn::http1::Builder;
-use hyper_util::rt::TokioIo;
-use tokio::task::AbortHandle;
 use tokio::time::timeout;
 use trunkline_auth::address::Guard;
 use trunkline_auth::fetch::{Answer, Ask, Fetch, FetchError, Pending};
 use trunkline_auth::url;
 
-use crate::http::client::pool::Once;
 use crate::http::client::target::Address;
+use crate::http::client::{Pieces, send_single};
 use connect::{Connector, Network, Stream, Way};
 
 /// Makes the requests that the authorization rules need.
@@ -95,10 +88,7 @@ impl HttpFetch {
         };
         let request = request(ask, at).map_err(failed)?;
         let stream = self.connect(at).await?;
-        let speaking = Builder::new().max_buf_size(HEAD).handshake(TokioIo::new(stream)).await;
-        let (mut sender, connection) = speaking.map_err(|it| failed(it.to_string()))?;
-        let _running = Running(tokio::spawn(async move { drop(connection.await) }).abort_handle());
-        let response = sender.send_request(request).await.map_err(|it| failed(it.to_string()))?;
+        let response = send_single(stream, request).await.map_err(|it| failed(it.to_string()))?;
         read(response).await.map_err(failed)
     }
 
@@ -156,8 +146,8 @@ fn redirect<'a>(ask: &Ask, answer: &'a Answer) -> Option<&'a str> {
     answer.first("location").filter(|_| is_redirect)
 }
 
-fn request(ask: &Ask, at: &Address) -> Result<Request<Once>, String> {
-    let mut request = Request::new(Once::new(Bytes::copy_from_slice(&ask.body)));
+fn request(ask: &Ask, at: &Address) -> Result<Request<Bytes>, String> {
+    let mut request = Request::new(Bytes::copy_from_slice(&ask.body));
     *request.method_mut() = ask.method.parse().map_err(|_| "its method is none".to_owned())?;
     *request.uri_mut() = at.path.clone();
     let headers = request.headers_mut();
@@ -174,7 +164,7 @@ fn request(ask: &Ask, at: &Address) -> Result<Request<Once>, String> {
     Ok(request)
 }
 
-async fn read(mut response: Response<Incoming>) -> Result<Answer, String> {
+async fn read(mut response: Response<Pieces>) -> Result<Answer, String> {
     let mut answer = Answer::new(response.status().as_u16(), Vec::new());
     for (name, value) in response.headers() {
         if let Ok(value) = value.to_str() {
@@ -182,9 +172,8 @@ async fn read(mut response: Response<Incoming>) -> Result<Answer, String> {
         }
     }
     let body = response.body_mut();
-    while let Some(frame) = poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await {
-        let frame = frame.map_err(|error| error.to_string())?;
-        let Ok(data) = frame.into_data() else { continue };
+    while let Some(data) = body.next().await {
+        let data = data.map_err(|error| error.to_string())?;
         if answer.body.len() + data.len() > BODY {
             return Err(format!("its answer is longer than {} KiB", BODY / 1024));
         }
@@ -193,21 +182,10 @@ async fn read(mut response: Response<Incoming>) -> Result<Answer, String> {
     Ok(answer)
 }
 
-/// Aborts the connection's task with its request.
-struct Running(AbortHandle);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
 /// How many redirects are followed.
 const HOPS: usize = 3;
 /// The deadline of a request with all its redirects.
 const DEADLINE: Duration = Duration::from_secs(15);
-/// The longest head of an answer.
-const HEAD: usize = 64 * 1024;
 /// The longest body of an answer.
 const BODY: usize = 256 * 1024;
 const AGENT: &str = concat!("trunkline/", env!("CARGO_PKG_VERSION"));

@@ -10,6 +10,7 @@ mod handshake;
 pub(crate) mod pool;
 mod request;
 mod route;
+mod single;
 pub(crate) mod target;
 #[cfg(feature = "tls")]
 pub(crate) mod tls;
@@ -43,6 +44,7 @@ use route::Route;
 use target::Address;
 use verdicts::{Key, Known};
 
+pub use single::{Pieces, send_single};
 pub use target::HttpTarget;
 pub use verdicts::Verdicts;
 

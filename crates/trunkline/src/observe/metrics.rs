@@ -1,11 +1,13 @@
 //! Operations → histograms of their durations in the Prometheus text format.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
-use std::fmt::{self, Write};
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use trunkline_wire::method::Method;
+use trunkline_wire::prometheus::Exposition;
 use trunkline_wire::revision::Revision;
 
 use super::{ErrorType, Meter, OTHER, Operation, Role, Transport};
@@ -71,16 +73,15 @@ impl Metrics {
         let all = all.flat_map(|(target, all)| all.iter().map(move |it| (&**target, it)));
         let mut all: Vec<_> = all.map(|(target, (labels, it))| (*labels, target, it)).collect();
         all.sort_unstable_by_key(|(labels, target, _)| (*labels, *target));
-        let mut text = String::new();
+        let mut text = Exposition::default();
         let mut last = None;
         for (labels, target, histogram) in all {
             if last.replace(labels.role) != Some(labels.role) {
-                let (name, about) = (name(labels.role), about(labels.role));
-                let _ = writeln!(text, "# HELP {name} {about}\n# TYPE {name} histogram");
+                text.family(name(labels.role), "histogram", about(labels.role));
             }
             histogram.write(&mut text, labels, target);
         }
-        text
+        text.0
     }
 }
 
@@ -134,58 +135,48 @@ impl Histogram {
         self.sum += duration;
     }
 
-    fn write(&self, text: &mut String, labels: Labels, target: &str) {
-        let name = name(labels.role);
-        let labels = Written { labels, target };
-        let mut count = 0;
-        let bounds = BOUNDS.iter().map(f64::to_string).chain(["+Inf".to_owned()]);
-        for (bound, bucket) in bounds.zip(&self.buckets) {
-            count += bucket;
-            let _ = writeln!(text, "{name}_bucket{{{labels},le=\"{bound}\"}} {count}");
-        }
-        let _ = writeln!(text, "{name}_sum{{{labels}}} {}", self.sum.as_secs_f64());
-        let _ = writeln!(text, "{name}_count{{{labels}}} {count}");
+    fn write(&self, text: &mut Exposition, labels: Labels, target: &str) {
+        let count = self.buckets.iter().sum();
+        let at_most = self.buckets.iter().scan(0, |sum, bucket| {
+            *sum += bucket;
+            Some(*sum)
+        });
+        let buckets = BOUNDS.into_iter().zip(at_most);
+        let written = labels.written(target);
+        let written: Vec<_> = written.iter().map(|(name, value)| (*name, &**value)).collect();
+        text.histogram(name(labels.role), &written, buckets, count, self.sum.as_secs_f64());
     }
 }
 
-/// Labels in the text format.
-struct Written<'a> {
-    labels: Labels,
-    target: &'a str,
-}
-
-impl fmt::Display for Written<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Labels { method, error, revision, transport, .. } = self.labels;
-        write!(f, "mcp_method_name=\"{method}\",mcp_protocol_version=\"{revision}\"")?;
-        match (self.target, method) {
-            ("", _) => {}
-            (prompt, _) if method == Method::PromptsGet.name() => {
-                write!(f, ",gen_ai_prompt_name=\"{}\"", escaped(prompt))?;
+impl Labels {
+    /// Labels in the text format, with the target's.
+    fn written(self, target: &str) -> Vec<(&'static str, Cow<'_, str>)> {
+        let Self { method, error, revision, transport, .. } = self;
+        let mut all: Vec<(_, Cow<'_, str>)> = vec![
+            ("mcp_method_name", method.into()),
+            ("mcp_protocol_version", revision.as_str().into()),
+        ];
+        match target {
+            "" => {}
+            prompt if method == Method::PromptsGet.name() => {
+                all.push(("gen_ai_prompt_name", prompt.into()));
             }
-            (tool, _) => {
-                let tool = escaped(tool);
-                write!(f, ",gen_ai_operation_name=\"execute_tool\",gen_ai_tool_name=\"{tool}\"")?;
+            tool => {
+                all.push(("gen_ai_operation_name", "execute_tool".into()));
+                all.push(("gen_ai_tool_name", tool.into()));
             }
         }
         if let Some(transport) = transport {
-            write!(f, ",network_transport=\"{}\"", transport.network())?;
-            if let Some(protocol) = transport.protocol() {
-                write!(f, ",network_protocol_name=\"{protocol}\"")?;
-            }
+            all.push(("network_transport", transport.network().into()));
+            all.extend(transport.protocol().map(|it| ("network_protocol_name", it.into())));
         }
         if let Some(error) = error {
-            write!(f, ",error_type=\"{error}\"")?;
-            if let Some(code) = error.code() {
-                write!(f, ",rpc_response_status_code=\"{code}\"")?;
-            }
+            all.push(("error_type", error.to_string().into()));
+            let code = error.code().map(|it| it.to_string());
+            all.extend(code.map(|it| ("rpc_response_status_code", it.into())));
         }
-        Ok(())
+        all
     }
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
 fn name(role: Role) -> &'static str {

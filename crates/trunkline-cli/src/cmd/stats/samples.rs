@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use trunkline_gateway::metrics::samples;
+
 /// The numbers of a server.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Numbers {
@@ -37,20 +39,19 @@ impl Numbers {
 /// Parses the known metrics; skips the others.
 pub(super) fn read(text: &str) -> BTreeMap<String, Numbers> {
     let mut servers: BTreeMap<String, Numbers> = BTreeMap::new();
-    for line in text.lines() {
-        let Some((name, labels, value)) = sample(line) else { continue };
-        let label = |name: &str| labels.iter().find(|it| it.0 == name).map(|it| it.1.as_str());
-        let (Some(server), count) = (label("server"), value as u64) else { continue };
+    for sample in samples(text) {
+        let (Some(server), count) = (sample.label("server"), sample.value as u64) else { continue };
         let numbers = servers.entry(server.to_owned()).or_default();
-        match name {
+        match sample.name {
             "trunkline_route_duration_seconds_count" => {
                 numbers.calls += count;
-                if !matches!(label("outcome"), Some("ok" | "asked")) {
+                if !matches!(sample.label("outcome"), Some("ok" | "asked")) {
                     numbers.failed += count;
                 }
             }
             "trunkline_route_duration_seconds_bucket" => {
-                let bound = label("le").and_then(|it| it.trim_start_matches('+').parse().ok());
+                let bound = sample.label("le");
+                let bound = bound.and_then(|it| it.trim_start_matches('+').parse().ok());
                 if let Some(bound) = bound {
                     numbers.add_bucket(bound, count);
                 }
@@ -62,40 +63,6 @@ pub(super) fn read(text: &str) -> BTreeMap<String, Numbers> {
         }
     }
     servers
-}
-
-type Labels = Vec<(String, String)>;
-
-/// `name{label="value",…} number`
-fn sample(line: &str) -> Option<(&str, Labels, f64)> {
-    if line.starts_with('#') {
-        return None;
-    }
-    let (name, mut rest) = line.split_once('{')?;
-    let mut labels = Vec::new();
-    while !rest.starts_with('}') {
-        let (label, after) = rest.split_once("=\"")?;
-        let (value, after) = quoted(after)?;
-        labels.push((label.trim_start_matches(',').to_owned(), value));
-        rest = after;
-    }
-    Some((name, labels, rest[1..].trim().parse().ok()?))
-}
-
-/// The text up to the closing quotation mark, and the rest.
-fn quoted(text: &str) -> Option<(String, &str)> {
-    let (mut value, mut letters) = (String::new(), text.char_indices());
-    while let Some((at, letter)) = letters.next() {
-        match letter {
-            '"' => return Some((value, &text[at + 1..])),
-            '\\' => value.push(match letters.next()?.1 {
-                'n' => '\n',
-                other => other,
-            }),
-            letter => value.push(letter),
-        }
-    }
-    None
 }
 
 #[cfg(test)]
@@ -135,7 +102,7 @@ mod tests {
     #[test]
     fn what_is_no_sample_is_passed_over() {
         for line in ["", "# HELP x y", "x 1", "x{a=\"b} 1", "x{a=\"b\"} many", "x{", "x{a=\"\\"] {
-            assert!(sample(line).is_none(), "{line}");
+            assert!(read(line).is_empty(), "{line}");
         }
     }
 }

@@ -47,21 +47,7 @@ async fn a_server_asks_what_the_catalog_lets_it_ask() {
 }
 
 /// A plugin that hides a word wherever it comes by.
-const PLUGIN: &str = r#"
-import json, os, socket
-
-sock = socket.socket(socket.AF_UNIX)
-sock.connect(os.environ["TRUNKLINE_PLUGIN_SOCKET"])
-# Two: one that does both forgets what it has read whenever it writes.
-reader = sock.makefile("r", encoding="utf-8", newline="\n")
-writer = sock.makefile("w", encoding="utf-8", newline="\n")
-
-
-def say(**message):
-    writer.write(json.dumps(message) + "\n")
-    writer.flush()
-
-
+const HIDE: &str = r#"
 say(type="hello", name="hide", category="content", flows=["response", "answer"])
 for line in reader:
     message = json.loads(line)
@@ -79,7 +65,7 @@ async fn plugins_see_whatever_comes_of_a_call() {
         let place = Place::new("plugged");
         let options = ["--gossip", "--revision", server.as_str()];
         let words = place.fake("talk", &options);
-        let plugin = place.file("hide.py", PLUGIN);
+        let plugin = place.file("hide.py", &[trunkline_testkit::PLUGIN, HIDE].concat());
         place.catalog(&json!({
             "mcpServers": { "talk": { "command": words[0], "args": words[1..] } },
             "gateway": {
@@ -125,7 +111,7 @@ async fn plugins_see_what_is_answered_to_a_question_of_a_task() {
     for (caller, server) in [(OLD, OLD), (NEW, OLD), (OLD, NEW), (NEW, NEW)] {
         let place = Place::new("plugged");
         let (house, heard) = soak::listening().await;
-        let plugin = place.file("hide.py", PLUGIN);
+        let plugin = place.file("hide.py", &[trunkline_testkit::PLUGIN, HIDE].concat());
         let name = "swordfish-eater";
         place.catalog(&json!({
             "mcpServers": { "house": {

@@ -14,7 +14,7 @@ use trunkline::model::{LogLevel, Progress, TaskSupport};
 use trunkline::schemars::JsonSchema;
 use trunkline::serde::Deserialize;
 use trunkline::{Args, Context, Form, Server, ToolError, tool};
-use trunkline_testkit::repeats;
+use trunkline_testkit::{Dice, repeats};
 
 use super::person::{Person, token};
 use super::{NEW, OLD, remote};
@@ -241,17 +241,5 @@ impl Lived {
         self.received += person.received().len();
         let crossed = person.received_of(names.iter().map(String::as_str));
         self.crossed.extend(crossed.into_iter().map(|it| format!("{} got {it}", person.name)));
-    }
-}
-
-/// Xorshift: the same seed, the same story.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) % limit
     }
 }

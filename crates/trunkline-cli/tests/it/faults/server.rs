@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
+use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::time::timeout;
 use trunkline::client::{Exit, Framing};
 use trunkline::transport::child::{self, Child};
@@ -11,7 +12,7 @@ use trunkline::{Limits, Revision};
 use trunkline_testkit::peer::{PATIENCE, Peer};
 
 use super::{ALLOWANCE, figure};
-use crate::stdio::{Session, TRUNKLINE, Way, memory_of, within};
+use crate::stdio::{Session, TRUNKLINE, Way, in_each, memory_of, within};
 
 pub(super) const ERAS: [Revision; 2] = [Revision::V2025_11_25, Revision::V2026_07_28];
 
@@ -59,23 +60,19 @@ async fn a_panicking_handler_costs_its_own_call_alone() {
 
 #[tokio::test]
 async fn a_cancelled_call_is_silent_and_the_next_one_is_answered_at_once() {
-    for revision in ERAS {
-        let mut session = Session::demo(revision).await;
-        let peer = &mut session.peer;
+    in_each(ERAS, async |_, peer| {
         for _ in 0..100 {
             let id = peer.request("tools/call", sleep(600_000)).await;
             peer.cancel(&id).await;
             within(Duration::from_secs(2), sentinel(peer)).await;
         }
-        session.end().await;
-    }
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn an_id_that_is_in_use_is_refused_and_its_first_owner_answered() {
-    for revision in ERAS {
-        let mut session = Session::demo(revision).await;
-        let peer = &mut session.peer;
+    in_each(ERAS, async |_, peer| {
         let first = peer.request("tools/call", sleep(200)).await;
         let mut second =
             peer.prepare("tools/call", json!({ "name": "echo", "arguments": { "text": "?" } }));
@@ -87,8 +84,8 @@ async fn an_id_that_is_in_use_is_refused_and_its_first_owner_answered() {
         assert_eq!(answered["id"], first);
         assert_eq!(answered["result"]["content"][0]["text"], "slept 200 ms");
         sentinel(peer).await;
-        session.end().await;
-    }
+    })
+    .await;
 }
 
 /// Sends `before`, 100 MiB of `x` and `after` as one message.
@@ -144,18 +141,23 @@ async fn a_message_of_100_mib_is_refused_in_bounded_memory() {
     }
 }
 
-#[tokio::test]
-async fn a_client_that_does_not_read_is_not_read_from_and_loses_nothing() {
-    const CALLS: usize = 200;
-    let text = "x".repeat(256 << 10);
+/// The demo, past the handshake of 2025-06-18, and both its pipes.
+async fn opened() -> (Child, Sender, Lines<BufReader<Receiver>>) {
     let command = child::Command::new(TRUNKLINE).arg("demo");
     let mut child = Child::spawn(command, &Limits::default()).await.unwrap();
     let mut stdin = child.take_stdin().unwrap();
     let mut lines = BufReader::new(child.take_stdout().unwrap()).lines();
-
     let initialize = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"deaf","version":"1"}}}"#;
     stdin.write_all(format!("{initialize}\n").as_bytes()).await.unwrap();
     within(PATIENCE, lines.next_line()).await.unwrap().unwrap();
+    (child, stdin, lines)
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_read_is_not_read_from_and_loses_nothing() {
+    const CALLS: usize = 200;
+    let text = "x".repeat(256 << 10);
+    let (mut child, mut stdin, mut lines) = opened().await;
     let base = memory_of(child.id(), "VmHWM");
 
     let params = json!({ "name": "echo", "arguments": { "text": text } });
@@ -203,14 +205,7 @@ async fn a_client_that_does_not_read_is_not_read_from_and_loses_nothing() {
 async fn a_client_that_reads_slowly_but_steadily_costs_no_more_than_one_that_stops() {
     const CALLS: usize = 1500;
     let text = "x".repeat(32 << 10);
-    let command = child::Command::new(TRUNKLINE).arg("demo");
-    let mut child = Child::spawn(command, &Limits::default()).await.unwrap();
-    let mut stdin = child.take_stdin().unwrap();
-    let mut lines = BufReader::new(child.take_stdout().unwrap()).lines();
-
-    let initialize = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"slow","version":"1"}}}"#;
-    stdin.write_all(format!("{initialize}\n").as_bytes()).await.unwrap();
-    within(PATIENCE, lines.next_line()).await.unwrap().unwrap();
+    let (child, mut stdin, mut lines) = opened().await;
     let base = memory_of(child.id(), "VmHWM");
     let params = json!({ "name": "echo", "arguments": { "text": text } });
     let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
@@ -305,9 +300,7 @@ async fn an_end_in_the_middle_of_a_message_is_an_end() {
 
 #[tokio::test]
 async fn too_many_calls_at_once_are_refused_one_by_one() {
-    for revision in ERAS {
-        let mut session = Session::demo(revision).await;
-        let peer = &mut session.peer;
+    in_each(ERAS, async |_, peer| {
         let mut ids = Vec::new();
         for _ in 0..100 {
             ids.push(peer.request("tools/call", sleep(600_000)).await);
@@ -323,6 +316,6 @@ async fn too_many_calls_at_once_are_refused_one_by_one() {
             peer.cancel(id).await;
         }
         sentinel(peer).await;
-        session.end().await;
-    }
+    })
+    .await;
 }

@@ -95,7 +95,7 @@ async fn an_audit_notes_what_happens_and_shows_what_was_done_to_it() {
 #[tokio::test]
 async fn what_a_plugin_has_started_goes_with_a_gateway_that_is_killed() {
     let place = Place::new("plugin-kill");
-    write(&place.path("plugin.py"), super::plugins::PLUGIN);
+    write(&place.path("plugin.py"), &super::plugins::program());
     let script = r#"sleep 1000 & echo $! > "$3"; exec python3 "$1" audit audit "$2""#;
     let files = ["plugin.py", "asked", "child"].map(|it| place.text(it));
     let command = json!(["sh", "-c", script, "sh", files[0], files[1], files[2]]);

@@ -5,22 +5,8 @@ use serde_json::{Value, json};
 use super::place::{Caller, Place, SOON, reason, until, write};
 
 /// A plugin: it notes what it is asked about, and does what its configuration says.
-pub(super) const PLUGIN: &str = r#"
-import json, os, socket, sys
-
+const PLUGIN: &str = r#"
 name, category, log = sys.argv[1:]
-sock = socket.socket(socket.AF_UNIX)
-sock.connect(os.environ["TRUNKLINE_PLUGIN_SOCKET"])
-# Two: one that does both forgets what it has read whenever it writes.
-reader = sock.makefile("r", encoding="utf-8", newline="\n")
-writer = sock.makefile("w", encoding="utf-8", newline="\n")
-
-
-def say(**message):
-    writer.write(json.dumps(message) + "\n")
-    writer.flush()
-
-
 say(type="hello", name=name, category=category, version="1.0")
 config = {}
 for line in reader:
@@ -49,6 +35,11 @@ for line in reader:
         say(**answer)
 "#;
 
+/// The whole program.
+pub(super) fn program() -> String {
+    [trunkline_testkit::PLUGIN, PLUGIN].concat()
+}
+
 fn plugin(place: &Place, category: &str, required: bool, config: Value) -> Value {
     let command =
         json!(["python3", place.text("plugin.py"), category, category, place.text("asked")]);
@@ -65,7 +56,7 @@ async fn echo(client: &mut Caller, text: &str) -> super::place::Said {
 #[tokio::test]
 async fn b18_plugins_decide_in_their_order_and_change_calls_and_replies() {
     let place = Place::new("b18");
-    write(&place.path("plugin.py"), PLUGIN);
+    write(&place.path("plugin.py"), &program());
     // Against their order.
     let plugins = json!([
         plugin(&place, "audit", true, json!({})),

@@ -4,7 +4,7 @@ use std::fmt;
 
 use trunkline_auth::url::shown;
 
-use super::{AdminPlan, Inward, Outward, PluginPlan, Reach, TokenPlan};
+use super::{AdminPlan, Inward, LoginClient, Outward, PluginPlan, Reach, TokenPlan};
 
 impl fmt::Debug for Reach {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -44,25 +44,23 @@ impl fmt::Debug for Outward {
     }
 }
 
-impl fmt::Debug for Inward {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Inward")
-            .field("tokens", &self.tokens)
-            .field("issuers", &self.issuers)
-            .field("resource", &self.resource)
-            .field("scopes", &self.scopes)
-            .field("client", &self.client)
-            .finish()
-    }
+/// `Debug` that shows these fields alone.
+macro_rules! shown {
+    ($($plan:ident: $($field:ident),+;)+) => {$(
+        impl fmt::Debug for $plan {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let mut shown = f.debug_struct(stringify!($plan));
+                $(shown.field(stringify!($field), &self.$field);)+
+                shown.finish_non_exhaustive()
+            }
+        }
+    )+};
 }
 
-impl fmt::Debug for TokenPlan {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TokenPlan")
-            .field("name", &self.name)
-            .field("tags", &self.tags)
-            .finish_non_exhaustive()
-    }
+shown! {
+    Inward: tokens, issuers, resource, scopes, client;
+    LoginClient: id, issuer, scopes;
+    TokenPlan: name, tags;
 }
 
 impl fmt::Debug for AdminPlan {

@@ -1,7 +1,5 @@
 //! The OAuth client with which users log in (`auth.perUser`).
 
-use std::fmt;
-
 use super::{Outward, Reach, ServerPlan};
 
 /// The OAuth client with which users log in at an authorization server. Without an id the gateway registers
@@ -24,17 +22,6 @@ impl LoginClient {
         let own = [&self.id, &self.secret, &self.issuer];
         let own = own.into_iter().map(|it| it.as_deref().unwrap_or_default());
         own.chain(self.scopes.iter().map(String::as_str)).collect()
-    }
-}
-
-impl fmt::Debug for LoginClient {
-    /// Without the secret.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LoginClient")
-            .field("id", &self.id)
-            .field("issuer", &self.issuer)
-            .field("scopes", &self.scopes)
-            .finish_non_exhaustive()
     }
 }
 

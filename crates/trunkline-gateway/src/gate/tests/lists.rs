@@ -57,7 +57,7 @@ async fn find(gateway: &Gateway, who: Option<&str>) -> String {
 #[tokio::test]
 async fn anonymous_callers_are_always_sent_schemas() {
     let plan = format!("{CATALOG}\n").replace("gateway:", "gateway:\n  automatic: {}");
-    let plan = load(&plan, "/etc/trunkline.yaml".as_ref(), &Process).unwrap().plan;
+    let plan = fixture::plan(&plan);
     let gateway = Gateway::open(plan, settings(None)).await.unwrap();
     let server = Arc::clone(&gateway.0.active_plan().servers["a"]);
     server.set_lists(Arc::new(offers("l")), || ());
@@ -76,7 +76,7 @@ async fn instructions_are_as_long_as_a_model_should_have_to_read() {
     let servers: Vec<_> =
         (0..6).map(|it| format!("  s{it}: {{ url: 'http://127.0.0.1:9' }}")).collect();
     let plan = format!("mcpServers:\n{}\n", servers.join("\n"));
-    let plan = load(&plan, "/etc/trunkline.yaml".as_ref(), &Process).unwrap().plan;
+    let plan = fixture::plan(&plan);
     let gateway = Gateway::open(plan, settings(None)).await.unwrap();
     for server in gateway.0.active_plan().servers.values() {
         let (info, capabilities) = (Implementation::new("s", "1"), ServerCapabilities::new());

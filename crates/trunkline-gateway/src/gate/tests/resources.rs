@@ -22,9 +22,8 @@ mcpServers:
 
 /// Both list `x://same`, and each one of its own; `b` has a template.
 async fn open(folder: &Folder) -> Gateway {
-    std::fs::create_dir_all(&folder.0).unwrap();
-    let audit = folder.0.join("audit.jsonl").display().to_string();
-    let plan = load(&catalog(&audit), "/etc/trunkline.yaml".as_ref(), &Process).unwrap().plan;
+    let audit = folder.join("audit.jsonl").display().to_string();
+    let plan = fixture::plan(&catalog(&audit));
     let gateway = Gateway::open(plan, settings(None)).await.unwrap();
     for (name, server) in &gateway.0.active_plan().servers {
         let page = json!({ "resources": [
@@ -174,7 +173,7 @@ async fn the_audit_has_its_own_ids_and_records_the_target() {
         later.await.unwrap_err();
     }
     gateway.0.active_plan().audit.as_ref().unwrap().flush().await;
-    let text = std::fs::read_to_string(folder.0.join("audit.jsonl")).unwrap();
+    let text = std::fs::read_to_string(folder.join("audit.jsonl")).unwrap();
     let lines: Vec<Value> = text.lines().map(|it| serde_json::from_str(it).unwrap()).collect();
     assert_eq!(lines[0]["event"], "started");
     let calls: Vec<_> = lines.iter().filter(|it| it["method"].is_string()).collect();
@@ -190,7 +189,7 @@ async fn the_audit_has_its_own_ids_and_records_the_target() {
 #[tokio::test]
 async fn calls_that_cannot_be_recorded_are_refused_with_on_failure_refuse() {
     let plan = catalog("x").replace("'x'", "{ path: /dev/full, onFailure: refuse }");
-    let plan = load(&plan, "/etc/trunkline.yaml".as_ref(), &Process).unwrap().plan;
+    let plan = fixture::plan(&plan);
     let gateway = Gateway::open(plan, settings(None)).await.unwrap();
     gateway.0.active_plan().audit.as_ref().unwrap().flush().await;
     let told = call(&gateway, "bob", "tools/call", json!({ "name": "a.b" })).await;

@@ -9,7 +9,6 @@ use http_body::Body;
 use serde_json::{Value as Json, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use trunkline_proto::server::{EnvelopeCache, Server};
-use trunkline_store::Memory;
 use trunkline_transport::drive::Driver;
 use trunkline_transport::http::{Answers, HttpBody, RequestBody, bind, serve};
 use trunkline_transport::limits::Limits;
@@ -148,15 +147,7 @@ async fn call(
     let plan = Plan { servers: [("up".to_owned(), Arc::new(server))].into(), ..Plan::default() };
     let mut otel = OtelSettings::new(&at);
     otel.headers.push(("X-Token".to_owned(), "s3cret".to_owned()));
-    let settings = Settings {
-        store: Arc::new(Memory::default()),
-        pins: None,
-        accounts: Arc::new(trunkline_transport::auth::MemoryVault::new()),
-        logins: None,
-        limits: Limits::default(),
-        otel: settings(otel),
-        lasting: None,
-    };
+    let settings = Settings { otel: settings(otel), ..crate::fixture::settings() };
     let gateway = Gateway::open(plan, settings).await.unwrap();
     let (near, far) = tokio::io::duplex(1 << 16);
     let (read, write) = tokio::io::split(far);

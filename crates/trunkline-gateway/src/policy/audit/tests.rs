@@ -1,19 +1,16 @@
 use std::os::unix::fs::PermissionsExt;
 
+use trunkline_testkit::Folder;
+
 use super::*;
 use crate::policy::pins::{Part, Why};
 
 /// A file in a temporary folder.
-struct Place(PathBuf);
+struct Place(Folder);
 
 impl Place {
     fn new() -> Self {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("trunkline-audit-{}-{number}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&folder).unwrap();
-        Self(folder)
+        Self(Folder::new())
     }
 
     fn file(&self) -> PathBuf {
@@ -23,12 +20,6 @@ impl Place {
     fn lines(&self) -> Vec<serde_json::Value> {
         let text = std::fs::read_to_string(self.file()).unwrap();
         text.lines().map(|it| serde_json::from_str(it).unwrap()).collect()
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
@@ -260,11 +251,11 @@ fn lost_lines_are_counted_and_reported_later() {
     let place = Place::new();
     let state = Arc::<State>::default();
     let mut book = Book::open(&place.file(), Arc::clone(&state)).unwrap();
-    std::fs::remove_dir_all(&place.0).unwrap();
+    std::fs::remove_dir_all(&*place.0).unwrap();
     book.write(&[called("one"), called("two")]);
     book.write(&[called("three")]);
     assert_eq!((lost(&state), state.is_failing()), (3, true));
-    std::fs::create_dir_all(&place.0).unwrap();
+    std::fs::create_dir_all(&*place.0).unwrap();
     book.write(&[called("four")]);
     book.write(&[called("five")]);
     assert!(!state.is_failing());
@@ -280,10 +271,10 @@ fn with_on_failure_refuse_nothing_is_lost() {
     let place = Place::new();
     let state = Arc::new(State { refuses: true, ..State::default() });
     let mut book = Book::open(&place.file(), Arc::clone(&state)).unwrap();
-    std::fs::remove_dir_all(&place.0).unwrap();
+    std::fs::remove_dir_all(&*place.0).unwrap();
     book.write(&[called("one"), called("two")]);
     assert!(book.is_waiting() && state.is_failing());
-    std::fs::create_dir_all(&place.0).unwrap();
+    std::fs::create_dir_all(&*place.0).unwrap();
     book.write(&[]);
     assert!(!state.is_failing());
     let tools: Vec<_> = place.lines().iter().map(|it| it["tool"].clone()).collect();

@@ -1,7 +1,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
 
+use trunkline_testkit::Folder;
 use trunkline_wire::json::Json;
 
 use super::*;
@@ -294,15 +294,12 @@ fn the_failure_says_how_to_approve() {
     assert!(told.contains(r"`pu\u{1b}\u{202e}sh`"), "{told}");
 }
 
-/// A temporary folder.
-struct Folder(PathBuf);
+/// A temporary folder with a file of pins.
+struct PinFolder(Folder);
 
-impl Folder {
+impl PinFolder {
     fn new() -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("trunkline-pins-{}-{number}", std::process::id());
-        Self(std::env::temp_dir().join(name))
+        Self(Folder::new())
     }
 
     fn file(&self) -> PathBuf {
@@ -319,12 +316,6 @@ impl Folder {
     fn aside(&self) -> Vec<PathBuf> {
         let all = std::fs::read_dir(self.0.join("state")).unwrap().flatten().map(|it| it.path());
         all.filter(|it| it.to_string_lossy().contains(".damaged-")).collect()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
@@ -345,7 +336,7 @@ fn is_held(pins: &PinFile, tool: &str) -> bool {
 
 #[tokio::test]
 async fn pins_outlive_the_process_and_are_private() {
-    let folder = Folder::new();
+    let folder = PinFolder::new();
     let pins = folder.open();
     assert!(look(&pins, "a=1 b=2").await.is_empty());
     let mode = std::fs::metadata(folder.file()).unwrap().permissions().mode();
@@ -360,7 +351,7 @@ async fn pins_outlive_the_process_and_are_private() {
 
 #[tokio::test]
 async fn a_file_of_the_version_before_holds_tools_to_what_they_were() {
-    let folder = Folder::new();
+    let folder = PinFolder::new();
     std::fs::create_dir_all(folder.file().parent().unwrap()).unwrap();
     let old = serde_json::json!({ "servers": { "s": { "a": tools("a=1")[0].digest } } });
     std::fs::write(folder.file(), old.to_string()).unwrap();
@@ -371,7 +362,7 @@ async fn a_file_of_the_version_before_holds_tools_to_what_they_were() {
 
 #[tokio::test]
 async fn an_approval_is_for_the_digest_that_was_seen() {
-    let folder = Folder::new();
+    let folder = PinFolder::new();
     let pins = folder.open();
     look(&pins, "a=1 b=2 c=3").await;
     assert_eq!(look(&pins, "a=7 b=8 c=3").await, ["a", "b"]);
@@ -391,7 +382,7 @@ async fn an_approval_is_for_the_digest_that_was_seen() {
 
 #[tokio::test]
 async fn processes_that_share_a_file_agree() {
-    let folder = Folder::new();
+    let folder = PinFolder::new();
     let (one, other) = (folder.open(), folder.open());
     assert!(look(&one, "a=1").await.is_empty());
     assert_eq!(look(&other, "a=2").await, ["a"], "the other one saw it first");
@@ -407,7 +398,7 @@ async fn a_damaged_file_stops_no_gateway_and_trusts_no_server() {
     for damaged in
         ["", "{", "{\"servers\":1}", "[]", "{\"version\":9}", "{\"version\":2,\"servers\":[]}"]
     {
-        let folder = Folder::new();
+        let folder = PinFolder::new();
         look(&folder.open(), "a=1").await;
         std::fs::write(folder.file(), damaged).unwrap();
         let (pins, fault) = PinFile::open(folder.file());
@@ -426,7 +417,7 @@ async fn a_damaged_file_stops_no_gateway_and_trusts_no_server() {
 
 #[tokio::test]
 async fn a_huge_file_is_put_aside_unread() {
-    let folder = Folder::new();
+    let folder = PinFolder::new();
     look(&folder.open(), "a=1").await;
     std::fs::OpenOptions::new().write(true).open(folder.file()).unwrap().set_len(1 << 30).unwrap();
     let (pins, fault) = PinFile::open(folder.file());
@@ -437,7 +428,7 @@ async fn a_huge_file_is_put_aside_unread() {
 
 #[tokio::test]
 async fn a_file_that_is_damaged_while_in_use_is_rewritten() {
-    let folder = Folder::new();
+    let folder = PinFolder::new();
     let pins = folder.open();
     look(&pins, "a=1").await;
     std::fs::write(folder.file(), "[]").unwrap();
@@ -450,7 +441,7 @@ async fn a_file_that_is_damaged_while_in_use_is_rewritten() {
 
 #[tokio::test]
 async fn a_definition_of_one_instance_is_held_back_until_it_ends() {
-    let folder = Folder::new();
+    let folder = PinFolder::new();
     let pins = folder.open();
     look(&pins, "a=1 b=2").await;
     let seen = |text| pins.compare_instance("s", 7, Part::Tool, &tools(text));

@@ -1,23 +1,15 @@
 //! With real programs: these tests need `python3`.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
+
+use trunkline_testkit::{Folder, PLUGIN};
 
 use super::*;
 
 /// A plugin that does what its configuration says, and logs what it is told to a file.
 const PROGRAM: &str = r#"
-import json, os, socket, sys
-sock = socket.socket(socket.AF_UNIX)
-sock.connect(os.environ["TRUNKLINE_PLUGIN_SOCKET"])
-# Two: one that does both forgets what it has read whenever it writes.
-reader = sock.makefile("r", encoding="utf-8", newline="\n")
-writer = sock.makefile("w", encoding="utf-8", newline="\n")
 name, category = sys.argv[1], sys.argv[2]
-def say(**message):
-    writer.write(json.dumps(message) + "\n")
-    writer.flush()
 say(type="hello", name=name, category=category, version="1")
 config, held = {}, []
 def note(what):
@@ -65,12 +57,13 @@ for line in reader:
 "#;
 
 pub(super) fn plan(name: &str, category: Category) -> PluginPlan {
+    let program = [PLUGIN, PROGRAM].concat();
     let category_name = message::category(category);
     PluginPlan {
         name: name.to_owned(),
         category,
         required: true,
-        command: ["python3", "-c", PROGRAM, name, category_name].map(str::to_owned).to_vec(),
+        command: ["python3", "-c", &program, name, category_name].map(str::to_owned).to_vec(),
         env: Vec::new(),
         timeout: Duration::from_secs(30),
         config: serde_json::json!({}),
@@ -108,24 +101,19 @@ async fn running(pipeline: &Pipeline) {
 }
 
 /// A temporary file.
-struct Log(PathBuf);
+struct Log {
+    _folder: Folder,
+    file: PathBuf,
+}
 
 impl Log {
     fn new() -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("trunkline-plugins-{}-{number}.log", std::process::id());
-        Self(std::env::temp_dir().join(name))
+        let folder = Folder::new();
+        Self { file: folder.join("plugins.log"), _folder: folder }
     }
 
     fn lines(&self) -> Vec<String> {
-        std::fs::read_to_string(&self.0).unwrap_or_default().lines().map(str::to_owned).collect()
-    }
-}
-
-impl Drop for Log {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
+        std::fs::read_to_string(&self.file).unwrap_or_default().lines().map(str::to_owned).collect()
     }
 }
 
@@ -169,7 +157,7 @@ async fn the_plugin_of_the_documentation_works() {
 #[tokio::test]
 async fn they_are_asked_by_category_and_then_in_the_order_of_the_file() {
     let log = Log::new();
-    let config = serde_json::json!({ "log": log.0 });
+    let config = serde_json::json!({ "log": log.file });
     let plugins = [
         ("last", Category::Audit),
         ("b", Category::Content),
@@ -214,7 +202,7 @@ async fn a_rejection_ends_the_walk_also_by_one_that_is_not_needed() {
             serde_json::json!({ "do": { "push": "reject", "pull": "reject bare" } }),
         )
     };
-    let after = with(plan("after", Category::Content), serde_json::json!({ "log": log.0 }));
+    let after = with(plan("after", Category::Content), serde_json::json!({ "log": log.file }));
     let pipeline = start(&[after, no]).await;
     let rejected = pipeline.request(&call("push"), json("{}")).await.unwrap_err();
     assert_eq!(rejected.to_string(), "no: Not today.");
@@ -316,7 +304,7 @@ async fn observers_are_told_and_never_awaited() {
     let log = Log::new();
     let observer = with(
         plan("observer", Category::Observability),
-        serde_json::json!({ "log": log.0, "always": "hang" }),
+        serde_json::json!({ "log": log.file, "always": "hang" }),
     );
     let pipeline = start(&[observer]).await;
     running(&pipeline).await;
@@ -386,7 +374,7 @@ async fn the_duration_of_each_answer_is_observed() {
 #[tokio::test]
 async fn dropping_tells_them_to_end_too() {
     let log = Log::new();
-    let config = serde_json::json!({ "log": log.0 });
+    let config = serde_json::json!({ "log": log.file });
     let pipeline = start(&[with(plan("p", Category::Validation), config)]).await;
     let task = pipeline.plugins[0].take_task().unwrap();
     drop(pipeline);

@@ -3,28 +3,18 @@
 use std::sync::Arc;
 
 use super::*;
+use crate::Gateway;
 use crate::caller::Caller;
 use crate::catalog::plan::Effect::{self, Allow, Ask, Deny};
-use crate::catalog::{Process, load};
+use crate::fixture::{plan, settings};
 use crate::merge::{Item, Target};
 use crate::state::Visibility;
-use crate::{Gateway, Settings};
 
 async fn gateway(rules: &str) -> Gateway {
     let catalog = format!(
         "gateway: {{ rules: [{rules}] }}\nmcpServers: {{ a: {{ url: 'http://127.0.0.1:9/mcp' }} }}"
     );
-    let plan = load(&catalog, "/etc/trunkline.yaml".as_ref(), &Process).unwrap().plan;
-    let settings = Settings {
-        store: Arc::new(trunkline_store::Memory::default()),
-        pins: None,
-        accounts: Arc::new(trunkline_transport::auth::MemoryVault::new()),
-        logins: None,
-        limits: trunkline_transport::Limits::default(),
-        otel: None,
-        lasting: None,
-    };
-    Gateway::open(plan, settings).await.unwrap()
+    Gateway::open(plan(&catalog), settings()).await.unwrap()
 }
 
 fn effect(gateway: &Gateway, uri: &str) -> Effect {

@@ -117,33 +117,23 @@ pub(crate) fn busy(server: &str, starting: bool, patience: Duration) -> Failure 
     } else {
         format!("Every instance of `{server}` was busy for {seconds} s.")
     };
-    let mut failure = Failure::new(Reason::Busy, Stage::Acquire, message)
-        .of(server)
-        .advice("Try again, or raise `maxInstances` or `maxConcurrent`.");
-    failure.retry_after = Some(SOON);
-    failure
+    soon(Reason::Busy, server, message, TRY_AGAIN)
 }
 
 pub(crate) fn sticky_busy(server: &str, max: usize) -> Failure {
-    let mut failure = Failure::new(
-        Reason::StickyBusy,
-        Stage::Acquire,
-        format!("All {max} instances of `{server}` belong to other sessions."),
-    )
-    .of(server)
-    .advice("End a session, raise `maxInstances` or lower `sessionTTLSeconds`.");
-    failure.retry_after = Some(SOON);
-    failure
+    let message = format!("All {max} instances of `{server}` belong to other sessions.");
+    let advice = "End a session, raise `maxInstances` or lower `sessionTTLSeconds`.";
+    soon(Reason::StickyBusy, server, message, advice)
 }
 
 pub(crate) fn overloaded(server: &str, waiters: usize) -> Failure {
-    let mut failure = Failure::new(
-        Reason::Overloaded,
-        Stage::Acquire,
-        format!("{waiters} callers wait for `{server}` already."),
-    )
-    .of(server)
-    .advice("Try again, or raise `maxInstances` or `maxConcurrent`.");
+    let message = format!("{waiters} callers wait for `{server}` already.");
+    soon(Reason::Overloaded, server, message, TRY_AGAIN)
+}
+
+/// A refusal of a call that may come again soon.
+fn soon(reason: Reason, server: &str, message: String, advice: &str) -> Failure {
+    let mut failure = Failure::new(reason, Stage::Acquire, message).of(server).advice(advice);
     failure.retry_after = Some(SOON);
     failure
 }
@@ -176,3 +166,5 @@ const STEADY: Duration = Duration::from_secs(30);
 
 /// When callers that found every place taken may retry.
 const SOON: Duration = Duration::from_secs(1);
+
+const TRY_AGAIN: &str = "Try again, or raise `maxInstances` or `maxConcurrent`.";

@@ -66,12 +66,7 @@ impl Fake {
 impl Backend for Fake {
     type Instance = Instance;
 
-    fn start(
-        &self,
-        _id: u64,
-        _profile: Profile,
-        _owner: Option<Arc<str>>,
-    ) -> Work<Result<Instance, Failure>> {
+    fn start(&self, _: u64, _: Profile, _: Option<Arc<str>>) -> Work<Result<Instance, Failure>> {
         self.started.fetch_add(1, Ordering::SeqCst);
         let how = self.starts.lock().unwrap().pop_front().unwrap_or_default();
         assert!(how != How::PanicsAtOnce, "no future for you");

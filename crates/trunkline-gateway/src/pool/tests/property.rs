@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use trunkline_testkit::Dice;
+
 use super::sim::{failed, numbers, plan};
 use crate::catalog::plan::{ServerPlan, Sharing, Strategy};
 use crate::failure::{Failure, Reason, Stage};
@@ -441,16 +443,4 @@ fn random_plan(dice: &mut Dice) -> Arc<ServerPlan> {
 fn pick<'a>(dice: &mut Dice, from: impl IntoIterator<Item = &'a u64>) -> Option<u64> {
     let all: Vec<u64> = from.into_iter().copied().collect();
     (!all.is_empty()).then(|| all[dice.below(all.len() as u64) as usize])
-}
-
-/// Xorshift: the same seed gives the same sequence.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) % limit
-    }
 }
