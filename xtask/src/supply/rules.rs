@@ -5,6 +5,8 @@
 pub const LICENCES: &[&str] = &[
     "Apache-2.0",
     "BSD-3-Clause",
+    // `xxhash-rust`, of `redis`; the Boost licence is a permissive one.
+    "BSL-1.0",
     // The certificates of `webpki-roots`.
     "CDLA-Permissive-2.0",
     "ISC",
@@ -22,6 +24,10 @@ pub const DUPLICATES: &[(&str, &str)] = &[
     ("getrandom", "`ring`, `ahash` and `libfuzzer-sys` want different ones"),
     ("r-efi", "two of `getrandom`; used on no platform that we build for"),
     ("syn", "`clap` and `serde` have not moved to 3; it runs while building, nothing ships"),
+    (
+        "synstructure",
+        "derives of `icu` and of `asn1-rs` want different ones; it runs while building, nothing ships",
+    ),
     ("windows-sys", "two of them on Windows alone, which we do not build for"),
 ];
 
@@ -32,9 +38,14 @@ pub const AT_BUILD: &[&str] = &[
     "asn1-rs-derive",
     "asn1-rs-impl",
     "clap_derive",
+    // It writes its tables. `redis` finds a key's slot in a cluster by them.
+    "crc16",
     "displaydoc",
     "getrandom",
     "httparse",
+    // These two look for data of one's own in a variable. `redis` reads its URLs with `url`, which has them.
+    "icu_normalizer_data",
+    "icu_properties_data",
     "jsonschema-value",
     "libc",
     // It compiles libFuzzer, for `cargo xtask fuzz` alone.
@@ -76,8 +87,11 @@ pub const AT_BUILD: &[&str] = &[
     "windows_x86_64_gnullvm",
     "windows_x86_64_msvc",
     "wit-bindgen",
+    "yoke-derive",
     "zerocopy",
     "zerocopy-derive",
+    "zerofrom-derive",
+    "zerovec-derive",
     "zmij",
 ];
 

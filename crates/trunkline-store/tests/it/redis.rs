@@ -29,6 +29,7 @@ async fn keeps_every_promise(servers: Servers) {
     let mut cases = JoinSet::new();
     for (number, case) in suite::cases().iter().enumerate() {
         let store = open(&servers, &format!("case-{number}:"));
+        // the sleep is the subject: nobody can move the clock of a Redis
         let subject = Subject::new(store, bounds(), tokio::time::sleep).unit(UNIT);
         cases.spawn(async move { case.check(subject).await.map_err(|why| (case.name(), why)) });
     }

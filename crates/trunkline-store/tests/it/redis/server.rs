@@ -217,6 +217,7 @@ fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let start = Instant::now();
     while !is_so() {
         assert!(start.elapsed() < Duration::from_secs(60), "waited a minute, and not: {what}");
+        // the sleep is the subject: a server that is asked again and again
         std::thread::sleep(Duration::from_millis(20));
     }
 }
