@@ -14,7 +14,7 @@ use redis::{Cmd, Pipeline, Script};
 pub use address::{BadAddress, RedisAddress};
 use link::{Kind, Link, Request};
 use scripts::{BUCKETS, Scripts, bucket, global, local};
-use subscriber::Subscriber;
+use subscriber::{MESSAGE, Subscriber, framed};
 
 use crate::bounds::check_ttl;
 use crate::{
@@ -365,9 +365,8 @@ impl Store for Redis {
         Box::pin(async move {
             self.bounds.check_key(channel)?;
             self.bounds.check_message(message)?;
-            let mut command = redis::cmd("PUBLISH");
-            command.arg(format!("{}c:{channel}", self.prefix)).arg(message);
-            self.link.run(Kind::Write, Request::Command(&command)).await
+            let message = framed(MESSAGE, message);
+            self.link.publish(&format!("{}c:{channel}", self.prefix), &message).await
         })
     }
 

@@ -8,12 +8,9 @@ use std::fmt::{Display, Write};
 /// let mut text = trunkline_wire::prometheus::Exposition::default();
 /// text.family("calls_total", "counter", "Calls so far.");
 /// text.sample("calls_total", &[("tool", "a \"b\"")], 3);
-/// assert_eq!(
-///     text.0,
-///     "# HELP calls_total Calls so far.\n\
-///      # TYPE calls_total counter\n\
-///      calls_total{tool=\"a \\\"b\\\"\"} 3\n"
-/// );
+/// let lines: Vec<&str> = text.0.lines().collect();
+/// assert_eq!(lines[..2], ["# HELP calls_total Calls so far.", "# TYPE calls_total counter"]);
+/// assert_eq!(lines[2], r#"calls_total{tool="a \"b\""} 3"#);
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Exposition(pub String);

@@ -17,6 +17,7 @@ use redis::{
     Pipeline, ProtocolVersion, RedisConnectionInfo, RedisError, RedisFuture, ScriptInvocation,
     ServerErrorKind, TlsCertificates, TlsMode, Value,
 };
+use ring::rand::{SecureRandom as _, SystemRandom};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
@@ -31,6 +32,8 @@ pub(super) struct Link {
     sentinel: Option<Mutex<SentinelClient>>,
     current: Mutex<Option<(u64, Connection)>>,
     made: AtomicU64,
+    /// Random: tells this process from others.
+    name: [u8; 16],
 }
 
 #[derive(Clone)]
@@ -73,7 +76,12 @@ impl Link {
             }
             _ => None,
         };
-        Ok(Self { settings, sentinel, current: Mutex::default(), made: AtomicU64::default() })
+        let mut name = [0; 16];
+        SystemRandom::new().fill(&mut name).map_err(|_| {
+            StoreError::Unavailable("This machine gives no random numbers.".to_owned())
+        })?;
+        let (current, made) = Default::default();
+        Ok(Self { settings, sentinel, current, made, name })
     }
 
     /// Runs `command` once, on a connection that is there or is made for it.
@@ -146,6 +154,31 @@ impl Link {
             }
         };
         tokio::time::timeout(settings.patience, connect).await.unwrap_or_else(|_| Err(timed_out()))
+    }
+
+    /// Tells `message` to those who listen to `channel`. In a cluster all that is said on one channel goes by the same
+    /// node, so that it arrives in order.
+    pub(super) async fn publish(&self, channel: &str, message: &[u8]) -> Result<(), StoreError> {
+        let mut command = redis::cmd("PUBLISH");
+        command.arg(channel).arg(message);
+        self.run(Kind::Write, Request::Command(&command)).await
+    }
+
+    /// Bytes that no other process and no earlier call was given.
+    pub(super) fn mark(&self) -> [u8; 24] {
+        let mut mark = [0; 24];
+        mark[..16].copy_from_slice(&self.name);
+        mark[16..].copy_from_slice(&self.made.fetch_add(1, Ordering::Relaxed).to_le_bytes());
+        mark
+    }
+
+    /// Waits for `work` as long as an operation may take.
+    pub(super) async fn in_time<T>(
+        &self,
+        work: impl Future<Output = Result<T, RedisError>>,
+    ) -> Result<T, StoreError> {
+        let done = tokio::time::timeout(self.settings.patience, work).await;
+        done.unwrap_or_else(|_| Err(timed_out())).map_err(|error| self.unavailable(&error))
     }
 
     pub(super) fn unavailable(&self, error: &RedisError) -> StoreError {

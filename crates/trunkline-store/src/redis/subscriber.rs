@@ -8,12 +8,12 @@
 use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_core::Stream;
-use redis::Msg;
 use redis::aio::{PubSubSink, PubSubStream};
+use redis::{Msg, RedisError};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
@@ -134,25 +134,50 @@ async fn subscribe(
         let connection = link.subscriber().await.map_err(|error| link.unavailable(&error))?;
         *connected = Some(connection.split());
     }
-    if let Some((sink, stream)) = connected {
-        // Also for a channel that is subscribed to already: what was said before the answer is not for this listener.
-        if let Err(error) = sink.subscribe(&channel).await {
-            *connected = None;
-            return Err(link.unavailable(&error));
-        }
-        while let Some(message) = ready(stream) {
-            feeds.push(&message);
-        }
+    if let Some(connection) = connected
+        && let Err(error) = catch_up(link, connection, feeds, &channel).await
+    {
+        *connected = None;
+        return Err(error);
     }
     let (feed, listener) = Listener::new(feeds.bounds.queue);
     feeds.channels.entry(channel).or_default().push(feed);
     Ok(listener)
 }
 
+/// Subscribes, and reads on until a mark of ours comes back. What was said before it is not for the new listener: a node of
+/// a cluster hears what others are told a little later.
+async fn catch_up(
+    link: &Link,
+    (sink, stream): &mut Connected,
+    feeds: &mut Feeds,
+    channel: &str,
+) -> Result<(), StoreError> {
+    sink.subscribe(channel).await.map_err(|error| link.unavailable(&error))?;
+    let mark = framed(MARK, &link.mark());
+    link.publish(channel, &mark).await?;
+    link.in_time(async {
+        loop {
+            match next(stream).await {
+                Some(message) if message.get_payload_bytes() == mark => return Ok(()),
+                Some(message) => feeds.push(&message),
+                None => return Err(closed()),
+            }
+        }
+    })
+    .await
+}
+
+/// What goes over a channel: its kind, then its bytes.
+pub(super) fn framed(kind: u8, bytes: &[u8]) -> Vec<u8> {
+    [&[kind], bytes].concat()
+}
+
 impl Feeds {
     fn push(&mut self, message: &Msg) {
         let Some(listeners) = self.channels.get_mut(message.get_channel_name()) else { return };
-        let bytes: Arc<[u8]> = message.get_payload_bytes().into();
+        let Some((&MESSAGE, bytes)) = message.get_payload_bytes().split_first() else { return };
+        let bytes: Arc<[u8]> = bytes.into();
         listeners.retain(|feed| feed.push(bytes.clone()));
     }
 
@@ -180,13 +205,8 @@ impl Feeds {
     }
 }
 
-/// What has arrived already.
-fn ready(stream: &mut PubSubStream) -> Option<Msg> {
-    let mut cx = Context::from_waker(Waker::noop());
-    match Pin::new(stream).poll_next(&mut cx) {
-        Poll::Ready(message) => message,
-        Poll::Pending => None,
-    }
+fn closed() -> RedisError {
+    std::io::Error::from(std::io::ErrorKind::UnexpectedEof).into()
 }
 
 async fn next(stream: &mut PubSubStream) -> Option<Msg> {
@@ -196,6 +216,10 @@ async fn next(stream: &mut PubSubStream) -> Option<Msg> {
     .await
 }
 
+/// A message to listeners.
+pub(super) const MESSAGE: u8 = 0;
+/// How far a new listener has to read; for nobody else.
+const MARK: u8 = 1;
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// How often channels without listeners are given up.

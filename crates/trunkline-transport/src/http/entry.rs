@@ -46,9 +46,12 @@ impl<H: Handler> Endpoint<H> {
             Some("/messages") => Entrance::Messages,
             _ => Entrance::Streamable,
         };
-        let fields = Fields::of(&head.headers);
-        check_fields(&fields, &head.headers).map_err(refuse)?;
-        let checked = match self.check(&head, &fields, place) {
+        let checked = {
+            let fields = Fields::of(&head.headers);
+            check_fields(&fields, &head.headers).map_err(refuse)?;
+            self.check(&head, &fields, place)
+        };
+        let checked = match checked {
             Continue(()) => self.enter_with(&mut head, body, path).await,
             Break(outcome) => Break(outcome),
         };
@@ -75,13 +78,16 @@ impl<H: Handler> Endpoint<H> {
     ) -> Response<HttpBody> {
         let (mut head, body) = request.into_parts();
         let place = self.place(head.uri.path());
-        let fields = Fields::of(&head.headers);
-        if let Err(refusal) = check_fields(&fields, &head.headers) {
-            return refuse(refusal);
-        }
-        let checked = match place {
-            Some(place) if !is_let_in => self.check(&head, &fields, place),
-            _ => Continue(()),
+        // In a block, so that a connection that waits does not hold them.
+        let checked = {
+            let fields = Fields::of(&head.headers);
+            if let Err(refusal) = check_fields(&fields, &head.headers) {
+                return refuse(refusal);
+            }
+            match place {
+                Some(place) if !is_let_in => self.check(&head, &fields, place),
+                _ => Continue(()),
+            }
         };
         let outcome = match checked {
             Continue(()) => self.route(&mut head, place, body, envelopes, is_let_in).await,

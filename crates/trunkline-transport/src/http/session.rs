@@ -193,12 +193,9 @@ impl<H: Handler> Session<H> {
             self.perform(todo);
             return Posted::Accepted;
         };
-        let (mut waiting, mut todo) = (Waiting::new(self, reader), Some(todo));
+        let mut waiting = Waiting::new(self, reader, todo);
         poll_fn(|cx| {
-            match todo.take() {
-                Some(todo) => waiting.begin(todo, cx),
-                None => waiting.work(cx),
-            }
+            waiting.work(cx);
             waiting.poll(cx)
         })
         .await

@@ -69,7 +69,7 @@ async fn of_twenty_two_servers_seven_are_broken_and_fifteen_work() {
     }
     let failed = client.call("gone.echo", json!({})).await.unwrap_err();
     let told = failed["message"].to_string();
-    assert!(told.contains("has not said yet") && told.contains("/no/such/program"), "{told}");
+    assert!(told.contains("has not listed yet") && told.contains("/no/such/program"), "{told}");
     let hint = format!("trunkline ps --state {}", place.text("state"));
     until("the hint to lead there", SOON, async || gateway.said().contains(&hint)).await;
 }

@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use trunkline_proto::http::streams::{Beginning, Reader};
-use trunkline_proto::{CallKey, Conversation};
+use trunkline_proto::{Call, CallKey, Conversation};
 
 use super::deferred::Todo;
 use super::{Posted, Session};
@@ -19,25 +19,29 @@ use crate::handler::{Guarded, Handler};
 pub(super) struct Waiting<'a, H: Handler> {
     session: &'a Session<H>,
     reader: Option<Reader>,
+    /// Its one call, until the first poll starts the handler.
+    call: Option<Box<Call>>,
     /// The handler that works on it here.
     at_work: Option<(CallKey, Guarded)>,
     timer: DeadlineTimer,
 }
 
 impl<'a, H: Handler> Waiting<'a, H> {
-    pub(super) fn new(session: &'a Session<H>, reader: Reader) -> Self {
-        Self { session, reader: Some(reader), at_work: None, timer: DeadlineTimer::default() }
-    }
-
     /// Does what its message asks for. Several calls go on side by side, so each gets a task.
-    pub(super) fn begin(&mut self, mut todo: Todo, cx: &mut Context<'_>) {
-        let only = todo.take_only();
-        self.session.perform(todo);
-        self.at_work = only.and_then(|call| self.session.start(*call, cx));
+    pub(super) fn new(session: &'a Session<H>, reader: Reader, mut todo: Todo) -> Self {
+        let call = todo.take_only();
+        let (at_work, timer) = (None, DeadlineTimer::default());
+        let waiting = Self { session, reader: Some(reader), call, at_work, timer };
+        session.perform(todo);
+        waiting
     }
 
-    /// Goes on with the handler.
+    /// Starts the handler, or goes on with it.
     pub(super) fn work(&mut self, cx: &mut Context<'_>) {
+        if let Some(call) = self.call.take() {
+            self.at_work = self.session.start(*call, cx);
+            return;
+        }
         let Some((key, future)) = &mut self.at_work else { return };
         if let Poll::Ready(outcome) = Pin::new(future).poll(cx) {
             let key = *key;
