@@ -38,14 +38,20 @@ impl<H: Handler> Endpoint<H> {
         envelopes: &Mutex<EnvelopeCache>,
     ) -> Result<Response<HttpBody>, Refusal> {
         let headers = &head.headers;
-        let fields = Fields::of(headers);
-        let accepts = door::accepts_both(&fields);
-        if !accepts && fields.has_accept() {
-            return Err(unacceptable());
-        }
+        // Looked at twice, in blocks: kept in between, they would be part of every connection that waits.
+        let accepts = {
+            let fields = Fields::of(headers);
+            let accepts = door::accepts_both(&fields);
+            if !accepts && fields.has_accept() {
+                return Err(unacceptable());
+            }
+            door::check_body(&fields, self.settings.limits.body_bytes)?;
+            accepts
+        };
         let mut meter = self.budgets.body(&head.extensions);
-        let incoming = self.read(&fields, body, &mut meter).await?;
+        let incoming = self.read(body, &mut meter).await?;
         let route = {
+            let fields = Fields::of(headers);
             let mut envelopes = envelopes.lock().unwrap_or_else(PoisonError::into_inner);
             classify(&fields, &incoming, self.rules(), &mut envelopes)?
         };
@@ -112,7 +118,8 @@ impl<H: Handler> Endpoint<H> {
         body: B,
     ) -> Result<(), Refusal> {
         let mut meter = self.budgets.body(&head.extensions);
-        let incoming = self.read(&Fields::of(&head.headers), body, &mut meter).await?;
+        door::check_body(&Fields::of(&head.headers), self.settings.limits.body_bytes)?;
+        let incoming = self.read(body, &mut meter).await?;
         if let Incoming::Bad(malformed) = &incoming {
             return Err(Refusal::bad_request(malformed.to_error(), malformed.id.clone()));
         }
@@ -136,14 +143,8 @@ impl<H: Handler> Endpoint<H> {
         }
     }
 
-    async fn read<B: Body>(
-        &self,
-        fields: &Fields<'_>,
-        body: B,
-        meter: &mut Meter<'_>,
-    ) -> Result<Incoming, Refusal> {
+    async fn read<B: Body>(&self, body: B, meter: &mut Meter<'_>) -> Result<Incoming, Refusal> {
         let limits = &self.settings.limits;
-        door::check_body(fields, limits.body_bytes)?;
         let text = read(body, limits.body_bytes, limits.body_read, meter).await?;
         Ok(Incoming::parse(text.bytes()))
     }
