@@ -261,10 +261,12 @@ impl Inner {
 }
 
 impl CommandReceiver {
+    #[cfg(feature = "http")]
     pub(crate) fn poll_urgent(&self, cx: &mut Context<'_>) -> Poll<Urgent> {
         self.poll(cx, |queues| queues.urgent.pop_front())
     }
 
+    #[cfg(feature = "http")]
     pub(crate) fn poll_command(&self, cx: &mut Context<'_>) -> Poll<Command> {
         let (command, takes) = ready!(self.poll(cx, |queues| queues.commands.pop_front()));
         self.0.room.add_permits(takes as usize);

@@ -103,6 +103,7 @@ impl<C: Conversation, R: RunHandlers> DriverCore<C, R> {
     }
 
     /// Accepts the next cancellation, or reports that a caller wants to close.
+    #[cfg(feature = "http")]
     pub(crate) fn poll_urgent(&mut self, cx: &mut Context<'_>) -> Poll<Urged> {
         self.commands.poll_urgent(cx).map(|urgent| self.urged(urgent))
     }
@@ -136,6 +137,7 @@ impl<C: Conversation, R: RunHandlers> DriverCore<C, R> {
 
     /// Accepts the next command, if there is one. While the driver does not call this, senders wait
     /// (back-pressure).
+    #[cfg(feature = "http")]
     pub(crate) fn poll_command(&mut self, cx: &mut Context<'_>) -> bool {
         let Poll::Ready(command) = self.commands.poll_command(cx) else { return false };
         self.accept(command, now());
