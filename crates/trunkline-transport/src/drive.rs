@@ -151,7 +151,7 @@ where
                 return Poll::Pending;
             }
             // Last, so that one write takes all that this turn has to say, and the next turn finds nothing left.
-            let was_stuffed = self.outbox.is_congested();
+            let was_congested = self.outbox.is_congested();
             let moved = match self.outbox.send(Pin::new(&mut self.writer), cx) {
                 Ok(moved) => moved,
                 // A peer that no longer reads has hung up, even if it still owes us answers.
@@ -162,7 +162,7 @@ where
                 self.outbox.touch();
             }
             // What waited for the peer to read can go on.
-            busy |= moved && was_stuffed;
+            busy |= moved && was_congested;
             if busy {
                 // A peer that never stops sending must not starve the deadlines.
                 if self.core.check_deadlines() {
