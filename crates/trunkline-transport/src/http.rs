@@ -20,6 +20,7 @@ mod lasting;
 mod linger;
 mod listener;
 mod post;
+pub mod replicas;
 mod response;
 mod serve;
 mod session;
