@@ -119,7 +119,8 @@ mod tests {
         alice = alice.until(UNIX_EPOCH + Duration::from_secs(1_800_000_000));
         alice.key = Some("thumbprint".to_owned());
         let groups = vec!["staff".to_owned(), "ops".to_owned()];
-        alice.claims = Arc::new([("groups".to_owned(), groups), ("team".to_owned(), vec![])].into());
+        alice.claims =
+            Arc::new([("groups".to_owned(), groups), ("team".to_owned(), vec![])].into());
         let bytes = alice.to_bytes();
         assert_eq!(Principal::from_bytes(&bytes), Some(alice));
         for end in 0..bytes.len() {

@@ -44,10 +44,16 @@ impl Streams {
         self.general.taken = general;
     }
 
-    /// Takes over the events of a stream that ended with its process. Does nothing if the stream is known.
-    pub fn adopt(&mut self, id: u64, events: Vec<Kept>, now: Instant) {
+    /// The number of the newest POST.
+    pub fn newest_via(&self) -> RequestStream {
+        RequestStream(self.next)
+    }
+
+    /// Takes over the events of a stream that ended with its process. Does nothing and returns false if the
+    /// stream is known.
+    pub fn adopt(&mut self, id: u64, events: Vec<Kept>, now: Instant) -> bool {
         if id == 0 || self.open.iter().chain(&self.over).any(|it| it.id == id) {
-            return;
+            return false;
         }
         let mut stream = Stream { id, oldest: 1, is_events: true, ..Stream::default() };
         for event in events.into_iter().filter(|it| !it.text.is_empty()) {
@@ -62,12 +68,14 @@ impl Streams {
         stream.over = Some(now);
         self.open.push(stream);
         self.retire(RequestStream(id), now);
+        true
     }
 
     /// Keeps all events of a stream that turns out to be one.
     pub(super) fn keep_whole(&mut self, via: RequestStream) {
         let Some(stream) = self.live(via) else { return };
-        let first = Kept { stream: stream.id, place: 0, text: Vec::new(), owes: stream.owes.clone() };
+        let first =
+            Kept { stream: stream.id, place: 0, text: Vec::new(), owes: stream.owes.clone() };
         let events = stream.events.iter().zip(stream.oldest..);
         let events = events.map(|(text, place)| stream.kept(place, text.clone()));
         let all: Vec<_> = [first].into_iter().chain(events).collect();
