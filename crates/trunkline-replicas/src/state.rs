@@ -131,7 +131,6 @@ impl State {
             Input::HandOver { request, session } => self.hand_over(Some(request), &session),
             Input::Drain => self.drain(),
             Input::Leave { request } => self.leave(request),
-            Input::Asked { request, question } => self.asked(request, &question),
         }
         self.tick();
     }
@@ -227,7 +226,9 @@ impl State {
         self.tell(request, verdict);
     }
 
-    fn asked(&mut self, request: u64, question: &Question) {
+    /// Answers a peer. What it was told binds this replica from now on.
+    pub(crate) fn asked(&mut self, question: &Question, now: Duration) -> Reply {
+        self.now = self.now.max(now);
         let now = self.now;
         self.promised.retain(|_, until| *until > now);
         self.refused.retain(|_, until| *until > now);
@@ -249,8 +250,7 @@ impl State {
                 yes
             }
         };
-        self.out
-            .push_back(Output::Reply { request, reply: Reply { from: self.me.id.clone(), yes } });
+        Reply { from: self.me.id.clone(), yes }
     }
 }
 

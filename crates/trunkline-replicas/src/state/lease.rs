@@ -285,9 +285,8 @@ impl State {
     /// While the store is away the roster is asked, again and again.
     fn wants_round(&self) -> bool {
         let settled = self.lease.roster.settled.as_ref();
-        let can = settled.is_some_and(|it| {
-            !it.peers.is_empty() && self.now < it.sent + self.timing.vouch_limit
-        });
+        let can = settled
+            .is_some_and(|it| !it.peers.is_empty() && self.now < it.sent + self.timing.vouch_limit);
         can && self.lease.away && self.lease.round.is_none() && !self.departure.is_over()
     }
 
@@ -308,8 +307,7 @@ impl State {
             return;
         };
         // Another replica at that address: the one that was there has ended and takes nothing over.
-        let is_sure =
-            matches!(answer, Answer::Reply(reply) if reply.yes || reply.from != *by);
+        let is_sure = matches!(answer, Answer::Reply(reply) if reply.yes || reply.from != *by);
         if !is_sure {
             self.lease.round = None;
             self.lease.next_round = self.now + self.timing.retry;

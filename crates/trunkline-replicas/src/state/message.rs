@@ -102,8 +102,6 @@ pub(crate) enum Input {
     Drain,
     /// This replica ends: its sessions go to others.
     Leave { request: u64 },
-    /// A peer asks.
-    Asked { request: u64, question: Question },
 }
 
 /// What came of an operation.
@@ -132,26 +130,64 @@ pub(crate) enum Answer {
 /// What the state machine wants done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Output {
-    WriteHeartbeat { op: u64, member: Member },
-    ReadMembers { op: u64 },
-    ReadHeartbeat { op: u64, replica: Name },
-    WriteRoster { op: u64, roster: Roster },
-    ReadRoster { op: u64, replica: Name },
-    Read { op: u64, session: Name },
-    Swap { op: u64, session: Name, expect: Expect, record: Record },
-    Ping { op: u64, to: Owner, question: Question },
+    WriteHeartbeat {
+        op: u64,
+        member: Member,
+    },
+    ReadMembers {
+        op: u64,
+    },
+    ReadHeartbeat {
+        op: u64,
+        replica: Name,
+    },
+    WriteRoster {
+        op: u64,
+        roster: Roster,
+    },
+    ReadRoster {
+        op: u64,
+        replica: Name,
+    },
+    Read {
+        op: u64,
+        session: Name,
+    },
+    Swap {
+        op: u64,
+        session: Name,
+        expect: Expect,
+        record: Record,
+    },
+    Ping {
+        op: u64,
+        to: Owner,
+        question: Question,
+    },
     /// Removes the heartbeat and the roster of this replica.
-    Withdraw { op: u64 },
+    Withdraw {
+        op: u64,
+    },
     /// This replica may answer until then; sessions owned in another generation are suspect.
-    Lease { until: Duration, generation: u64 },
+    Lease {
+        until: Duration,
+        generation: u64,
+    },
     /// This replica owns the session.
-    Own { session: Name, epoch: u64, generation: u64 },
+    Own {
+        session: Name,
+        epoch: u64,
+        generation: u64,
+    },
     /// It does not any more.
-    Disown { session: Name },
+    Disown {
+        session: Name,
+    },
     /// To whoever asked.
-    Tell { request: u64, verdict: Verdict },
-    /// To the peer who asked.
-    Reply { request: u64, reply: Reply },
+    Tell {
+        request: u64,
+        verdict: Verdict,
+    },
 }
 
 /// The answer to a request.

@@ -37,8 +37,8 @@ pub(super) struct Claim {
     body: Name,
     /// When its record was last written.
     written: Duration,
-    /// Until when those who ask are told to restore it.
-    fresh: Duration,
+    /// Whether nobody was told yet that it has been taken over and must be restored.
+    untold: bool,
 }
 
 /// The operation under way. There is at most one.
@@ -113,8 +113,8 @@ impl State {
         if let Some(it) = self.sessions.get(&session)
             && let Some(claim) = &it.claim
         {
-            if let Some(verdict) = self.here(claim) {
-                return self.tell(request, verdict);
+            if self.counts(claim) {
+                return self.tell_here(&session, vec![request]);
             }
             if !self.is_leased() {
                 return self.tell(request, Verdict::Unavailable);
@@ -209,8 +209,11 @@ impl State {
             }
             return;
         };
-        let Some(verdict) = self.here(&claim) else { return self.doubt(session, &claim) };
-        self.answer_waiting(session, &verdict);
+        if !self.counts(&claim) {
+            return self.doubt(session, &claim);
+        }
+        let waiting = self.waiting(session);
+        self.tell_here(session, waiting);
         let Some(it) = self.sessions.get_mut(session) else { return };
         let expect = Expect::Version(claim.version);
         if !it.closing.is_empty() {
@@ -279,7 +282,7 @@ impl State {
                     self.sessions.remove(session);
                     return self.tell(request, Verdict::Unavailable);
                 }
-                self.own(session, &write, version, Duration::ZERO);
+                self.own(session, &write, version);
                 self.tell(request, Verdict::Done);
                 self.settle(session, Written { write, version, until });
             }
@@ -419,9 +422,7 @@ impl State {
                 self.interpret(session, found);
             }
             _ => {
-                let is_taken = write.why == Why::Take;
-                let fresh = if is_taken { self.now + self.timing.lease } else { Duration::ZERO };
-                self.own(session, &write, version, fresh);
+                self.own(session, &write, version);
                 self.proceed(session);
             }
         }
@@ -431,7 +432,8 @@ impl State {
     fn interpret(&mut self, session: &Name, found: Option<(Record, Version)>) {
         let Some((record, version)) = found else {
             // The store may have lost everything: the owner, not seen again yet, still has it.
-            let missed = self.sessions.get(session).and_then(|it| self.missing.get(it.owner.as_ref()?));
+            let missed =
+                self.sessions.get(session).and_then(|it| self.missing.get(it.owner.as_ref()?));
             let verdict = missed.map_or(Verdict::Gone, |(owner, _)| Verdict::At(owner.clone()));
             return self.found(session, &verdict);
         };
@@ -532,7 +534,7 @@ impl State {
         it.step = Step::Settling(written);
     }
 
-    fn own(&mut self, session: &Name, write: &Write, version: Version, fresh: Duration) {
+    fn own(&mut self, session: &Name, write: &Write, version: Version) {
         let Some(it) = self.sessions.get_mut(session) else { return };
         let Write { record, generation, sent, .. } = write;
         let (epoch, generation) = (record.epoch, *generation);
@@ -541,7 +543,11 @@ impl State {
         if body == record.body {
             it.due = None;
         }
-        let claim = Claim { version, epoch, generation, body, written: *sent, fresh };
+        let untold = match &it.claim {
+            Some(claim) => claim.untold,
+            None => write.why == Why::Take,
+        };
+        let claim = Claim { version, epoch, generation, body, written: *sent, untold };
         self.owned += u64::from(it.claim.replace(claim).is_none());
         it.conflicts = 0;
         self.owners.remove(session);
@@ -557,13 +563,24 @@ impl State {
         }
     }
 
-    /// What to say of a session with this claim, if the claim counts.
-    fn here(&self, claim: &Claim) -> Option<Verdict> {
-        let counts = claim.generation == self.lease.generation && self.is_leased();
-        let is_fresh = self.now < claim.fresh;
-        counts.then(|| {
-            if is_fresh { Verdict::TakenOver(claim.body.clone()) } else { Verdict::Here }
-        })
+    /// Whether this replica may answer under the claim.
+    fn counts(&self, claim: &Claim) -> bool {
+        claim.generation == self.lease.generation && self.is_leased()
+    }
+
+    /// The first to hear of a session that was taken over restores it.
+    fn tell_here(&mut self, session: &Name, requests: Vec<u64>) {
+        for request in requests {
+            let claim = self.sessions.get_mut(session).and_then(|it| it.claim.as_mut());
+            let verdict = match claim.filter(|it| it.untold) {
+                Some(claim) => {
+                    claim.untold = false;
+                    Verdict::TakenOver(claim.body.clone())
+                }
+                None => Verdict::Here,
+            };
+            self.tell(request, verdict);
+        }
     }
 
     fn known_owner(&mut self, session: &Name, hint: &Name) -> Option<Owner> {
@@ -576,11 +593,15 @@ impl State {
     }
 
     fn answer_waiting(&mut self, session: &Name, verdict: &Verdict) {
-        let Some(it) = self.sessions.get_mut(session) else { return };
-        it.conflicts = 0;
-        for request in std::mem::take(&mut it.waiting) {
+        for request in self.waiting(session) {
             self.tell(request, verdict.clone());
         }
+    }
+
+    fn waiting(&mut self, session: &Name) -> Vec<u64> {
+        let Some(it) = self.sessions.get_mut(session) else { return Vec::new() };
+        it.conflicts = 0;
+        std::mem::take(&mut it.waiting)
     }
 
     fn answer_closing(&mut self, session: &Name, verdict: &Verdict) {

@@ -42,11 +42,8 @@ impl State {
     /// Finds out whether `owner` is dead, on behalf of a session whose record has just been read.
     pub(super) fn suspect(&mut self, owner: &Owner, session: Name) {
         if let Some(suspicion) = self.suspicions.get_mut(&owner.id) {
-            let list = if suspicion.is_last_step {
-                &mut suspicion.later
-            } else {
-                &mut suspicion.waiting
-            };
+            let list =
+                if suspicion.is_last_step { &mut suspicion.later } else { &mut suspicion.waiting };
             return list.push(session);
         }
         self.start_suspicion(owner.clone(), vec![session]);
