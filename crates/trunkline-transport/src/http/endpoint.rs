@@ -329,7 +329,7 @@ impl<H: Handler> Endpoint<H> {
         Ok((session, headers.get(&LAST_EVENT_ID).map(|it| it.to_str())))
     }
 
-    pub(super) fn delete(&self, head: &request::Parts) -> Result<Response<HttpBody>, Refusal> {
+    fn delete(&self, head: &request::Parts) -> Result<Response<HttpBody>, Refusal> {
         let session = session_request(&head.headers, self.rules())?;
         let session = self.session(session, &head.extensions)?;
         self.sessions.remove(&session.id);
