@@ -4,6 +4,7 @@ mod build;
 mod callgrind;
 mod chart;
 mod counted;
+mod figures;
 mod gateway;
 mod growth;
 mod http;
@@ -98,6 +99,12 @@ fn write_result(name: &str, text: &str) -> Result<(), String> {
     fs::create_dir_all(&folder)
         .and_then(|()| fs::write(&path, text))
         .map_err(|error| format!("`{}` cannot be written: {error}.", path.display()))
+}
+
+/// A command line → its words.
+#[cfg(test)]
+fn words(line: &str) -> Vec<String> {
+    line.split(' ').map(str::to_owned).collect()
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ impl Chart {
         let all = self.groups.iter().flat_map(|group| &group.bars);
         let longest = all.map(|bar| bar.value.max(bar.target.unwrap_or(0.0))).fold(1.0, f64::max);
         let scale = BARS / longest;
-        let mut y = TOP;
+        let mut y = 90.0;
         let mut body = String::new();
         for group in &self.groups {
             let middle = y + group.bars.len() as f64 * STEP / 2.0 + 2.0;
@@ -51,17 +51,9 @@ impl Chart {
                 }
                 y += STEP;
             }
-            y += GAP;
+            y += 12.0;
         }
-        let height = y + 8.0;
-        format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{height:.0}\" viewBox=\"0 0 {WIDTH} {height:.0}\" font-family=\"sans-serif\" font-size=\"12\">\n\
-             <rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n{}{}{}{body}</svg>\n",
-            label(16.0, 26.0, "start", "#000", &self.title)
-                .replace("<text", "<text font-size=\"16\" font-weight=\"bold\""),
-            label(16.0, 46.0, "start", "#444", &self.note),
-            self.legend()
-        )
+        picture(y + 8.0, &self.title, &self.note, &(self.legend() + &body))
     }
 
     fn legend(&self) -> String {
@@ -88,6 +80,17 @@ impl Chart {
     }
 }
 
+/// The SVG of a body that is so high, below its title and its note.
+pub fn picture(height: f64, title: &str, note: &str, body: &str) -> String {
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{height:.0}\" viewBox=\"0 0 {WIDTH} {height:.0}\" font-family=\"sans-serif\" font-size=\"12\">\n\
+         <rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n{}{}{body}</svg>\n",
+        label(16.0, 26.0, "start", "#000", title)
+            .replace("<text", "<text font-size=\"16\" font-weight=\"bold\""),
+        label(16.0, 46.0, "start", "#444", note)
+    )
+}
+
 pub fn label(x: f64, y: f64, anchor: &str, fill: &str, text: &str) -> String {
     let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     format!(
@@ -111,10 +114,8 @@ pub fn colour(name: &str) -> &'static str {
 const WIDTH: f64 = 860.0;
 const LEFT: f64 = 270.0;
 const BARS: f64 = 480.0;
-const TOP: f64 = 90.0;
 const HEIGHT: f64 = 14.0;
 const STEP: f64 = 18.0;
-const GAP: f64 = 12.0;
 
 #[cfg(test)]
 mod tests {

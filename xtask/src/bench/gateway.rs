@@ -3,11 +3,10 @@
 pub mod cases;
 mod peers;
 mod report;
-mod results;
 
 use self::cases::{CASES, Case, GATEWAYS, Gateway, Upstream};
-use self::results::{Results, Sample};
 use super::counted::Measurement;
+use super::figures::{Figures, Sample};
 use super::programs::{self, Programs};
 use super::{load_average, verdict, write_result};
 use crate::run;
@@ -16,7 +15,7 @@ use crate::run;
 pub fn run(args: &[String]) -> Result<(), String> {
     let options = Options::parse(args)?;
     let bench = Bench::prepare(options)?;
-    let mut results = Results::new(bench.options.rounds, load_average());
+    let mut results = Figures::new(bench.options.rounds, load_average());
     bench.measure(&mut results);
     let text = report::text(&results, &bench.options.gateways);
     print!("{text}");
@@ -88,7 +87,7 @@ impl Bench {
     }
 
     /// Every gateway once per case and round, in turn, so that a slow minute of the machine hits them all.
-    fn measure(&self, results: &mut Results) {
+    fn measure(&self, results: &mut Figures) {
         for round in 0..self.options.rounds {
             eprintln!("round {} of {}", round + 1, self.options.rounds);
             for case in &CASES {
@@ -98,9 +97,10 @@ impl Bench {
                     if !gateway.takes(case) || results.has_failed(case, gateway.label) {
                         continue;
                     }
-                    eprintln!("  {}, {}", case.name(), gateway.label);
+                    eprintln!("  {case}, {}", gateway.label);
                     let report = self.drive(case, gateway);
-                    match report.and_then(|report| Sample::read(&report)) {
+                    let keys = ("gateway_cpu_us", Some("upstream_cpu_us"));
+                    match report.and_then(|report| Sample::read(&report, keys.0, keys.1)) {
                         Ok(sample) => results.add(case, gateway.label, sample),
                         Err(sentence) => results.fail(case, gateway.label, &sentence),
                     }
@@ -113,8 +113,8 @@ impl Bench {
     fn drive(&self, case: &Case, gateway: &Gateway) -> Result<String, String> {
         let milliseconds = self.options.milliseconds.to_string();
         let words = measurement(&self.programs, case, gateway);
-        let words = words.words(["--milliseconds", &milliseconds], &[]);
-        self.programs.drive(&words.iter().map(String::as_str).collect::<Vec<_>>())
+        let words = words.words(&["--milliseconds", &milliseconds], &[]);
+        self.programs.drive(&words)
     }
 }
 
@@ -137,7 +137,7 @@ pub fn measurement(programs: &Programs, case: &Case, gateway: &Gateway) -> Measu
     if !config.is_empty() {
         load.extend(["--config", config]);
     }
-    let name = format!("{}, {}", case.name(), gateway.label);
+    let name = format!("{case}, {}", gateway.label);
     Measurement::new(&name, &load, command(programs, case, gateway))
 }
 
@@ -166,17 +166,16 @@ cargo xtask bench gateway [OPTIONS]
 
 #[cfg(test)]
 mod tests {
+    use super::super::words;
     use super::*;
 
     #[test]
     fn options_that_measure_nothing_are_refused() {
-        let parse = |words: &[&str]| {
-            Options::parse(&words.iter().map(|word| word.to_string()).collect::<Vec<_>>())
-        };
-        assert!(parse(&["--rounds", "0"]).is_err());
-        assert!(parse(&["--only", "bare,nobody"]).is_err());
+        let parse = |line| Options::parse(&words(line));
+        assert!(parse("--rounds 0").is_err());
+        assert!(parse("--only bare,nobody").is_err());
         let labels = |options: Options| options.gateways.iter().map(|it| it.label).collect();
-        let two: Result<Vec<&str>, String> = parse(&["--only", "trunkline,bare"]).map(labels);
+        let two: Result<Vec<&str>, String> = parse("--only trunkline,bare").map(labels);
         assert_eq!(two, Ok(vec!["bare", "trunkline"]));
     }
 }

@@ -1,6 +1,6 @@
 //! Series of points → lines in an SVG, both axes logarithmic: what grows with its cause rises like the dashed line.
 
-use super::chart::{colour, label};
+use super::chart::{colour, label, picture};
 use super::thousands;
 
 /// Lines of one plot.
@@ -54,13 +54,7 @@ impl Plot<'_> {
             );
             body += &label(RIGHT + 34.0, top, "start", "#222", line.label);
         }
-        format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{HEIGHT}\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" font-family=\"sans-serif\" font-size=\"12\">\n\
-             <rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n{}{}{body}</svg>\n",
-            label(16.0, 26.0, "start", "#000", &self.title)
-                .replace("<text", "<text font-size=\"16\" font-weight=\"bold\""),
-            label(16.0, 46.0, "start", "#444", &self.note)
-        )
+        picture(HEIGHT, &self.title, &self.note, &body)
     }
 }
 
@@ -114,7 +108,6 @@ fn short(number: f64) -> String {
     }
 }
 
-const WIDTH: f64 = 860.0;
 const HEIGHT: f64 = 420.0;
 const LEFT: f64 = 70.0;
 const RIGHT: f64 = 660.0;
