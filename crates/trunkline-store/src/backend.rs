@@ -7,8 +7,8 @@ use crate::bounds::check_ttl;
 use crate::channels::Channels;
 use crate::decide::{self, Change, Held, Space};
 use crate::{
-    Bounds, Capabilities, Entry, Expect, Lease, Listener, Page, Pending, Store, StoreError, Swap,
-    Ttl, Version,
+    Bounds, Capabilities, Cursor, Entry, Expect, Lease, Listener, Page, Pending, Store, StoreError,
+    Swap, Ttl, Version,
 };
 
 /// Where entries and leases lie. The operations of a [`Store`] are made of these.
@@ -104,12 +104,7 @@ impl<B: Backend> Store for B {
         })
     }
 
-    fn scan<'a>(
-        &'a self,
-        prefix: &'a str,
-        after: Option<&'a str>,
-        limit: usize,
-    ) -> Pending<'a, Page> {
+    fn scan<'a>(&'a self, prefix: &'a str, after: Cursor<'a>, limit: usize) -> Pending<'a, Page> {
         Box::pin(self.page(prefix, after, limit))
     }
 

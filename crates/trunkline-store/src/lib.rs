@@ -73,6 +73,9 @@ pub type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + S
 /// How long an entry lives (time to live). `None` means for ever; zero is refused.
 pub type Ttl = Option<Duration>;
 
+/// The key after which a scan goes on: [`Page::next`] of the page before; `None` begins.
+pub type Cursor<'a> = Option<&'a str>;
+
 /// Keys and bytes.
 ///
 /// A key is any text of 1 to [`Bounds::key`] bytes; it is case-sensitive, and no character is special.
@@ -115,14 +118,9 @@ pub trait Store: Send + Sync + 'static {
     /// The entries whose keys start with `prefix` and follow `after`, in byte order: at most `limit`
     /// (at least 1, at most [`Bounds::page`]), and fewer if they are large.
     ///
-    /// [`Page::next`] is the cursor; only `None` means that there is no more. An entry that exists from
+    /// [`Page::next`] is the next [`Cursor`]; only `None` means that there is no more. An entry that exists from
     /// the first page to the last is returned exactly once, whatever happens to others meanwhile.
-    fn scan<'a>(
-        &'a self,
-        prefix: &'a str,
-        after: Option<&'a str>,
-        limit: usize,
-    ) -> Pending<'a, Page>;
+    fn scan<'a>(&'a self, prefix: &'a str, after: Cursor<'a>, limit: usize) -> Pending<'a, Page>;
 
     /// Sends `message` to all current listeners of `channel`. Having none is no error.
     fn publish<'a>(&'a self, channel: &'a str, message: &'a [u8]) -> Pending<'a, ()>;

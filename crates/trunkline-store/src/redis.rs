@@ -18,8 +18,8 @@ use subscriber::{MESSAGE, Subscriber, framed};
 
 use crate::bounds::check_ttl;
 use crate::{
-    Bounds, Capabilities, Entry, Expect, Item, Lease, Listener, Page, Pending, Store, StoreError,
-    Swap, Ttl, Version,
+    Bounds, Capabilities, Cursor, Entry, Expect, Item, Lease, Listener, Page, Pending, Store,
+    StoreError, Swap, Ttl, Version,
 };
 
 /// A store in a Redis or Valkey (6.2 or newer): one server, sentinels or a cluster.
@@ -324,12 +324,7 @@ impl Store for Redis {
         })
     }
 
-    fn scan<'a>(
-        &'a self,
-        prefix: &'a str,
-        after: Option<&'a str>,
-        limit: usize,
-    ) -> Pending<'a, Page> {
+    fn scan<'a>(&'a self, prefix: &'a str, after: Cursor<'a>, limit: usize) -> Pending<'a, Page> {
         Box::pin(async move {
             let limit = self.bounds.page_limit(limit);
             let mut after = after.map(str::to_owned);

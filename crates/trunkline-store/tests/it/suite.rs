@@ -7,8 +7,8 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use trunkline_store::suite::{self, Subject};
 use trunkline_store::{
-    Bounds, Capabilities, Entry, Expect, Folder, Lease, Listener, Manual, Memory, Monotonic, Page,
-    Pending, Store, Swap, Ttl, Version,
+    Bounds, Capabilities, Cursor, Entry, Expect, Folder, Lease, Listener, Manual, Memory,
+    Monotonic, Page, Pending, Store, Swap, Ttl, Version,
 };
 
 use crate::backend::Scratch;
@@ -147,12 +147,7 @@ impl Store for ByTurns {
         self.next().release(lease)
     }
 
-    fn scan<'a>(
-        &'a self,
-        prefix: &'a str,
-        after: Option<&'a str>,
-        limit: usize,
-    ) -> Pending<'a, Page> {
+    fn scan<'a>(&'a self, prefix: &'a str, after: Cursor<'a>, limit: usize) -> Pending<'a, Page> {
         self.next().scan(prefix, after, limit)
     }
 

@@ -10,8 +10,8 @@ use tokio::sync::{Notify, watch};
 use trunkline::model::TaskSupport;
 use trunkline::server::{ServerBuilder, ToolEntry};
 use trunkline::store::{
-    Capabilities, Entry, Expect, Lease, Listener, Memory, Page, Pending, Store, StoreError, Swap,
-    Ttl, Version,
+    Capabilities, Cursor, Entry, Expect, Lease, Listener, Memory, Page, Pending, Store, StoreError,
+    Swap, Ttl, Version,
 };
 use trunkline::{Context, Revision, Server, ToolError, tool};
 use trunkline_testkit::peer::Peer;
@@ -122,12 +122,7 @@ impl Store for BlockingStore {
         self.store.release(lease)
     }
 
-    fn scan<'a>(
-        &'a self,
-        prefix: &'a str,
-        after: Option<&'a str>,
-        limit: usize,
-    ) -> Pending<'a, Page> {
+    fn scan<'a>(&'a self, prefix: &'a str, after: Cursor<'a>, limit: usize) -> Pending<'a, Page> {
         self.store.scan(prefix, after, limit)
     }
 
