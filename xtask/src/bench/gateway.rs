@@ -8,7 +8,7 @@ use self::cases::{CASES, Case, GATEWAYS, Gateway, Upstream};
 use super::counted::Measurement;
 use super::figures::{Figures, Sample};
 use super::programs::{self, Programs};
-use super::{load_average, verdict, write_result};
+use super::{load_average, only, verdict, write_result};
 use crate::run;
 
 /// Runs the benchmark. A missed target is a figure, not an error; a gateway that fails is one.
@@ -37,31 +37,26 @@ impl Options {
     fn parse(args: &[String]) -> Result<Options, String> {
         let gateways = GATEWAYS.iter().collect();
         let mut options = Options { rounds: 5, milliseconds: 3000, quick: false, gateways };
-        let mut words = args.iter().map(String::as_str);
-        while let Some(word) = words.next() {
-            let mut value =
-                || words.next().ok_or_else(|| format!("`{word}` needs a value.\n\n{USAGE}"));
+        let known = GATEWAYS.each_ref().map(|gateway| gateway.label);
+        super::options(args, "gateway", USAGE, |word, value| {
             let number = |value: &str| {
                 let number = value.parse().ok().filter(|number| *number > 0);
                 number.ok_or_else(|| format!("`{word}` takes a number above zero.\n\n{USAGE}"))
             };
             match word {
                 "--quick" => {
-                    options = Options { rounds: 1, milliseconds: 600, quick: true, ..options };
+                    (options.rounds, options.milliseconds, options.quick) = (1, 600, true);
                 }
                 "--rounds" => options.rounds = number(value()?)? as usize,
                 "--milliseconds" => options.milliseconds = number(value()?)?,
                 "--only" => {
-                    let wanted: Vec<&str> = value()?.split(',').collect();
-                    let is_known = |label: &&&str| GATEWAYS.iter().all(|it| it.label != **label);
-                    if let Some(unknown) = wanted.iter().find(is_known) {
-                        return Err(format!("`{unknown}` is not measured here.\n\n{USAGE}"));
-                    }
+                    let wanted = only(value()?, &known, USAGE)?;
                     options.gateways.retain(|gateway| wanted.contains(&gateway.label));
                 }
-                _ => return Err(format!("`{word}` is no option of `bench gateway`.\n\n{USAGE}")),
+                _ => return Ok(false),
             }
-        }
+            Ok(true)
+        })?;
         Ok(options)
     }
 }

@@ -9,7 +9,7 @@ use self::cases::{Case, LABELS};
 use self::results::Results;
 use super::counted::Measurement;
 use super::programs::{self, Programs};
-use super::{load_average, rounds, verdict, write_result};
+use super::{load_average, only, rounds, verdict, write_result};
 
 /// Runs the benchmark. A missed target is a figure, not an error; a program that fails is one.
 pub fn run(args: &[String]) -> Result<(), String> {
@@ -44,23 +44,18 @@ struct Options {
 impl Options {
     fn parse(args: &[String]) -> Result<Options, String> {
         let mut options = Options { rounds: 3, quick: false, labels: LABELS.to_vec() };
-        let mut words = args.iter().map(String::as_str);
-        while let Some(word) = words.next() {
-            let mut value =
-                || words.next().ok_or_else(|| format!("`{word}` needs a value.\n\n{USAGE}"));
+        super::options(args, "http", USAGE, |word, value| {
             match word {
                 "--quick" => options.quick = true,
                 "--rounds" => options.rounds = rounds(value()?, USAGE)?,
                 "--only" => {
-                    let wanted: Vec<&str> = value()?.split(',').collect();
-                    if let Some(unknown) = wanted.iter().find(|label| !LABELS.contains(label)) {
-                        return Err(format!("`{unknown}` is not measured here.\n\n{USAGE}"));
-                    }
+                    let wanted = only(value()?, &LABELS, USAGE)?;
                     options.labels.retain(|label| wanted.contains(label));
                 }
-                _ => return Err(format!("`{word}` is no option of `bench http`.\n\n{USAGE}")),
+                _ => return Ok(false),
             }
-        }
+            Ok(true)
+        })?;
         Ok(options)
     }
 }

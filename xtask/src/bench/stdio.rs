@@ -3,7 +3,7 @@
 use super::counted::Measurement;
 use super::figures::needed;
 use super::programs::{self, Program, Programs};
-use super::{load_average, median, number, rounds, thousands, verdict};
+use super::{load_average, median, number, only, rounds, thousands, verdict};
 
 /// Runs the benchmark. A missed target is a figure, not an error; a server that fails is one.
 pub fn run(args: &[String]) -> Result<(), String> {
@@ -39,29 +39,21 @@ impl Options {
             revision: "2025-11-25".into(),
             servers: SERVERS.iter().collect(),
         };
-        let mut words = args.iter().map(String::as_str);
-        while let Some(word) = words.next() {
-            let mut value =
-                || words.next().ok_or_else(|| format!("`{word}` needs a value.\n\n{USAGE}"));
+        let known = SERVERS.each_ref().map(|server| server.label);
+        super::options(args, "stdio", USAGE, |word, value| {
             match word {
                 "--quick" => options.quick = true,
                 "--json" => options.json = true,
                 "--revision" => options.revision = value()?.into(),
                 "--rounds" => options.rounds = rounds(value()?, USAGE)?,
                 "--only" => {
-                    let labels: Vec<&str> = value()?.split(',').collect();
-                    if let Some(unknown) =
-                        labels.iter().find(|label| SERVERS.iter().all(|s| s.label != **label))
-                    {
-                        return Err(format!(
-                            "`{unknown}` is no server of this benchmark.\n\n{USAGE}"
-                        ));
-                    }
+                    let labels = only(value()?, &known, USAGE)?;
                     options.servers.retain(|server| labels.contains(&server.label));
                 }
-                _ => return Err(format!("`{word}` is no option of `bench`.\n\n{USAGE}")),
+                _ => return Ok(false),
             }
-        }
+            Ok(true)
+        })?;
         Ok(options)
     }
 
