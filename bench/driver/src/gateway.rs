@@ -11,7 +11,7 @@ pub use self::options::Options;
 use self::scene::Scene;
 use crate::amount::Amount;
 use crate::calls::Calls;
-use crate::http::{Load, Replies, Shape};
+use crate::http::{Load, Replies};
 use crate::measured::Measured;
 use crate::round;
 use crate::words::Subject;
@@ -20,9 +20,7 @@ fn measure(options: &Options, subject: &Subject) -> Result<(), String> {
     let volume = &options.volume;
     let scene = Scene::set(options, &subject.command)?;
     let calls = Calls::new(options.revision, &options.tool, volume.payload);
-    let (connections, idle) = (options.connections, options.idle);
-    let shape = Shape { connections, wants_progress: false, shows: options.show, idle };
-    let mut load = Load::connect(&scene.endpoint, calls, shape)?;
+    let mut load = Load::connect(&scene.endpoint, calls, options.shape)?;
     // Node takes longer than the others until it is as fast as it gets.
     if let Amount::Time(time) = volume.amount {
         load.run(|| scene.gateway_cpu(), Amount::Time(time / 3))?;
@@ -53,7 +51,7 @@ fn report(
     measured.latencies.sort_unstable();
     json!({
         "revision": options.revision.name(),
-        "connections": options.connections,
+        "connections": options.shape.connections,
         "payload": options.volume.payload,
         "calls": measured.calls,
         "seconds": round(measured.wall.as_secs_f64()),

@@ -9,7 +9,6 @@ mod response;
 use serde_json::{Value, json};
 
 pub use self::exchange::{Endpoint, NO_SESSION};
-pub use self::idle::Idle;
 pub use self::measure::{Load, Replies, Shape};
 pub use self::options::Options;
 use crate::amount::Amount;
@@ -25,7 +24,7 @@ fn measure(options: &Options, subject: &Subject) -> Result<(), String> {
     let mut server = cores.spawn(&subject.command, volume.deadline)?;
     let endpoint = Endpoint::new(server.address()?);
     let calls = Calls::new(options.revision, options.tool(), volume.payload);
-    let mut load = Load::connect(&endpoint, calls, options.shape())?;
+    let mut load = Load::connect(&endpoint, calls, options.shape)?;
     if let Amount::Time(time) = volume.amount {
         load.run(|| server.cpu(), Amount::Time(time / WARM_UP))?;
     }
@@ -46,7 +45,7 @@ fn report(options: &Options, mut measured: Measured, replies: &Replies) -> Value
     json!({
         "revision": options.revision.name(),
         "tool": options.tool(),
-        "connections": options.connections,
+        "connections": options.shape.connections,
         "payload": options.volume.payload,
         "calls": measured.calls,
         "seconds": round(measured.wall.as_secs_f64()),

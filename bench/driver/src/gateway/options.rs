@@ -2,34 +2,30 @@
 
 use crate::amount::Volume;
 use crate::calls::Revision;
-use crate::http::Idle;
-use crate::words::{Measurement, Subject, number};
+use crate::http::Shape;
+use crate::words::{Measurement, Subject};
 
 /// What one run of the driver does.
 pub struct Options {
     pub revision: Revision,
-    pub connections: usize,
+    pub shape: Shape,
     pub volume: Volume,
-    pub idle: Idle,
-    pub show: bool,
     /// Where the gateway takes its calls, and by what name it offers `echo`.
     pub path: String,
     pub tool: String,
+    /// A configuration to write first.
+    pub config: Option<String>,
     /// The words of an HTTP server to start first, which prints its address.
     pub upstream: Vec<String>,
     /// The program of a stdio server that the gateway starts.
     pub child: Option<String>,
-    /// A configuration to write first.
-    pub config: Option<String>,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        let (volume, idle, upstream) = Default::default();
-        let (path, tool) = ("/mcp".into(), "echo".into());
-        let (revision, connections, show) = (Revision::V2025_11_25, 1, false);
-        let (child, config) = (None, None);
-        Options { revision, connections, volume, idle, show, path, tool, upstream, child, config }
+        let (shape, volume, config, upstream, child) = Default::default();
+        let (revision, path, tool) = (Revision::V2025_11_25, "/mcp".into(), "echo".into());
+        Options { revision, shape, volume, path, tool, config, upstream, child }
     }
 }
 
@@ -40,14 +36,12 @@ impl Measurement for Options {
     fn take(&mut self, option: &str, value: &str) -> Result<bool, String> {
         match option {
             "--revision" => self.revision = Revision::named(value)?,
-            "--connections" => self.connections = number(option, value)?,
-            "--show" => self.show = value == "yes",
             "--path" => self.path = value.into(),
             "--tool" => self.tool = value.into(),
+            "--config" => self.config = Some(value.into()),
             "--upstream" => self.upstream.push(value.into()),
             "--child" => self.child = Some(value.into()),
-            "--config" => self.config = Some(value.into()),
-            _ => return Ok(self.volume.takes(option, value)? || self.idle.takes(option, value)?),
+            _ => return Ok(self.volume.takes(option, value)? || self.shape.takes(option, value)?),
         }
         Ok(true)
     }

@@ -134,7 +134,7 @@ impl Scene {
 }
 
 fn silent(cores: &Cores, words: &[String], options: &Options) -> Result<Process, String> {
-    let out = || if options.show { Stdio::inherit() } else { Stdio::null() };
+    let out = || if options.shape.shows { Stdio::inherit() } else { Stdio::null() };
     let program = Path::new(&words[0]);
     let mut command = Command::new(program);
     command.args(&words[1..]).stdout(Stdio::null()).stderr(out());

@@ -15,6 +15,7 @@ use crate::amount::Amount;
 use crate::calls::{Calls, ID_DIGITS, Revision, patch};
 use crate::measured::Measured;
 use crate::process::own_cpu;
+use crate::words::number;
 
 /// How the answers came.
 pub struct Replies {
@@ -32,6 +33,24 @@ pub struct Shape {
     pub shows: bool,
     /// Who is there beside those that call.
     pub idle: Idle,
+}
+
+impl Default for Shape {
+    fn default() -> Shape {
+        Shape { connections: 1, wants_progress: false, shows: false, idle: Idle::default() }
+    }
+}
+
+impl Shape {
+    /// Takes an option that says who connects; false if it is another.
+    pub fn takes(&mut self, option: &str, value: &str) -> Result<bool, String> {
+        match option {
+            "--connections" => self.connections = number(option, value)?,
+            "--show" => self.shows = value == "yes",
+            _ => return self.idle.takes(option, value),
+        }
+        Ok(true)
+    }
 }
 
 /// The connections, ready to call.

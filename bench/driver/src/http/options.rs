@@ -1,27 +1,21 @@
 //! Command-line words → what to measure over HTTP.
 
-use super::idle::Idle;
 use super::measure::Shape;
 use crate::amount::Volume;
 use crate::calls::{PROGRESS, Revision};
-use crate::words::{Measurement, Subject, number};
+use crate::words::{Measurement, Subject};
 
 /// What one run of the driver does.
 pub struct Options {
     pub revision: Revision,
-    pub wants_progress: bool,
-    pub connections: usize,
+    pub shape: Shape,
     pub volume: Volume,
-    idle: Idle,
-    /// Whether to print the first response.
-    show: bool,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        let (volume, idle) = Default::default();
-        let revision = Revision::V2026_07_28;
-        Options { revision, wants_progress: false, connections: 1, volume, idle, show: false }
+        let (shape, volume) = Default::default();
+        Options { revision: Revision::V2026_07_28, shape, volume }
     }
 }
 
@@ -31,10 +25,8 @@ impl Measurement for Options {
     fn take(&mut self, option: &str, value: &str) -> Result<bool, String> {
         match option {
             "--revision" => self.revision = Revision::named(value)?,
-            "--reply" => self.wants_progress = reply(value)?,
-            "--connections" => self.connections = number(option, value)?,
-            "--show" => self.show = value == "yes",
-            _ => return Ok(self.volume.takes(option, value)? || self.idle.takes(option, value)?),
+            "--reply" => self.shape.wants_progress = reply(value)?,
+            _ => return Ok(self.volume.takes(option, value)? || self.shape.takes(option, value)?),
         }
         Ok(true)
     }
@@ -45,13 +37,8 @@ impl Measurement for Options {
 }
 
 impl Options {
-    pub fn shape(&self) -> Shape {
-        let Options { connections, wants_progress, show: shows, idle, .. } = *self;
-        Shape { connections, wants_progress, shows, idle }
-    }
-
     pub fn tool(&self) -> &'static str {
-        if self.wants_progress { PROGRESS } else { "echo" }
+        if self.shape.wants_progress { PROGRESS } else { "echo" }
     }
 }
 
