@@ -40,7 +40,7 @@ use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use ring::digest::{SHA256, digest};
 
-use super::browser::{Browser, Visit};
+use super::browser::{Browser, Prepared, Visit};
 use super::vault::{Vault, VaultError};
 use super::{AuthError, OAuth};
 use crate::credentials::{Credentials, Denied, Refused, Target};
@@ -364,7 +364,7 @@ impl Drop for Lock {
 }
 
 impl Browser for Transcript {
-    fn prepare<'a>(&'a self, uris: &'a [String]) -> Pending<'a, Result<Box<dyn Visit>, String>> {
+    fn prepare<'a>(&'a self, uris: &'a [String]) -> Prepared<'a> {
         Box::pin(async move {
             let mut scene = self.0.lock().unwrap();
             let uri = match uris.iter().find(|it| !scene.taken.contains(*it)) {
