@@ -52,7 +52,12 @@ const SERVER: &str = "https://mcp.example/mcp";
 
 /// Plays a script against a login that was set up this way, and returns the state afterwards.
 #[track_caller]
-fn check(set_up: impl Fn(OAuth) -> OAuth, script: &str) -> Transcript {
+/// Plays the script that these parts are, with nothing set up.
+fn check(script: &[&str]) -> Transcript {
+    check_with(|it| it, &script.concat())
+}
+
+fn check_with(set_up: impl Fn(OAuth) -> OAuth, script: &str) -> Transcript {
     let transcript = Transcript::new(script);
     play(&transcript, set_up);
     transcript
