@@ -176,6 +176,15 @@ async fn task_when(peer: &mut Peer, id: &Value, is: impl Fn(&Value) -> bool) -> 
     .await
 }
 
+/// A task that has asked its first question.
+async fn greeting(store: &Arc<BlockingStore>) -> (Server, Peer, Value) {
+    let server = over(store.clone()).tool(lasting(tool("greet", greet))).build();
+    let mut peer = peer(&server).await;
+    let id = start(&mut peer, "greet").await;
+    task_when(&mut peer, &id, |it| it["status"] == "input_required").await;
+    (server, peer, id)
+}
+
 /// The second question comes, and its answer ends the task.
 async fn is_answered_again(peer: &mut Peer, id: &Value) {
     task_when(peer, id, |it| it["inputRequests"].get("q2").is_some()).await;
@@ -235,10 +244,7 @@ async fn a_task_that_is_cancelled_in_the_middle_of_a_write_is_cancelled_for_good
 #[tokio::test]
 async fn a_task_outlives_whoever_answers_it_and_leaves() {
     let store = BlockingStore::new();
-    let server = over(store.clone()).tool(lasting(tool("greet", greet))).build();
-    let mut peer = peer(&server).await;
-    let id = start(&mut peer, "greet").await;
-    task_when(&mut peer, &id, |it| it["status"] == "input_required").await;
+    let (_server, mut peer, id) = greeting(&store).await;
     store.shut();
     let update = peer.request("tasks/update", answer(&id, "q1", "Ada")).await;
     soon(store.waits.notified()).await;
@@ -250,10 +256,7 @@ async fn a_task_outlives_whoever_answers_it_and_leaves() {
 #[tokio::test]
 async fn whoever_looks_at_a_task_that_was_left_and_leaves_does_not_strand_it() {
     let store = BlockingStore::new();
-    let first = over(store.clone()).tool(lasting(tool("greet", greet))).build();
-    let mut before = peer(&first).await;
-    let id = start(&mut before, "greet").await;
-    task_when(&mut before, &id, |it| it["status"] == "input_required").await;
+    let (first, before, id) = greeting(&store).await;
     drop((before, first));
 
     let second = over(store.clone()).tool(lasting(tool("greet", greet))).build();
