@@ -65,13 +65,20 @@ fn options<'a>(
     Ok(())
 }
 
-/// The labels after `--only`, all of which are known.
-fn only<'a>(value: &'a str, known: &[&str], usage: &str) -> Result<Vec<&'a str>, String> {
+/// Keeps what is named after `--only`.
+fn keep_only<T>(
+    all: &mut Vec<T>,
+    label: impl Fn(&T) -> &str,
+    value: &str,
+    usage: &str,
+) -> Result<(), String> {
     let wanted: Vec<&str> = value.split(',').collect();
-    match wanted.iter().find(|label| !known.contains(label)) {
-        Some(unknown) => Err(format!("`{unknown}` is not measured here.\n\n{usage}")),
-        None => Ok(wanted),
+    let is_unknown = |it: &&&str| all.iter().all(|known| label(known) != **it);
+    if let Some(unknown) = wanted.iter().find(is_unknown) {
+        return Err(format!("`{unknown}` is not measured here.\n\n{usage}"));
     }
+    all.retain(|it| wanted.contains(&label(it)));
+    Ok(())
 }
 
 /// How many rounds are measured, of which the median counts.

@@ -14,7 +14,6 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use trunkline_wire::method::Method;
-use trunkline_wire::model::meta;
 use trunkline_wire::revision::{Era, Revision};
 
 use crate::oracle::{self, Side};
@@ -363,13 +362,7 @@ impl Guest {
         self.last_id += 1;
         if self.revision.era() == Era::Stateless {
             let own = params.as_object_mut().expect("parameters are an object");
-            let own = own.entry("_meta").or_insert_with(|| json!({}));
-            own[meta::PROTOCOL_VERSION] = json!(self.revision.as_str());
-            own[meta::CLIENT_INFO] = json!({ "name": "guest", "version": "1" });
-            own[meta::CLIENT_CAPABILITIES] = self.capabilities.clone();
-            for (name, value) in &self.meta {
-                own[name] = value.clone();
-            }
+            crate::peer::envelop(own, "guest", self.revision, &self.capabilities, &self.meta);
         }
         json!({ "jsonrpc": "2.0", "id": self.last_id, "method": method, "params": params })
     }

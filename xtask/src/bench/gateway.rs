@@ -8,7 +8,7 @@ use self::cases::{CASES, Case, GATEWAYS, Gateway, Upstream};
 use super::counted::Measurement;
 use super::figures::{Figures, Sample};
 use super::programs::{self, Programs};
-use super::{load_average, only, verdict, write_result};
+use super::{keep_only, load_average, verdict, write_result};
 use crate::run;
 
 /// Runs the benchmark. A missed target is a figure, not an error; a gateway that fails is one.
@@ -37,7 +37,6 @@ impl Options {
     fn parse(args: &[String]) -> Result<Options, String> {
         let gateways = GATEWAYS.iter().collect();
         let mut options = Options { rounds: 5, milliseconds: 3000, quick: false, gateways };
-        let known = GATEWAYS.each_ref().map(|gateway| gateway.label);
         super::options(args, "gateway", USAGE, |word, value| {
             let number = |value: &str| {
                 let number = value.parse().ok().filter(|number| *number > 0);
@@ -49,10 +48,7 @@ impl Options {
                 }
                 "--rounds" => options.rounds = number(value()?)? as usize,
                 "--milliseconds" => options.milliseconds = number(value()?)?,
-                "--only" => {
-                    let wanted = only(value()?, &known, USAGE)?;
-                    options.gateways.retain(|gateway| wanted.contains(&gateway.label));
-                }
+                "--only" => keep_only(&mut options.gateways, |it| it.label, value()?, USAGE)?,
                 _ => return Ok(false),
             }
             Ok(true)

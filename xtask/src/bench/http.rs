@@ -9,7 +9,7 @@ use self::cases::{Case, LABELS};
 use self::results::Results;
 use super::counted::Measurement;
 use super::programs::{self, Programs};
-use super::{load_average, only, rounds, verdict, write_result};
+use super::{keep_only, load_average, rounds, verdict, write_result};
 
 /// Runs the benchmark. A missed target is a figure, not an error; a program that fails is one.
 pub fn run(args: &[String]) -> Result<(), String> {
@@ -48,10 +48,7 @@ impl Options {
             match word {
                 "--quick" => options.quick = true,
                 "--rounds" => options.rounds = rounds(value()?, USAGE)?,
-                "--only" => {
-                    let wanted = only(value()?, &LABELS, USAGE)?;
-                    options.labels.retain(|label| wanted.contains(label));
-                }
+                "--only" => keep_only(&mut options.labels, |label| label, value()?, USAGE)?,
                 _ => return Ok(false),
             }
             Ok(true)

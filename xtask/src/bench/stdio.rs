@@ -3,7 +3,7 @@
 use super::counted::Measurement;
 use super::figures::needed;
 use super::programs::{self, Program, Programs};
-use super::{load_average, median, number, only, rounds, thousands, verdict};
+use super::{keep_only, load_average, median, number, rounds, thousands, verdict};
 
 /// Runs the benchmark. A missed target is a figure, not an error; a server that fails is one.
 pub fn run(args: &[String]) -> Result<(), String> {
@@ -39,17 +39,13 @@ impl Options {
             revision: "2025-11-25".into(),
             servers: SERVERS.iter().collect(),
         };
-        let known = SERVERS.each_ref().map(|server| server.label);
         super::options(args, "stdio", USAGE, |word, value| {
             match word {
                 "--quick" => options.quick = true,
                 "--json" => options.json = true,
                 "--revision" => options.revision = value()?.into(),
                 "--rounds" => options.rounds = rounds(value()?, USAGE)?,
-                "--only" => {
-                    let labels = only(value()?, &known, USAGE)?;
-                    options.servers.retain(|server| labels.contains(&server.label));
-                }
+                "--only" => keep_only(&mut options.servers, |it| it.label, value()?, USAGE)?,
                 _ => return Ok(false),
             }
             Ok(true)

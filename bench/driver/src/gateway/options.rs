@@ -15,17 +15,35 @@ pub struct Options {
     pub tool: String,
     /// A configuration to write first.
     pub config: Option<String>,
+    pub upstream: Upstream,
+}
+
+/// What is behind the gateway.
+#[derive(Default)]
+pub enum Upstream {
+    #[default]
+    Nothing,
     /// The words of an HTTP server to start first, which prints its address.
-    pub upstream: Vec<String>,
+    Http(Vec<String>),
     /// The program of a stdio server that the gateway starts.
-    pub child: Option<String>,
+    Child(String),
+}
+
+impl Upstream {
+    /// One more word of an HTTP server.
+    fn push(&mut self, word: &str) {
+        match self {
+            Upstream::Http(words) => words.push(word.into()),
+            _ => *self = Upstream::Http(vec![word.into()]),
+        }
+    }
 }
 
 impl Default for Options {
     fn default() -> Options {
-        let (shape, volume, config, upstream, child) = Default::default();
+        let (shape, volume, config, upstream) = Default::default();
         let (revision, path, tool) = (Revision::V2025_11_25, "/mcp".into(), "echo".into());
-        Options { revision, shape, volume, path, tool, config, upstream, child }
+        Options { revision, shape, volume, path, tool, config, upstream }
     }
 }
 
@@ -39,8 +57,8 @@ impl Measurement for Options {
             "--path" => self.path = value.into(),
             "--tool" => self.tool = value.into(),
             "--config" => self.config = Some(value.into()),
-            "--upstream" => self.upstream.push(value.into()),
-            "--child" => self.child = Some(value.into()),
+            "--upstream" => self.upstream.push(value),
+            "--child" => self.upstream = Upstream::Child(value.into()),
             _ => return Ok(self.volume.takes(option, value)? || self.shape.takes(option, value)?),
         }
         Ok(true)

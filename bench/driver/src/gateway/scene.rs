@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::options::Options;
+use super::options::{Options, Upstream};
 use crate::calls::Calls;
 use crate::folder::{Folder, unwritable};
 use crate::http::Endpoint;
@@ -29,13 +29,19 @@ impl Scene {
         let cores = Cores::two()?;
         let folder = Folder::make()?;
         let mut places = vec![("{folder}", folder.path().display().to_string())];
-        let mut upstream = None;
-        if !options.upstream.is_empty() {
-            let mut server = cores.spawn(&options.upstream, options.volume.deadline)?;
-            places.push(("{upstream}", server.address()?));
-            upstream = Some(server);
+        let (mut upstream, mut child) = (None, None);
+        match &options.upstream {
+            Upstream::Nothing => {}
+            Upstream::Http(words) => {
+                let mut server = cores.spawn(words, options.volume.deadline)?;
+                places.push(("{upstream}", server.address()?));
+                upstream = Some(server);
+            }
+            Upstream::Child(program) => {
+                places.push(("{child}", program.clone()));
+                child = Some(fs::canonicalize(program).unwrap_or_default());
+            }
         }
-        places.extend(options.child.clone().map(|child| ("{child}", child)));
         let told = command.iter().chain(&options.config);
         let port = told.into_iter().any(|word| word.contains("{port}"));
         let port = port.then(free_port).transpose()?;
@@ -55,7 +61,6 @@ impl Scene {
             }
         };
         let endpoint = Endpoint::new(address).at(&options.path);
-        let child = options.child.as_ref().map(|child| fs::canonicalize(child).unwrap_or_default());
         let is_pinned = cores.are_two();
         let mut scene = Scene { endpoint, is_pinned, gateway, upstream, child, _folder: folder };
         scene.wait(options)?;

@@ -44,6 +44,12 @@ fn want(shared: &GatewayState, conversation: u64, uri: &str) {
     shared.subscriptions.want(shared, conversation, vec![uri.to_owned()], false);
 }
 
+/// Somebody joins and wants to hear of one resource.
+fn follow(shared: &GatewayState, name: &str, conversation: u64, uri: &str) {
+    join(shared, name, conversation);
+    want(shared, conversation, uri);
+}
+
 fn held(shared: &GatewayState) -> Vec<String> {
     shared.subscriptions.lock().held.keys().map(|it| it.server.to_string()).collect()
 }
@@ -69,11 +75,9 @@ async fn a_call_waits_only_for_what_its_caller_has_just_wanted() {
 async fn a_caller_that_may_not_read_is_not_notified() {
     let gateway = gateway().await;
     let shared = &*gateway.0;
-    join(shared, "ann", 1);
-    want(shared, 1, "x://b");
+    follow(shared, "ann", 1, "x://b");
     assert_eq!(held(shared), Vec::<String>::new());
-    join(shared, "bob", 2);
-    want(shared, 2, "x://b");
+    follow(shared, "bob", 2, "x://b");
     assert_eq!(held(shared), ["b"]);
     // Changed rules are applied to existing subscriptions.
     gateway.apply(plan(&CATALOG.replace("[ann]", "[bob]"))).await.unwrap();
@@ -87,8 +91,7 @@ async fn a_caller_that_may_not_read_is_not_notified() {
 async fn a_replaced_server_is_subscribed_to_again() {
     let gateway = gateway().await;
     let shared = &*gateway.0;
-    join(shared, "bob", 1);
-    want(shared, 1, "x://a");
+    follow(shared, "bob", 1, "x://a");
     let server = || {
         let state = shared.subscriptions.lock();
         let held = state.held.values().next().expect("one is subscribed to");

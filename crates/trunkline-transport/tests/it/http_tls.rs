@@ -35,6 +35,11 @@ async fn started(limits: Limits) -> (Authority, Server) {
     (authority, server)
 }
 
+/// The same with this long for a handshake.
+async fn started_with_patience(header_read: Duration) -> (Authority, Server) {
+    started(Limits::default().header_read(header_read)).await
+}
+
 #[tokio::test]
 async fn both_versions_of_http_are_answered_over_tls() {
     let authority = Authority::new();
@@ -63,8 +68,7 @@ async fn both_versions_of_http_are_answered_over_tls() {
 
 #[tokio::test]
 async fn a_peer_without_tls_is_disconnected_and_slow_handshakes_delay_no_other() {
-    let (authority, server) =
-        started(Limits::default().header_read(Duration::from_millis(300))).await;
+    let (authority, server) = started_with_patience(Duration::from_millis(300)).await;
     let mut silent = TcpStream::connect(server.address).await.unwrap();
     let mut plain = TcpStream::connect(server.address).await.unwrap();
     plain.write_all(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
@@ -80,8 +84,7 @@ async fn a_peer_without_tls_is_disconnected_and_slow_handshakes_delay_no_other()
 
 #[tokio::test]
 async fn a_server_that_ends_waits_for_no_handshake() {
-    let (authority, server) =
-        started(Limits::default().header_read(Duration::from_secs(3600))).await;
+    let (authority, server) = started_with_patience(Duration::from_secs(3600)).await;
     let mut silent = TcpStream::connect(server.address).await.unwrap();
     // Accepted in order: once this one is answered, the silent one is in its handshake.
     let mut stream = authority.client(None).connect(server.address).await.unwrap();

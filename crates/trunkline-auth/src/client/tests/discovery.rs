@@ -242,19 +242,17 @@ fn servers_of_2025_03_26_without_a_document_have_endpoints_with_names() {
 
 #[test]
 fn a_server_that_fails_is_not_taken_for_an_old_one() {
-    check(&["call
-        > MCP -
-        < 401
-        > GET https://mcp.example/.well-known/oauth-protected-resource/mcp
-        < 503
+    let asked = "call\n> MCP -\n< 401\n\
+        > GET https://mcp.example/.well-known/oauth-protected-resource/mcp\n";
+    check(&[
+        asked,
+        "< 503
         > GET https://mcp.example/.well-known/oauth-protected-resource
         < 404
         ! `https://mcp.example/.well-known/oauth-protected-resource/mcp` answers with 503. Try again later."]);
-    check(&["call
-        > MCP -
-        < 401
-        > GET https://mcp.example/.well-known/oauth-protected-resource/mcp
-        < 404
+    check(&[
+        asked,
+        "< 404
         > GET https://mcp.example/.well-known/oauth-protected-resource
         < 200 <html>
         > GET https://mcp.example/.well-known/oauth-authorization-server
