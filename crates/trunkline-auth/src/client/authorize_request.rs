@@ -450,8 +450,7 @@ impl OAuth {
             Why::HasScopes => (
                 "insufficient_scope",
                 format!(
-                    "`{server}` wants the scopes `{scopes}`, which the login has. Tell whoever runs \
-                     the server."
+                    "`{server}` wants the scopes `{scopes}`, which the login has. Tell the operator of the server."
                 ),
             ),
             Why::NotGranted => (

@@ -114,11 +114,11 @@ fn what_a_token_endpoint_says_is_told() {
         ("502 oops", "`https://id.example` answers with 502 instead of a token. Try again later."),
         (
             "200 {}",
-            "`https://id.example` cannot be used to log in: its answer has no access token. Tell whoever runs it.",
+            "`https://id.example` cannot be used to log in: its answer has no access token. Tell its operator.",
         ),
         (
             r#"200 {"access_token":"t","token_type":"DPoP"}"#,
-            "`https://id.example` cannot be used to log in: it bound the token to a key that nobody has. Tell whoever runs it.",
+            "`https://id.example` cannot be used to log in: it bound the token to a key that nobody has. Tell its operator.",
         ),
     ] {
         let exchange = "> POST https://id.example/token grant_type=authorization_code *\n";
