@@ -42,7 +42,7 @@ fn codes_of_others_are_never_sent_anywhere() {
     ] {
         let end = format!(
             "! The browser came back with an answer that cannot be trusted. {words} Log in again; if \
-             this repeats, tell whoever runs the server."
+             this repeats, tell the operator of the server."
         );
         let transcript = check(|it| it, &[&*visit(more, answer), &end].concat());
         assert!(transcript.names().iter().all(|it| it.starts_with("client ")), "nothing was got");
@@ -67,7 +67,7 @@ fn a_no_is_shown_if_it_is_from_who_was_asked() {
     check(|it| it, &[&*visit("", no), end].concat());
     let stranger = format!("{no}&iss=https%3A%2F%2Fevil.example");
     let end = "! The browser came back with an answer that cannot be trusted. It was not sent by \
-        `https://id.example`. Log in again; if this repeats, tell whoever runs the server.";
+        `https://id.example`. Log in again; if this repeats, tell the operator of the server.";
     check(|it| it, &[&*visit("", &stranger), end].concat());
     let end = "! Nobody logged in at `https://id.example`: The window was closed.";
     check(|it| it, &[&*visit("", "failed The window was closed."), end].concat());
@@ -83,7 +83,7 @@ fn without_pkce_nobody_is_asked() {
         let document =
             issuer("").replace(r#","code_challenge_methods_supported":["S256"]"#, methods);
         let end = "! `https://id.example` does not say that it supports PKCE with S256, without which \
-            a login can be stolen on its way. Nobody was asked to log in; whoever runs it has to add \
+            a login can be stolen on its way. Nobody was asked to log in; its operator has to add \
             `code_challenge_methods_supported` to its metadata.";
         check(|it| it, &["login\n", &resource(""), &document, REGISTER, end].concat());
     }
