@@ -38,6 +38,6 @@ pub use lasting::Lasting;
 pub use linger::linger;
 pub use listener::Listener;
 pub use response::{plain, refuse};
-pub use serve::{Answers, bind, serve};
+pub use serve::{Answers, Envelopes, bind, serve};
 #[cfg(feature = "tls")]
 pub use tls::Tls;

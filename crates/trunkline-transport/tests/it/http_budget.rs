@@ -3,7 +3,7 @@
 use std::future::pending;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Request, Response};
@@ -13,11 +13,11 @@ use tokio::net::TcpStream;
 use tokio::task::{JoinSet, yield_now};
 use tokio::time::timeout;
 use trunkline_auth::Principal;
-use trunkline_proto::server::{Config, EnvelopeCache};
+use trunkline_proto::server::Config;
 use trunkline_transport::Limits;
 use trunkline_transport::handler::Nobody;
 use trunkline_transport::http::{
-    Answers, Budgets, Endpoint, HttpBody, RequestBody, Settings, bind, serve,
+    Answers, Budgets, Endpoint, Envelopes, HttpBody, RequestBody, Settings, bind, serve,
 };
 use trunkline_wire::model::Implementation;
 
@@ -28,7 +28,7 @@ impl Answers for Trusting {
     async fn answer(
         &self,
         mut request: Request<RequestBody>,
-        envelopes: &Mutex<EnvelopeCache>,
+        envelopes: &Envelopes,
     ) -> Response<HttpBody> {
         if let Some(name) = request.headers().get("x-name") {
             let name = Principal::new(name.to_str().unwrap());

@@ -7,6 +7,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use http::{Request, Response};
 use http_body::Body as _;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
@@ -20,9 +21,10 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
-use trunkline_proto::server::EnvelopeCache;
 use trunkline_transport::Limits;
-use trunkline_transport::http::{Answers, HttpBody, Listener, RequestBody, Tls, bind, serve};
+use trunkline_transport::http::{
+    Answers, Envelopes, HttpBody, Listener, RequestBody, Tls, bind, serve,
+};
 
 include!("pem.rs");
 
@@ -50,7 +52,7 @@ async fn both_versions_of_http_are_answered_over_tls() {
             .unwrap();
     let driven = tokio::spawn(connection);
     let uri = "https://localhost/two";
-    let request = http::Request::get(uri).body(HttpBody::default()).unwrap();
+    let request = Request::get(uri).body(HttpBody::default()).unwrap();
     let mut response = sender.send_request(request).await.unwrap().into_body();
     let frame = poll_fn(|cx| Pin::new(&mut response).poll_frame(cx)).await.unwrap().unwrap();
     assert_eq!(frame.into_data().unwrap(), "HTTP/2.0 /two");
@@ -186,11 +188,7 @@ struct Echo {
 }
 
 impl Answers for Echo {
-    async fn answer(
-        &self,
-        request: http::Request<RequestBody>,
-        _: &Mutex<EnvelopeCache>,
-    ) -> http::Response<HttpBody> {
+    async fn answer(&self, request: Request<RequestBody>, _: &Envelopes) -> Response<HttpBody> {
         if request.uri().path() == "/much" {
             let (sender, pieces) = tokio::sync::mpsc::channel(1);
             let told = self.much.lock().unwrap().take();
@@ -198,10 +196,10 @@ impl Answers for Echo {
                 while sender.send(vec![b'x'; 64 << 10]).await.is_ok() {}
                 drop(told);
             }));
-            return http::Response::new(HttpBody::pieces(pieces));
+            return Response::new(HttpBody::pieces(pieces));
         }
         let text = format!("{:?} {}", request.version(), request.uri().path());
-        http::Response::new(HttpBody::from(text.into_bytes()))
+        Response::new(HttpBody::from(text.into_bytes()))
     }
 
     fn hang_up(&self) {}

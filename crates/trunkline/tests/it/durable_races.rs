@@ -10,8 +10,8 @@ use tokio::sync::{Notify, watch};
 use trunkline::model::TaskSupport;
 use trunkline::server::{ServerBuilder, ToolEntry};
 use trunkline::store::{
-    Capabilities, Entry, Expect, Lease, Listener, Memory, Page, Pending, Store, StoreError, Swap,
-    Version,
+    Capabilities, Cursor, Entry, Expect, Lease, Listener, Memory, Page, Pending, Store, StoreError,
+    Swap, Ttl, Version,
 };
 use trunkline::{Context, Revision, Server, ToolError, tool};
 use trunkline_testkit::peer::Peer;
@@ -82,28 +82,17 @@ impl Store for BlockingStore {
         Box::pin(async move { self.pass(self.store.get(key).await).await })
     }
 
-    fn put<'a>(
-        &'a self,
-        key: &'a str,
-        value: &'a [u8],
-        ttl: Option<Duration>,
-    ) -> Pending<'a, Version> {
+    fn put<'a>(&'a self, key: &'a str, value: &'a [u8], ttl: Ttl) -> Pending<'a, Version> {
         self.store.put(key, value, ttl)
     }
 
-    fn swap<'a>(
-        &'a self,
-        key: &'a str,
-        expect: Expect,
-        value: &'a [u8],
-        ttl: Option<Duration>,
-    ) -> Pending<'a, Swap> {
+    fn swap<'a>(&'a self, key: &'a str, old: Expect, new: &'a [u8], ttl: Ttl) -> Pending<'a, Swap> {
         Box::pin(async move {
             let fails = self.failures.fetch_update(SeqCst, SeqCst, |it| it.checked_sub(1));
             if fails.is_ok() {
                 return Err(StoreError::Unavailable("it is being mended".to_owned()));
             }
-            self.pass(self.store.swap(key, expect, value, ttl).await).await
+            self.pass(self.store.swap(key, old, new, ttl).await).await
         })
     }
 
@@ -111,7 +100,7 @@ impl Store for BlockingStore {
         self.store.delete(key)
     }
 
-    fn count<'a>(&'a self, key: &'a str, by: i64, ttl: Option<Duration>) -> Pending<'a, i64> {
+    fn count<'a>(&'a self, key: &'a str, by: i64, ttl: Ttl) -> Pending<'a, i64> {
         self.store.count(key, by, ttl)
     }
 
@@ -133,12 +122,7 @@ impl Store for BlockingStore {
         self.store.release(lease)
     }
 
-    fn scan<'a>(
-        &'a self,
-        prefix: &'a str,
-        after: Option<&'a str>,
-        limit: usize,
-    ) -> Pending<'a, Page> {
+    fn scan<'a>(&'a self, prefix: &'a str, after: Cursor<'a>, limit: usize) -> Pending<'a, Page> {
         self.store.scan(prefix, after, limit)
     }
 
