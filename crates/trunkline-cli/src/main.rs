@@ -42,7 +42,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Serves the servers of a catalog behind one door; without a command, this is what runs.
+    /// Runs the gateway of a catalog (the default command).
     Serve(cmd::serve::Args),
     /// Shows what this program can do, on its own demo server.
     Tour,
@@ -58,39 +58,39 @@ enum Command {
     Prompt(cmd::prompt::Args),
     /// Completes an argument of a prompt or a resource template.
     Complete(cmd::complete::Args),
-    /// Asks whether a server is there.
+    /// Checks whether a server answers.
     Ping(cmd::ping::Args),
-    /// Logs in to a server at a URL, so that calls are let in.
+    /// Logs in to a server at a URL, for later calls.
     Login(Box<cmd::login::Args>),
-    /// Gives a login back and forgets it.
+    /// Revokes a login and forgets it.
     Logout(cmd::logout::Args),
     /// Shows who is logged in where.
     Whoami(cmd::whoami::Args),
     /// Shows what a gateway runs.
     Ps(cmd::ps::Args),
-    /// Shows what a gateway and its servers wrote.
+    /// Shows the logs of a gateway and its servers.
     Logs(cmd::logs::Args),
-    /// Shows how much a gateway does and how long it takes.
+    /// Shows call counts and latencies of a gateway.
     Stats(cmd::stats::Args),
-    /// Has a gateway read its catalog anew.
+    /// Reloads the catalog of a gateway.
     Reload(cmd::reload::Args),
-    /// Has a gateway start a server again that it gave up on.
+    /// Starts a server again that a gateway gave up on.
     Retry(cmd::retry::Args),
-    /// Gives the logins of a gateway's principals back and forgets them.
+    /// Revokes the upstream logins of a gateway's principals and forgets them.
     Disconnect(cmd::disconnect::Args),
-    /// Lets tools through whose definitions have changed.
+    /// Approves tools whose definitions have changed.
     Approve(cmd::approve::Args),
-    /// Checks what a gateway has noted of calls.
+    /// Verifies a gateway's audit log of calls.
     Audit(cmd::audit::Args),
     /// Checks a catalog of servers.
     Check(cmd::check::Args),
     /// Prints the JSON Schema of catalogs.
     Schema(cmd::schema::Args),
-    /// Takes servers over from the settings of other programs.
+    /// Imports servers from the settings of other programs.
     Import(cmd::import::Args),
-    /// Puts the gateway into the settings of another program, or takes it out again.
+    /// Adds the gateway to the settings of another program, or removes it.
     Connect(cmd::connect::Args),
-    /// Goes through everything that a call depends on, and says what is wrong.
+    /// Checks everything that a call depends on, and says what is wrong.
     Doctor(cmd::doctor::Args),
 }
 

@@ -25,7 +25,7 @@ pub(crate) struct Target {
     /// Print JSON, for programs.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Give up after so many seconds without news.
+    /// Give up after this many seconds without a message.
     #[arg(long, value_name = "SECS", value_parser = seconds)]
     timeout: Option<Duration>,
     /// How messages are separated.

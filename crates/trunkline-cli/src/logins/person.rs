@@ -139,7 +139,7 @@ fn query<'a>(at: &str, line: &'a str) -> Option<&'a str> {
 /// How long a person waits before the advice about a page that fails.
 const PATIENCE: Duration = Duration::from_secs(10);
 const UNKNOWN_CLIENT: &str = "If the page says that it does not know the client, press Ctrl-C and \
-    run the same command again: it registers anew.";
+    run the same command again: it registers again.";
 
 #[cfg(test)]
 mod tests {

@@ -159,7 +159,7 @@ fn a_proof_that_is_refused_costs_no_login() {
     let sends = "> MCP DPoP t-1 [dpop POST https://mcp.example/mcp nonce=- ath]\n";
     let no = "< 401 DPoP error=\"invalid_dpop_proof\", error_description=\"iat is too old\"\n";
     let why = "! `https://mcp.example/mcp` refuses the proof that the token is ours: “iat is too \
-        old”. Check the clock of this machine, or tell whoever runs the server.\n";
+        old”. Check the clock of this machine, or tell the operator of the server.\n";
     let refused = [sends, no].concat();
     let transcript = check(&[
         &*login(),

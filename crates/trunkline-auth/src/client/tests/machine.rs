@@ -199,11 +199,11 @@ fn a_company_decides_by_its_identity_provider() {
         ),
         (
             r#"200 {"access_token":"x","issued_token_type":"urn:ietf:params:oauth:token-type:access_token"}"#,
-            "! `https://idp.example` cannot be used to log in: its answer is no ID-JAG. Tell whoever runs it.",
+            "! `https://idp.example` cannot be used to log in: its answer is no ID-JAG. Tell its operator.",
         ),
         (
             "200 {}",
-            "! `https://idp.example` cannot be used to log in: its answer is no ID-JAG. Tell whoever runs it.",
+            "! `https://idp.example` cannot be used to log in: its answer is no ID-JAG. Tell its operator.",
         ),
     ] {
         let end = format!("\n< {answer}\n{error}");

@@ -42,7 +42,7 @@ fn codes_of_others_are_never_sent_anywhere() {
     ] {
         let end = format!(
             "! The browser came back with an answer that cannot be trusted. {words} Log in again; if \
-             this repeats, tell whoever runs the server."
+             this repeats, tell the operator of the server."
         );
         let transcript = check(&[&*visit(more, answer), &end]);
         assert!(transcript.names().iter().all(|it| it.starts_with("client ")), "nothing was got");
@@ -67,7 +67,7 @@ fn a_no_is_shown_if_it_is_from_who_was_asked() {
     check(&[&*visit("", no), end]);
     let stranger = format!("{no}&iss=https%3A%2F%2Fevil.example");
     let end = "! The browser came back with an answer that cannot be trusted. It was not sent by \
-        `https://id.example`. Log in again; if this repeats, tell whoever runs the server.";
+        `https://id.example`. Log in again; if this repeats, tell the operator of the server.";
     check(&[&*visit("", &stranger), end]);
     let end = "! Nobody logged in at `https://id.example`: The window was closed.";
     check(&[&*visit("", "failed The window was closed."), end]);
@@ -83,7 +83,7 @@ fn without_pkce_nobody_is_asked() {
         let document =
             issuer("").replace(r#","code_challenge_methods_supported":["S256"]"#, methods);
         let end = "! `https://id.example` does not say that it supports PKCE with S256, without which \
-            a login can be stolen on its way. Nobody was asked to log in; whoever runs it has to add \
+            a login can be stolen on its way. Nobody was asked to log in; its operator has to add \
             `code_challenge_methods_supported` to its metadata.";
         check(&["login\n", &resource(""), &document, REGISTER, end]);
     }
@@ -111,11 +111,11 @@ fn what_a_token_endpoint_says_is_told() {
         ("502 oops", "`https://id.example` answers with 502 instead of a token. Try again later."),
         (
             "200 {}",
-            "`https://id.example` cannot be used to log in: its answer has no access token. Tell whoever runs it.",
+            "`https://id.example` cannot be used to log in: its answer has no access token. Tell its operator.",
         ),
         (
             r#"200 {"access_token":"t","token_type":"DPoP"}"#,
-            "`https://id.example` cannot be used to log in: it bound the token to a key that nobody has. Tell whoever runs it.",
+            "`https://id.example` cannot be used to log in: it bound the token to a key that nobody has. Tell its operator.",
         ),
     ] {
         let exchange = "> POST https://id.example/token grant_type=authorization_code *\n";

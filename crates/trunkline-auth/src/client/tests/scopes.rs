@@ -76,8 +76,7 @@ fn a_server_that_is_never_satisfied_is_left() {
     let start = login_with(r#"Bearer scope="a""#, "", "", "a");
     // It requires what the login has.
     let has = STEP_UP.replace("scope=\"b\"", "scope=\"a\"");
-    let error = "! `https://mcp.example/mcp` wants the scopes `a`, which the login has. Tell whoever \
-        runs the server.";
+    let error = "! `https://mcp.example/mcp` wants the scopes `a`, which the login has. Tell the operator of the server.";
     check(&[&*start, &has, error]);
     // It requires what was requested in vain.
     let again = STEP_UP.replace("call\n", "").replace("t-1", "t-2");
@@ -122,7 +121,7 @@ fn a_fresh_login_that_is_refused_is_not_repeated() {
             &*start,
             "> MCP Bearer t-1
             < 401 Bearer error=\"invalid_token\"
-            ! `https://mcp.example/mcp` refuses the token that its own authorization server just gave. Tell whoever runs the server.",
+            ! `https://mcp.example/mcp` refuses the token that its own authorization server just gave. Tell the operator of the server.",
         ]);
 }
 
