@@ -39,6 +39,7 @@
 
 #![forbid(unsafe_code)]
 
+mod address;
 mod backend;
 mod bounds;
 mod channels;
@@ -57,6 +58,7 @@ pub mod suite;
 use std::pin::Pin;
 use std::time::Duration;
 
+pub use address::{BadAddress, RedisAddress};
 pub use bounds::Bounds;
 pub use clock::{Clock, Manual, Monotonic, Wall};
 pub use entry::{Capabilities, Entry, Expect, Item, Lease, Page, Swap, Version};
@@ -65,7 +67,7 @@ pub use folder::{Damage, Folder};
 pub use listen::{Feed, Heard, Listener};
 pub use memory::Memory;
 #[cfg(feature = "redis")]
-pub use redis::{BadAddress, Redis, RedisAddress, RedisSettings};
+pub use redis::{Redis, RedisSettings};
 
 /// A store operation: a future that does nothing until it is awaited.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;

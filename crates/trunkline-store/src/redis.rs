@@ -1,6 +1,5 @@
 //! Keys ⇄ bytes in a Redis or Valkey, for many processes on many machines.
 
-mod address;
 mod link;
 mod scripts;
 mod subscriber;
@@ -11,15 +10,14 @@ use std::time::Duration;
 
 use redis::{Cmd, Pipeline, Script};
 
-pub use address::{BadAddress, RedisAddress};
 use link::{Kind, Link, Request};
 use scripts::{BUCKETS, Scripts, bucket, global, local};
 use subscriber::{MESSAGE, Subscriber, framed};
 
 use crate::bounds::check_ttl;
 use crate::{
-    Bounds, Capabilities, Entry, Expect, Item, Lease, Listener, Page, Pending, Store, StoreError,
-    Swap, Version,
+    Bounds, Capabilities, Entry, Expect, Item, Lease, Listener, Page, Pending, RedisAddress, Store,
+    StoreError, Swap, Version,
 };
 
 /// A store in a Redis or Valkey (6.2 or newer): one server, sentinels or a cluster.
