@@ -41,7 +41,11 @@ pub struct Gateway(pub(crate) Arc<GatewayState>);
 impl Gateway {
     /// Puts a plan in force. Only always-on servers start now; unknown lists are fetched in the background.
     pub async fn open(plan: Plan, settings: Settings) -> Result<Self, Failure> {
-        let (pins, fault) = settings.pins.as_ref().map(PinFile::open).unzip();
+        let (pins, fault) = match (&settings.pins, &settings.fleet) {
+            (Some(_), Some(fleet)) => Some(PinFile::shared(fleet).await),
+            (pins, _) => pins.as_ref().map(PinFile::open),
+        }
+        .unzip();
         let core = Arc::new(core(&settings.limits, &plan));
         let gateway = Self(GatewayState::new(settings, core, pins));
         if let Some(fault) = fault.flatten() {
@@ -54,6 +58,7 @@ impl Gateway {
             audit.note_event("started", serde_json::json!({ "version": version }));
         }
         gateway.0.spawn_maintenance();
+        gateway.0.spawn_hearing();
         Ok(gateway)
     }
 

@@ -2,8 +2,10 @@
 //! calls.
 
 mod account;
+mod consent;
 mod instructions;
 mod lists;
+mod news;
 mod pinning;
 mod subscribed;
 mod view;
@@ -24,12 +26,14 @@ use trunkline_transport::limits::Limits;
 use trunkline_transport::listeners::Listeners;
 use trunkline_wire::json::Json;
 
-use crate::accounts::Accounts;
+use crate::accounts::{Accounts, FleetVault};
 use crate::cache::Cache;
 use crate::call_record::CallRecord;
 use crate::calls::{Calls, Noted};
 use crate::catalog::plan::Plan;
 use crate::copies::Copies;
+use crate::failure::Failure;
+use crate::fleet::Fleet;
 use crate::forward::Envelopes;
 use crate::logs::{Logged, Logs};
 use crate::merge::{Kind, Page, Target};
@@ -77,6 +81,8 @@ pub struct Settings {
     pub otel: Option<OtelSettings>,
     /// What lets HTTP sessions outlive the process; `None` ends them with it.
     pub lasting: Option<Arc<Lasting>>,
+    /// What this gateway shares with its other replicas; `None` if it is alone.
+    pub fleet: Option<Fleet>,
 }
 
 /// The state that all calls share.
@@ -141,6 +147,28 @@ impl ActivePlan {
         quota.take(principal, &subject, Instant::now())
     }
 
+    /// As [`take`](Self::take), where all replicas count together.
+    pub(crate) async fn take_shared(
+        &self,
+        fleet: &Fleet,
+        principal: &[String],
+        target: &Target,
+    ) -> Result<Result<(), Duration>, Failure> {
+        let subject = Subject::new(&target.server, What::of(target));
+        let buckets = {
+            let quota = self.quota.lock().unwrap_or_else(PoisonError::into_inner);
+            quota.buckets(principal, &subject)
+        };
+        match buckets {
+            Err(wait) => Ok(Err(wait)),
+            Ok(buckets) if buckets.is_empty() => Ok(Ok(())),
+            Ok(buckets) => {
+                let who = principal.first().map_or("", String::as_str);
+                fleet.take(who, &buckets).await
+            }
+        }
+    }
+
     pub(crate) fn audits(&self) -> bool {
         self.audit.is_some()
     }
@@ -203,7 +231,7 @@ impl GatewayState {
             views: Mutex::default(),
             copies: Mutex::default(),
             clients: Mutex::default(),
-            seals: Seals::new(Sealer::random()),
+            seals: Seals::new(settings.fleet.as_ref().map_or_else(Sealer::random, Fleet::sealer)),
             parked_calls: Arc::default(),
             notices: Arc::default(),
             envelopes: Envelopes::default(),
@@ -214,7 +242,10 @@ impl GatewayState {
             approvals: Mutex::new(Approvals::new(crate::question::PATIENCE)),
             seen: Mutex::default(),
             cache,
-            accounts: Accounts::new(Arc::clone(&settings.accounts)),
+            accounts: Accounts::new(match &settings.fleet {
+                Some(fleet) => Arc::new(FleetVault::new(fleet)),
+                None => Arc::clone(&settings.accounts),
+            }),
             pins,
             told_held: pinning::HeldReports::default(),
             metrics: Metrics::default(),
@@ -301,10 +332,6 @@ impl GatewayState {
 
     pub(crate) fn page(&self) -> Page {
         Page { server_info: Some(Json::of(&self.core.info)), ..Page::default() }
-    }
-
-    pub(crate) fn approvals<T>(&self, with: impl FnOnce(&mut Approvals) -> T) -> T {
-        with(&mut self.approvals.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     pub(crate) fn seen<T>(&self, with: impl FnOnce(&mut Seen) -> T) -> T {
