@@ -22,5 +22,6 @@ pub(crate) fn settings() -> Settings {
         otel: None,
         lasting: None,
         fleet: None,
+        sessions: None,
     }
 }

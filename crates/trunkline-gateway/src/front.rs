@@ -21,8 +21,9 @@ use trunkline_proto::http::fields::Fields;
 use trunkline_proto::server::EnvelopeCache;
 use trunkline_transport::auth::HttpFetch;
 use trunkline_transport::budget::{Budget, Held};
+use trunkline_transport::http::forward::AnswersForwarded;
 use trunkline_transport::http::{
-    Answers, Budgets, Endpoint, HttpBody, RequestBody, Settings, plain, refuse,
+    Answers, Budgets, Endpoint, HttpBody, LetIn, RequestBody, Settings, plain, refuse,
 };
 
 use crate::accounts;
@@ -306,6 +307,7 @@ fn build(
     settings.gate = gate.cloned();
     settings.budgets = Some(budgets.clone());
     settings.lasting = shared.settings.lasting.clone();
+    settings.replicas = shared.settings.sessions.clone();
     let handler = gateway.handler(choice.selector.clone());
     Endpoint::new(Arc::new(shared.core_of(&handler.view)), handler, settings)
 }
@@ -357,6 +359,17 @@ impl Answers for Front {
     }
 }
 
+impl AnswersForwarded for Front {
+    /// Answers what a client sent to another replica, which has let it in.
+    async fn answer_forwarded(
+        &self,
+        request: LetIn<RequestBody>,
+        memo: &Mutex<EnvelopeCache>,
+    ) -> Response<HttpBody> {
+        self.answer_let_in(request, memo).await
+    }
+}
+
 impl Front {
     /// Whether some server has `auth.perUser`.
     fn has_accounts(&self) -> bool {
@@ -392,10 +405,17 @@ impl Front {
         request: Request<RequestBody>,
         memo: &Mutex<EnvelopeCache>,
     ) -> Response<HttpBody> {
-        let mut request = match all.let_in(request, path).await {
-            Ok(request) => request,
-            Err(response) => return response,
-        };
+        match all.let_in(request, path).await {
+            Ok(request) => self.answer_let_in(request, memo).await,
+            Err(response) => response,
+        }
+    }
+
+    async fn answer_let_in(
+        &self,
+        mut request: LetIn<RequestBody>,
+        memo: &Mutex<EnvelopeCache>,
+    ) -> Response<HttpBody> {
         match self.second(request.get()) {
             Ok((endpoint, to)) => {
                 if let Some(to) = to {

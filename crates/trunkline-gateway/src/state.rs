@@ -18,10 +18,9 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
 
 use trunkline_auth::client::vault::Vault;
-use trunkline_auth::seal::Sealer;
 use trunkline_proto::server::Config;
 use trunkline_store::Store;
-use trunkline_transport::http::Lasting;
+use trunkline_transport::http::{Lasting, SharedSessions};
 use trunkline_transport::limits::Limits;
 use trunkline_transport::listeners::Listeners;
 use trunkline_wire::json::Json;
@@ -83,6 +82,8 @@ pub struct Settings {
     pub lasting: Option<Arc<Lasting>>,
     /// What this gateway shares with its other replicas; `None` if it is alone.
     pub fleet: Option<Fleet>,
+    /// How HTTP sessions are shared with the other replicas.
+    pub sessions: Option<Arc<SharedSessions>>,
 }
 
 /// The state that all calls share.
@@ -231,7 +232,7 @@ impl GatewayState {
             views: Mutex::default(),
             copies: Mutex::default(),
             clients: Mutex::default(),
-            seals: Seals::new(settings.fleet.as_ref().map_or_else(Sealer::random, Fleet::sealer)),
+            seals: settings.fleet.as_ref().map_or_else(Seals::alone, Seals::shared),
             parked_calls: Arc::default(),
             notices: Arc::default(),
             envelopes: Envelopes::default(),

@@ -92,6 +92,11 @@ pub(crate) fn once(shared: &GatewayState, binding: &Binding, input: &mut InputRe
     }
 }
 
+/// A state without the ticket of an approved call.
+pub(crate) fn sealed_state(state: &str) -> &str {
+    approved(state).map_or(state, |(_, sealed)| sealed)
+}
+
 /// The ticket and the sealed state of an approved call.
 fn approved(state: &str) -> Option<(&str, &str)> {
     state.strip_prefix(APPROVED)?.split_once(':')
