@@ -3,6 +3,8 @@
 //!
 //! Nothing is decided by guessing: while the store is away, what needs it is refused and may be tried again.
 
+mod local_sessions;
+
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +16,8 @@ use trunkline_store::{Bucket, Expect, Heard, Listener, Store, StoreError, Swap};
 
 use crate::failure::{Failure, Reason, Stage};
 
+pub use local_sessions::LocalSessions;
+
 /// One replica's access to what all share. Cheap to clone.
 #[derive(Clone)]
 pub struct Fleet(Arc<Shared>);
@@ -22,6 +26,34 @@ struct Shared {
     store: Arc<dyn Store>,
     keys: Vec<[u8; 32]>,
     me: String,
+    view: Option<Box<dyn Fn() -> ReplicaView + Send + Sync>>,
+}
+
+/// The replicas, as one of them sees them.
+#[derive(Clone, Debug)]
+pub struct ReplicaView {
+    /// This replica.
+    pub me: ReplicaInfo,
+    /// The others that are alive.
+    pub others: Vec<ReplicaInfo>,
+    /// Whether this replica may answer for its sessions now.
+    pub is_leased: bool,
+    /// Whether the store did not answer the last time.
+    pub is_store_away: bool,
+}
+
+/// A replica.
+#[derive(Clone, Debug, Serialize)]
+pub struct ReplicaInfo {
+    /// Its id.
+    pub id: String,
+    /// The URL of its internal listener.
+    pub url: String,
+    /// How many sessions it owns.
+    pub sessions: u64,
+    /// How long it has been running.
+    #[serde(rename = "runningMs", serialize_with = "millis")]
+    pub running: Duration,
 }
 
 /// What one replica tells the others.
@@ -62,7 +94,31 @@ impl Fleet {
     /// The replica `me` of a gateway. All its replicas share `store` and `keys`, of which the first seals and
     /// all open; there is at least one.
     pub fn new(store: Arc<dyn Store>, keys: Vec<[u8; 32]>, me: impl Into<String>) -> Self {
-        Self(Arc::new(Shared { store, keys, me: me.into() }))
+        Self(Arc::new(Shared { store, keys, me: me.into(), view: None }))
+    }
+
+    /// The same, with a way to see all replicas. For a new fleet: clones are not changed.
+    #[must_use]
+    pub fn seen_by(self, view: impl Fn() -> ReplicaView + Send + Sync + 'static) -> Self {
+        let Shared { store, keys, me, .. } = &*self.0;
+        let (store, keys, me) = (Arc::clone(store), keys.clone(), me.clone());
+        Self(Arc::new(Shared { store, keys, me, view: Some(Box::new(view)) }))
+    }
+
+    /// The replicas for operators, as JSON.
+    pub(crate) fn status(&self) -> serde_json::Value {
+        let Some(view) = self.0.view.as_ref().map(|it| it()) else {
+            return serde_json::json!({ "me": self.0.me });
+        };
+        let mut all = vec![&view.me];
+        all.extend(&view.others);
+        all.sort_by(|a, b| a.id.cmp(&b.id));
+        serde_json::json!({
+            "me": self.0.me,
+            "leased": view.is_leased,
+            "storeAway": view.is_store_away,
+            "all": all,
+        })
     }
 
     /// The id of this replica.
@@ -151,6 +207,10 @@ pub(crate) fn unavailable(error: &StoreError) -> Failure {
     let mut failure = Failure::new(Reason::StoreUnavailable, Stage::Policy, message);
     failure.retry_after = Some(SOON);
     failure.advice("Try again in a moment.")
+}
+
+fn millis<S: serde::Serializer>(it: &Duration, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_u64(u64::try_from(it.as_millis()).unwrap_or(u64::MAX))
 }
 
 /// Hashed: a name has any length, and may tell who somebody is.

@@ -58,7 +58,7 @@ mod upstream_call;
 mod watcher;
 
 pub use allowed::{Allowed, allowed};
-pub use fleet::Fleet;
+pub use fleet::{Fleet, LocalSessions, ReplicaInfo, ReplicaView};
 pub use front::{Front, reached_at};
 pub use gateway::Gateway;
 pub use operate::Operation;
