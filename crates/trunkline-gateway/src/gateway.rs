@@ -55,7 +55,11 @@ impl Gateway {
         gateway.apply(plan).await?;
         if let Some(audit) = &gateway.0.active_plan().audit {
             let version = env!("CARGO_PKG_VERSION");
-            audit.note_event("started", serde_json::json!({ "version": version }));
+            let mut started = serde_json::json!({ "version": version });
+            if let Some(fleet) = &gateway.0.settings.fleet {
+                started["replica"] = fleet.me().into();
+            }
+            audit.note_event("started", started);
         }
         gateway.0.spawn_maintenance();
         gateway.0.spawn_hearing();

@@ -43,7 +43,7 @@ use crate::outcome::Outcome;
 use crate::parked_calls::ParkedCalls;
 use crate::policy::What;
 use crate::policy::ask::Approvals;
-use crate::policy::audit::Audit;
+use crate::policy::audit::{Audit, Entry};
 use crate::policy::pins::PinFile;
 use crate::policy::plugins::Pipeline;
 use crate::policy::quota::Quota;
@@ -372,7 +372,8 @@ impl GatewayState {
             trace: record.id,
         });
         if let Some(audit) = &active.audit {
-            audit.note(record.entry(outcome));
+            let replica = self.settings.fleet.as_ref().map(|it| it.me().to_owned());
+            audit.note(Entry { replica, ..record.entry(outcome) });
         }
     }
 

@@ -199,6 +199,7 @@ static REPLICAS: &[Key] = &[
     key("advertise", Text, "The URL at which other replicas reach it, if that is not the address: `http://${POD_IP}:7474`."),
     key("key", Secret, "The key that all replicas share: 32 bytes, or 64 hexadecimal digits."),
     key("keys", SecretList, "Like `key`, to change it: the first seals, all open."),
+    key("rootCertificates", Paths, "PEM files with certificates to trust at other replicas, beside the public roots."),
     key("whenAway", Choice(&["refuse", "local"]),
         "What happens to new sessions while the store is away: the client tries again (`refuse`, the default), or they live in this replica alone (`local`)."),
     key("insecure", Flag, "Whether other machines may reach `listen` without `gateway.tls`. Only safe in a network of its own."),

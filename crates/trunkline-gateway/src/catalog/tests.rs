@@ -172,6 +172,7 @@ gateway:
     listen: 10.0.0.7:7474
     advertise: https://a.replicas.example:7474
     keys: ["${file:replicas.key}", 0123456789abcdef0123456789abcdef]
+    rootCertificates: ca.pem
     whenAway: local
     insecure: true
 "#;

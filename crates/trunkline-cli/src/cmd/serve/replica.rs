@@ -1,5 +1,6 @@
 //! This gateway as one of several: the store they share, the listener for the others, joining and leaving.
 
+use std::convert::Infallible;
 use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,7 +40,8 @@ impl Joined {
         let door = Door::open(&replicas.listen, plan.tls.clone()).await?;
         let url = replicas.advertise.clone().unwrap_or_else(|| door.url(&[]));
         let roots = roots(replicas)?;
-        let mut settings = trunkline_replicas::Settings::new(Arc::clone(&store), &replicas.keys, url);
+        let mut settings =
+            trunkline_replicas::Settings::new(Arc::clone(&store), &replicas.keys, url);
         settings.session_ttl = limits.session_idle;
         settings.roots.clone_from(&roots);
         let replica = Replica::start(settings).map_err(Failure::usage)?;
@@ -112,7 +114,7 @@ impl Served {
     }
 
     /// Gives sessions away as soon as nothing is in flight in them.
-    pub(super) async fn hand_over(&self) {
+    pub(super) async fn hand_over(&self) -> Infallible {
         self.replica.drain().await;
         loop {
             for id in self.front.quiet_sessions() {

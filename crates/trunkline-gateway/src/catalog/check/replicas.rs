@@ -49,7 +49,8 @@ pub(super) fn replicas(section: &Section<'_>, public: &str) -> Option<ReplicasPl
         Some("local") => WhenAway::Local,
         _ => WhenAway::Refuse,
     };
-    Some(ReplicasPlan { listen: address?, advertise, keys, when_away, insecure })
+    let roots = section.list("rootCertificates").iter().filter_map(At::file).collect();
+    Some(ReplicasPlan { listen: address?, advertise, keys, roots, when_away, insecure })
 }
 
 fn check_listen(at: &At<'_>, address: &str, public: &str, is_advertised: bool, is_safe: bool) {

@@ -1,6 +1,7 @@
 //! How this gateway is one of several.
 
 use std::fmt;
+use std::path::PathBuf;
 
 /// How replicas find and trust each other.
 #[derive(Clone, PartialEq, Eq)]
@@ -11,6 +12,8 @@ pub struct ReplicasPlan {
     pub advertise: Option<String>,
     /// The keys that all replicas share: the first seals, all open. At least one.
     pub keys: Vec<[u8; 32]>,
+    /// PEM files with certificates to trust at other replicas, beside the public roots.
+    pub roots: Vec<PathBuf>,
     /// What happens to new sessions while the store is away.
     pub when_away: WhenAway,
     /// Whether the internal listener may be beyond loopback without TLS.
@@ -32,6 +35,7 @@ impl fmt::Debug for ReplicasPlan {
         f.debug_struct("ReplicasPlan")
             .field("listen", &self.listen)
             .field("advertise", &self.advertise)
+            .field("roots", &self.roots)
             .field("when_away", &self.when_away)
             .field("insecure", &self.insecure)
             .finish_non_exhaustive()

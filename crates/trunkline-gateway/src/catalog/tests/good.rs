@@ -154,6 +154,7 @@ fn every_key_of_the_gateway_has_its_effect() {
                 std::array::from_fn(|at| if at == 31 { 0xff } else { at as u8 }),
                 *b"0123456789abcdef0123456789abcdef",
             ],
+            roots: vec![file("ca.pem")],
             when_away: WhenAway::Local,
             insecure: true,
         }),
