@@ -15,7 +15,7 @@ use crate::events::EventWriter;
 use crate::ping::{self, Pinger};
 use crate::shared::Shared;
 use crate::state::message::{
-    Answer, Input, Member, Name, Output, Owner, Ownership, Question, Record, Verdict,
+    Answer, Input, Member, Name, Output, Owner, Ownership, Question, Record, Roster, Verdict,
 };
 use crate::timing::Timing;
 use crate::{codec, ids};
@@ -195,14 +195,17 @@ impl Means {
                 // One that is not understood is still a heartbeat.
                 Answer::Heartbeat(entry.map(|it| self.member(&replica, &it)))
             }
-            Output::WriteRoster { roster, .. } => {
+            Output::SwapRoster { expect, roster, .. } => {
+                let (key, bytes) = (roster_key(&self.me), codec::roster_bytes(&roster));
                 let ttl = Some(self.timing.roster_ttl);
-                let key = roster_key(&self.me);
-                Answer::Written(store.put(&key, &codec::roster_bytes(&roster), ttl).await?)
+                match store.swap(&key, expect, &bytes, ttl).await? {
+                    Swap::Done(version) => Answer::Swapped(version),
+                    Swap::Conflict(entry) => Answer::Roster(entry.map(roster_found)),
+                }
             }
             Output::ReadRoster { replica, .. } => {
                 let entry = store.get(&roster_key(&replica)).await?;
-                Answer::Roster(entry.map(|it| (codec::roster(&it.value), it.version)))
+                Answer::Roster(entry.map(roster_found))
             }
             Output::Read { session, .. } => match self.session_key(&session) {
                 Some(key) => Answer::Record(store.get(&key).await?.map(found)),
@@ -270,6 +273,10 @@ fn found(entry: Entry) -> (Record, Version) {
     (codec::record(&entry.value), entry.version)
 }
 
+fn roster_found(entry: Entry) -> (Roster, Version) {
+    (codec::roster(&entry.value), entry.version)
+}
+
 fn heartbeat_key(replica: &str) -> String {
     format!("{HEARTBEATS}{replica}")
 }
@@ -284,7 +291,7 @@ fn number(output: &Output) -> u64 {
         Output::WriteHeartbeat { op, .. }
         | Output::ReadMembers { op }
         | Output::ReadHeartbeat { op, .. }
-        | Output::WriteRoster { op, .. }
+        | Output::SwapRoster { op, .. }
         | Output::ReadRoster { op, .. }
         | Output::Read { op, .. }
         | Output::Swap { op, .. }

@@ -31,6 +31,8 @@ mod lease;
 pub(crate) mod message;
 mod owners;
 mod session;
+#[cfg(test)]
+mod simulation;
 mod suspicion;
 
 use std::cmp::Reverse;

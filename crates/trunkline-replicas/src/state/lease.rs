@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use trunkline_store::Version;
+use trunkline_store::{Expect, Version};
 
 use super::message::{Answer, Ask, Member, Name, Output, Owner};
 use super::{Purpose, State};
@@ -49,6 +49,8 @@ struct RosterState {
     settled: Option<Settled>,
     /// All who are in rosters that were sent since then: any of these may be what others read.
     attempted: Peers,
+    /// The version that the next one replaces. A write that comes late replaces nothing.
+    replaces: Option<Version>,
     step: RosterStep,
 }
 
@@ -233,14 +235,20 @@ impl State {
         let names = peers.keys().cloned().collect();
         self.lease.roster.attempted.extend(peers.clone());
         self.lease.roster.step = RosterStep::Writing { roster: peers, sent: now };
-        self.out.push_back(Output::WriteRoster { op, roster: names });
+        let expect = self.lease.roster.replaces.map_or(Expect::Absent, Expect::Version);
+        self.out.push_back(Output::SwapRoster { op, expect, roster: names });
     }
 
     pub(super) fn roster_written(&mut self, answer: &Answer) {
         let until = self.now + self.timing.settle;
         self.lease.roster.step = match (std::mem::take(&mut self.lease.roster.step), answer) {
-            (RosterStep::Writing { roster, sent }, Answer::Written(version)) => {
+            (RosterStep::Writing { roster, sent }, Answer::Swapped(version)) => {
+                self.lease.roster.replaces = Some(*version);
                 RosterStep::Settling { roster, sent, version: *version, until }
+            }
+            (_, Answer::Roster(found)) => {
+                self.lease.roster.replaces = found.as_ref().map(|(_, version)| *version);
+                RosterStep::Idle
             }
             _ => RosterStep::Idle,
         };
@@ -264,6 +272,8 @@ impl State {
         if matches!(answer, Answer::Roster(Some((_, at))) if *at == version) {
             self.lease.roster.settled = Some(Settled { peers: roster, sent, version });
             self.lease.roster.attempted.clear();
+        } else if let Answer::Roster(found) = answer {
+            self.lease.roster.replaces = found.as_ref().map(|(_, version)| *version);
         }
     }
 
@@ -277,6 +287,7 @@ impl State {
             && found.as_ref().map(|(_, version)| *version) != expected
         {
             self.lease.roster.settled = None;
+            self.lease.roster.replaces = found.as_ref().map(|(_, version)| *version);
             self.rewrite_all();
         }
         self.renew_roster();

@@ -107,17 +107,17 @@ pub(crate) enum Input {
 /// What came of an operation.
 #[derive(Clone, Debug)]
 pub(crate) enum Answer {
-    /// A heartbeat or a roster was written.
+    /// A heartbeat was written.
     Written(Version),
     /// All heartbeats.
     Members(Vec<(Member, Version)>),
     /// The record of a session.
     Record(Option<(Record, Version)>),
-    /// A record was compared and written.
+    /// A record or a roster was compared and written.
     Swapped(Version),
     /// Another record was there, or none.
     Conflict(Option<(Record, Version)>),
-    /// The roster of a replica.
+    /// The roster of a replica; what was there, if another one was to be written.
     Roster(Option<(Roster, Version)>),
     /// The heartbeat of a replica.
     Heartbeat(Option<Member>),
@@ -141,8 +141,9 @@ pub(crate) enum Output {
         op: u64,
         replica: Name,
     },
-    WriteRoster {
+    SwapRoster {
         op: u64,
+        expect: Expect,
         roster: Roster,
     },
     ReadRoster {

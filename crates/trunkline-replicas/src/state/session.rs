@@ -583,6 +583,13 @@ impl State {
         }
     }
 
+    /// Whether the record of an owned session is as safe as it will be.
+    #[cfg(test)]
+    pub(super) fn has_settled(&self, session: &Name) -> bool {
+        let it = self.sessions.get(session);
+        it.is_some_and(|it| it.claim.is_some() && matches!(it.step, Step::Idle) && it.due.is_none())
+    }
+
     fn known_owner(&mut self, session: &Name, hint: &Name) -> Option<Owner> {
         let id = match self.owners.get(session) {
             Some(Known::At(owner)) => owner.clone(),
