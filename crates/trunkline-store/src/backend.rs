@@ -7,8 +7,8 @@ use crate::bounds::check_ttl;
 use crate::channels::Channels;
 use crate::decide::{self, Change, Held, Space};
 use crate::{
-    Bounds, Capabilities, Cursor, Entry, Expect, Lease, Listener, Page, Pending, Store, StoreError,
-    Swap, Ttl, Version,
+    Bounds, Bucket, Capabilities, Cursor, Entry, Expect, Lease, Listener, Page, Pending, Store,
+    StoreError, Swap, Ttl, Version,
 };
 
 /// Where entries and leases lie. The operations of a [`Store`] are made of these.
@@ -74,6 +74,18 @@ impl<B: Backend> Store for B {
         Box::pin(async move {
             check_ttl(ttl)?;
             let decide = move |held: Option<&_>, now| decide::count(held, by, ttl, now);
+            Ok(self.change(Space::Entries, key, decide).await?.0)
+        })
+    }
+
+    fn take<'a>(
+        &'a self,
+        key: &'a str,
+        buckets: &'a [Bucket],
+    ) -> Pending<'a, Result<(), Duration>> {
+        Box::pin(async move {
+            let buckets = buckets.to_vec();
+            let decide = move |held: Option<&_>, now| decide::take(held, &buckets, now);
             Ok(self.change(Space::Entries, key, decide).await?.0)
         })
     }

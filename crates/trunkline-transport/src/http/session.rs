@@ -299,6 +299,11 @@ impl<H: Handler> Session<H> {
         }
     }
 
+    /// Whether nothing is in flight, and it does not end with a stream.
+    pub(super) fn is_quiet(&self) -> bool {
+        !self.is_old && self.lock().core.handlers.is_empty()
+    }
+
     /// Ends the session: stops its handlers and ends its streams.
     pub(super) fn end(&self) {
         let mut state = self.lock();
