@@ -29,6 +29,8 @@ pub struct ClientPlayer {
     /// Whether each request has a stream of its own.
     has_streams: bool,
     live: Conversation,
+    /// How many notifications the recorded server sent.
+    news: usize,
     polls: u64,
     again: Vec<usize>,
 }
@@ -115,6 +117,7 @@ impl ClientPlayer {
             mapping: Mapping::default(),
             has_streams,
             live: Conversation::default(),
+            news: conversation.said.iter().filter(|it| is_news(it)).count(),
             polls: 0,
             again: Vec::new(),
         }
@@ -175,6 +178,12 @@ impl ClientPlayer {
     pub fn unanswered(&self) -> Vec<&Message> {
         let open = self.turns.iter().filter(|it| it.answer.is_some() && !it.is_answered);
         open.map(|it| &it.message).collect()
+    }
+
+    /// Whether the recorded server told more than this one has told so far.
+    pub fn is_missing_news(&self) -> bool {
+        let told = self.live.said.iter().filter(|it| is_news(it)).count();
+        told < self.news
     }
 
     /// What was said this time.
@@ -261,6 +270,10 @@ impl ClientPlayer {
         let stream = stream.filter(|_| self.has_streams);
         self.live.said.push(Said { by, t, stream, status: None, message });
     }
+}
+
+fn is_news(said: &Said) -> bool {
+    said.by == Party::Server && matches!(said.message, Message::Notification { .. })
 }
 
 fn id_of(message: &Message) -> Option<&Id> {
