@@ -82,10 +82,14 @@ fn text(screen: &Screen, names: [&str; 2], found: &Comparison) -> String {
     let mut out = String::new();
     let mut about = None;
     for difference in &found.differences {
-        if about != Some(&difference.of) {
-            let title = one_line(&difference.of);
-            let _ = writeln!(out, "{}", screen.tone(Tone::Bold, &title));
-            about = Some(&difference.of);
+        if about != Some((&difference.of, difference.call)) {
+            let title = screen.tone(Tone::Bold, &one_line(&difference.of));
+            let arguments = difference.arguments.as_ref().map(|it| clip(&it.to_text(), 0));
+            let _ = match arguments {
+                Some(arguments) => writeln!(out, "{title} {arguments}"),
+                None => writeln!(out, "{title}"),
+            };
+            about = Some((&difference.of, difference.call));
         }
         match (difference.path.as_str(), &difference.a, &difference.b) {
             ("", Some(_), None) => drop(writeln!(out, "  only in {}", names[0])),
@@ -151,12 +155,20 @@ mod tests {
     #[test]
     fn a_long_value_is_shown_where_it_differs() {
         let long = |end: &str| Some(Tree::Text(format!("{}{end}", "x".repeat(500))));
-        let (of, path) = (String::new(), "/a".to_owned());
-        let (a, b) = values(&Difference { of, path, a: long("one"), b: long("two\n") });
+        let difference = |a, b| Difference {
+            of: String::new(),
+            call: None,
+            arguments: None,
+            path: "/a".to_owned(),
+            a,
+            b,
+        };
+        let (a, b) = values(&difference(long("one"), long("two\n")));
         assert_eq!(a, format!("…{}one\"", "x".repeat(40)));
         assert_eq!(b, format!("…{}two\\n\"", "x".repeat(40)));
-        let short =
-            Difference { of: String::new(), path: "/a".to_owned(), a: Some(Tree::Null), b: None };
-        assert_eq!(values(&short), ("null".to_owned(), "absent".to_owned()));
+        assert_eq!(
+            values(&difference(Some(Tree::Null), None)),
+            ("null".to_owned(), "absent".to_owned())
+        );
     }
 }

@@ -29,9 +29,10 @@ pub struct ClientPlayer {
     /// Whether each request has a stream of its own.
     has_streams: bool,
     live: Conversation,
-    /// How many notifications the recorded server sent.
+    /// How many notifications and questions the recorded server sent.
     news: usize,
-    polls: u64,
+    /// How many ids were made up here.
+    fresh: u64,
     again: Vec<usize>,
 }
 
@@ -39,6 +40,7 @@ pub struct ClientPlayer {
 #[derive(Debug)]
 struct Turn {
     message: Message,
+    stream: Option<u32>,
     /// The turns whose answers stood between the turn before and this one.
     after: Vec<usize>,
     answer: Option<Answer>,
@@ -82,13 +84,16 @@ impl ClientPlayer {
                 }
                 (Party::Client, message) => turns.push(Turn {
                     message: message.clone(),
+                    stream: said.stream,
                     after: std::mem::take(&mut answered),
                     answer: None,
                     is_answered: false,
                 }),
                 (Party::Server, Message::Response { id: Some(id), outcome }) => {
                     let asked = |it: &Turn| id_of(&it.message) == Some(id) && it.answer.is_none();
-                    if let Some(at) = turns.iter().rposition(asked) {
+                    let is_on = |it: &Turn| it.stream.is_none() || it.stream == said.stream;
+                    let at = turns.iter().rposition(|it| asked(it) && is_on(it));
+                    if let Some(at) = at.or_else(|| turns.iter().rposition(asked)) {
                         turns[at].answer = Some(answer_tree(outcome));
                         answered.push(at);
                     }
@@ -118,7 +123,7 @@ impl ClientPlayer {
             has_streams,
             live: Conversation::default(),
             news: conversation.said.iter().filter(|it| is_news(it)).count(),
-            polls: 0,
+            fresh: 0,
             again: Vec::new(),
         }
     }
@@ -131,8 +136,7 @@ impl ClientPlayer {
     /// What to do next. Call it until it says to wait.
     pub fn next(&mut self, now: u64) -> Next {
         if let Some(turn) = self.again.pop() {
-            self.polls += 1;
-            let id = Id::Text(format!("replay-{}", self.polls).into());
+            let id = self.fresh_id();
             let message = self.prepared(turn, Some(id));
             return Next::SendLater(message.clone(), self.send(turn, message, now));
         }
@@ -147,10 +151,18 @@ impl ClientPlayer {
         if !turn.after.iter().all(|it| self.turns[*it].is_answered) {
             return Next::Wait;
         }
-        let message = self.prepared(self.next, None);
+        // Clients of 2026-07-28 may have used the same id at once, each on a stream of its own.
+        let is_taken = id_of(&turn.message).is_some_and(|it| self.owed.contains_key(it));
+        let new_id = is_taken.then(|| self.fresh_id());
+        let message = self.prepared(self.next, new_id);
         self.next += 1;
         let turn = self.next - 1;
         Next::Send(message.clone(), self.send(turn, message, now))
+    }
+
+    fn fresh_id(&mut self) -> Id {
+        self.fresh += 1;
+        Id::Text(format!("replay-{}", self.fresh).into())
     }
 
     /// A message of the server; over HTTP with the number of its stream. Returns the answer to a question.
@@ -180,7 +192,7 @@ impl ClientPlayer {
         open.map(|it| &it.message).collect()
     }
 
-    /// Whether the recorded server told more than this one has told so far.
+    /// Whether the recorded server told and asked more than this one has so far.
     pub fn is_missing_news(&self) -> bool {
         let told = self.live.said.iter().filter(|it| is_news(it)).count();
         told < self.news
@@ -273,7 +285,7 @@ impl ClientPlayer {
 }
 
 fn is_news(said: &Said) -> bool {
-    said.by == Party::Server && matches!(said.message, Message::Notification { .. })
+    said.by == Party::Server && !matches!(said.message, Message::Response { .. })
 }
 
 fn id_of(message: &Message) -> Option<&Id> {

@@ -48,6 +48,19 @@ pub enum Saying {
 /// A result or an error.
 pub type Answer = Result<Tree, Tree>;
 
+impl Step {
+    /// Whether it is no part of the act it came after: which act that is may be chance.
+    pub fn is_unasked(&self) -> bool {
+        match &self.saying {
+            Saying::Tell { .. } => self.is_aside || is_about_everybody(&self.saying),
+            Saying::Ask { method, .. } => {
+                self.is_aside || matches!(method.as_str(), "roots/list" | "ping")
+            }
+            Saying::Answer { .. } => false,
+        }
+    }
+}
+
 impl Act {
     fn new(id: Option<Id>, method: &str, params: &Params, stream: Option<u32>) -> Self {
         let (method, params) = (method.to_owned(), params_tree(params));
@@ -79,6 +92,11 @@ impl Act {
             Some(subject) => format!("{} {subject}", self.method),
             None => self.method.clone(),
         }
+    }
+
+    /// Whether it is the request of this id, and its answer has not come yet.
+    fn owes(&self, id: Option<&Id>) -> bool {
+        self.id.is_some() && self.id.as_ref() == id && self.answer().is_none()
     }
 
     fn is_open(&self) -> bool {
@@ -114,8 +132,12 @@ pub fn acts(conversation: &Conversation) -> Vec<Act> {
                 answer_question(&mut acts, id.as_ref(), outcome);
             }
             (Party::Server, Message::Response { id, outcome }) => {
-                let act = acts.iter_mut().rev().find(|it| it.id.is_some() && it.id == *id);
-                if let Some(act) = act.filter(|it| it.answer().is_none()) {
+                // Clients of 2026-07-28 may use the same id at once, each on a stream of its own.
+                let is_on = |it: &Act| it.stream.is_none() || it.stream == said.stream;
+                let all = || acts.iter().enumerate().rev().filter(|(_, it)| it.owes(id.as_ref()));
+                let at = all().find(|(_, it)| is_on(it)).or_else(|| all().next());
+                let at = at.map(|(at, _)| at);
+                if let Some(act) = at.map(|at| &mut acts[at]) {
                     let answer = answer_tree(outcome);
                     act.push(Saying::Answer { answer, status: said.status }, false);
                 }

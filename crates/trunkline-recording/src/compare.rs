@@ -31,6 +31,12 @@ pub struct Comparison {
 pub struct Difference {
     /// What it is about, such as `tools/call sum` or `tool sum`.
     pub of: String,
+    /// Which call it is about, counted from 1 in the first recording.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub call: Option<usize>,
+    /// The arguments of that call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<Tree>,
     /// Where in it, as a JSON Pointer; empty for all of it.
     pub path: String,
     /// What the first recording has there.
@@ -48,16 +54,24 @@ pub fn compare(a: &Recording, b: &Recording, ignore: &Ignore) -> Comparison {
 
 /// Compares what two clients did and what came of it.
 pub(crate) fn compare_acts(a: &[Act], b: &[Act], ignore: &Ignore) -> Comparison {
-    let mut finder = Finder { ignore, of: String::new(), found: Vec::new() };
+    let mut finder = Finder::new(ignore);
     let definitions = definitions::compare(a, b, &mut finder);
     let pairs = pairs::pair(a, b);
-    for (one, other) in &pairs {
+    for (number, (one, other)) in (1..).zip(&pairs) {
+        let act = one.or(*other);
+        finder.call = act.map(|it| (number, it.params.get("arguments").cloned()));
         match (one, other) {
             (Some(one), Some(other)) => compare_act(one, other, &mut finder),
             (Some(act), None) => finder.only(&act.title(), Some(shown(act)), None),
             (None, Some(act)) => finder.only(&act.title(), None, Some(shown(act))),
             (None, None) => {}
         }
+    }
+    finder.call = None;
+    finder.of = UNASKED.to_owned();
+    let (one, other) = (unasked(a), unasked(b));
+    for (at, (one, other)) in matched(one, other).into_iter().enumerate() {
+        finder.values(&format!("/{at}"), one.as_ref(), other.as_ref(), Zone::Protocol);
     }
     let differences = finder.found;
     let (equal, calls) = (differences.is_empty(), pairs.len());
@@ -67,7 +81,7 @@ pub(crate) fn compare_acts(a: &[Act], b: &[Act], ignore: &Ignore) -> Comparison 
 /// The first place where two values differ, and both values there, clipped.
 pub(crate) fn first_difference(a: &Tree, b: &Tree) -> Option<(String, String, String)> {
     let ignore = Ignore::default();
-    let mut finder = Finder { ignore: &ignore, of: String::new(), found: Vec::new() };
+    let mut finder = Finder::new(&ignore);
     finder.values("", Some(a), Some(b), Zone::Protocol);
     let found = finder.found.into_iter().next()?;
     let shown = |tree: Option<Tree>| match tree {
@@ -83,6 +97,9 @@ fn clip(text: &str) -> String {
         None => text.to_owned(),
     }
 }
+
+/// What a server says of its own accord belongs to no call.
+const UNASKED: &str = "the server, unasked";
 
 /// How many characters of a value a sentence repeats.
 const MOST_SHOWN: usize = 80;
@@ -145,14 +162,14 @@ fn as_tree(answer: &Answer) -> Tree {
 
 /// The questions of the server during a call, with their answers.
 fn questions(act: &Act) -> Vec<Tree> {
-    let asked = act.steps.iter().filter_map(|it| match &it.saying {
+    let steps = act.steps.iter().filter(|it| !it.is_unasked());
+    let asked = steps.filter_map(|it| match &it.saying {
         Saying::Ask { method, params, answer, .. } => {
-            let mut members = vec![
-                ("method".to_owned(), Tree::Text(method.clone())),
-                ("params".to_owned(), params.clone()),
-            ];
-            members.extend(answer.as_ref().map(|it| ("answer".to_owned(), as_tree(it))));
-            Some(Tree::Object(members))
+            let mut question = said(method, params);
+            if let Some(answer) = answer {
+                question.set("answer", as_tree(answer));
+            }
+            Some(question)
         }
         _ => None,
     });
@@ -161,14 +178,29 @@ fn questions(act: &Act) -> Vec<Tree> {
 
 /// What the server told during a call.
 fn told(act: &Act) -> Vec<Tree> {
-    let told = act.steps.iter().filter_map(|it| match &it.saying {
-        Saying::Tell { method, params } => Some(Tree::Object(vec![
-            ("method".to_owned(), Tree::Text(method.clone())),
-            ("params".to_owned(), params.clone()),
-        ])),
+    let steps = act.steps.iter().filter(|it| !it.is_unasked());
+    let told = steps.filter_map(|it| match &it.saying {
+        Saying::Tell { method, params } => Some(said(method, params)),
         _ => None,
     });
     told.collect()
+}
+
+/// What the server said of its own accord. Whether the client was still there to answer is chance.
+fn unasked(acts: &[Act]) -> Vec<Tree> {
+    let steps = acts.iter().flat_map(|it| &it.steps).filter(|it| it.is_unasked());
+    let said = steps.filter_map(|it| match &it.saying {
+        Saying::Tell { method, params } | Saying::Ask { method, params, .. } => {
+            Some(said(method, params))
+        }
+        Saying::Answer { .. } => None,
+    });
+    said.collect()
+}
+
+fn said(method: &str, params: &Tree) -> Tree {
+    let method = ("method".to_owned(), Tree::Text(method.to_owned()));
+    Tree::Object(vec![method, ("params".to_owned(), params.clone())])
 }
 
 /// Pairs what is the same, whatever its order, and the rest in order.
@@ -189,10 +221,15 @@ fn matched(a: Vec<Tree>, mut b: Vec<Tree>) -> Vec<(Option<Tree>, Option<Tree>)> 
 pub(crate) struct Finder<'i> {
     ignore: &'i Ignore,
     of: String,
+    call: Option<(usize, Option<Tree>)>,
     found: Vec<Difference>,
 }
 
-impl Finder<'_> {
+impl<'i> Finder<'i> {
+    fn new(ignore: &'i Ignore) -> Self {
+        Self { ignore, of: String::new(), call: None, found: Vec::new() }
+    }
+
     /// All of something is in one recording only.
     fn only(&mut self, of: &str, a: Option<Tree>, b: Option<Tree>) {
         self.of = of.to_owned();
@@ -202,7 +239,11 @@ impl Finder<'_> {
     fn put(&mut self, path: &str, a: Option<Tree>, b: Option<Tree>) {
         if !self.ignore.covers(&self.of, path) {
             let (of, path) = (self.of.clone(), path.to_owned());
-            self.found.push(Difference { of, path, a, b });
+            let (call, arguments) = match self.call.clone() {
+                Some((call, arguments)) => (Some(call), arguments),
+                None => (None, None),
+            };
+            self.found.push(Difference { of, call, arguments, path, a, b });
         }
     }
 

@@ -265,8 +265,10 @@ const HARMLESS: &[&str] = &[
     "accept",
     "allow",
     "cache-control",
+    "content-encoding",
     "content-length",
     "content-type",
+    "date",
     "host",
     "last-event-id",
     "mcp-method",
@@ -277,6 +279,8 @@ const HARMLESS: &[&str] = &[
     "server",
     "transfer-encoding",
     "user-agent",
+    "vary",
+    "x-accel-buffering",
 ];
 
 #[cfg(test)]

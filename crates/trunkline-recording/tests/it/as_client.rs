@@ -178,3 +178,27 @@ fn an_answer_that_never_came_is_not_waited_for() {
         "#,
     );
 }
+
+#[test]
+fn requests_that_share_an_id_are_told_apart_by_their_streams() {
+    let recorded = recording(
+        r#"
+        >1 {"id":1,"method":"tools/call","params":{"name":"a"}}
+        >2 {"id":1,"method":"tools/call","params":{"name":"b"}}
+        <1 {"id":1,"result":{"of":"a"}}
+        <2 {"id":1,"result":{"of":"b"}}
+        "#,
+    );
+    let live = check(
+        &recorded,
+        r#"
+        > {"id":1,"method":"tools/call","params":{"name":"a"}}
+        > {"id":"replay-1","method":"tools/call","params":{"name":"b"}}
+        < {"id":"replay-1","result":{"of":"b"}}
+        < {"id":1,"result":{"of":"a"}}
+        done
+        "#,
+    );
+    let found = compare(&recorded, &live, &Ignore::default());
+    assert!(found.equal, "{found:?}");
+}

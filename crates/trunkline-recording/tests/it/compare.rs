@@ -159,3 +159,17 @@ fn a_bad_path_is_refused_with_a_sentence() {
         "`result.text` is no path: it begins with `/`, as in `/result/content/*/text`."
     );
 }
+
+#[test]
+fn which_call_something_unasked_came_after_does_not_count_and_whether_it_came_does() {
+    let (ask, answer) = (r#"> {"id":1,"method":"ping"}"#, r#"< {"id":1,"result":{}}"#);
+    let roots = r#"< {"id":9,"method":"roots/list"}"#;
+    let answered = r#"> {"id":9,"result":{"roots":[]}}"#;
+    let changed = r#"< {"method":"notifications/tools/list_changed"}"#;
+    let during = [ask, roots, changed, answered, answer].join("\n");
+    let after = [ask, answer, changed, roots].join("\n");
+    check(&during, &after, &[]);
+    let without = [ask, answer, changed].join("\n");
+    let question = r#"{"method":"roots/list","params":{}}"#;
+    check(&during, &without, &[("the server, unasked", "/0", question, "-")]);
+}
