@@ -13,7 +13,7 @@ use trunkline_wire::model::meta;
 
 use crate::calls::{self, Act, Answer, Saying, Step, answer_tree, params_tree};
 use crate::compare::first_difference;
-use crate::normal::{Zone, asked, same};
+use crate::normal::{Zone, asked, asked_by, same};
 use crate::recording::Recording;
 use crate::tree::Tree;
 
@@ -21,7 +21,11 @@ use crate::tree::Tree;
 #[derive(Clone, Debug)]
 pub struct ServerPlayer {
     acts: Arc<[Act]>,
+    /// What each act asks for: with what its client could be asked, and without.
+    asks: Arc<[(Tree, Tree)]>,
     is_used: Vec<bool>,
+    /// The conversation that this client seems to have.
+    conversation: Option<usize>,
     running: Vec<Running>,
     asked: u64,
     remarks: Vec<String>,
@@ -56,8 +60,10 @@ impl ServerPlayer {
     /// Plays the server of a recording.
     pub fn new(recording: &Recording) -> Self {
         let acts: Arc<[Act]> = calls::all(recording).into();
-        let is_used = vec![false; acts.len()];
-        Self { acts, is_used, running: Vec::new(), asked: 0, remarks: Vec::new() }
+        let asks = acts.iter().map(|it| (asked_by(&it.params), asked(&it.params))).collect();
+        let (is_used, running) = (vec![false; acts.len()], Vec::new());
+        let remarks = Vec::new();
+        Self { acts, asks, is_used, conversation: None, running, asked: 0, remarks }
     }
 
     /// What is worth telling the user since the last call: requests that were never recorded, other answers.
@@ -73,6 +79,7 @@ impl ServerPlayer {
                 // A client that begins anew gets everything once more.
                 if *method == "server/discover" {
                     self.is_used.fill(false);
+                    self.conversation = None;
                 }
                 self.request(id, method, &params_tree(params), &mut out);
             }
@@ -91,7 +98,22 @@ impl ServerPlayer {
                 }
             }
         }
+        self.go_on(&mut out);
         out
+    }
+
+    /// Plays on what has waited for something that the client has now done.
+    fn go_on(&mut self, out: &mut Vec<Output>) {
+        let acts = Arc::clone(&self.acts);
+        let may_go_on = |it: &Running, is_used: &[bool]| it.may_go_on(&acts[it.act], is_used);
+        while let Some(at) = self
+            .running
+            .iter()
+            .position(|it| it.step < acts[it.act].steps.len() && may_go_on(it, &self.is_used))
+        {
+            let running = self.running.remove(at);
+            self.play(running, out);
+        }
     }
 
     fn request(&mut self, id: &Id, method: &str, params: &Tree, out: &mut Vec<Output>) {
@@ -110,17 +132,23 @@ impl ServerPlayer {
         out.push(Output { message, request: Some(id.clone()), is_last: true, status: None });
     }
 
-    /// The recorded act that this is: exactly, or but for what differs in every run; the next that was not played
-    /// yet, else the last.
+    /// The recorded act that this is: exactly, for any client, or but for what differs in every run; of the conversation
+    /// that this client seems to have, else of any; the next that was not played yet, else the last.
     fn find(&self, is_request: bool, method: &str, params: &Tree) -> Option<usize> {
         let is_it = |it: &Act| it.method == method && it.id.is_some() == is_request;
-        let asks = asked(params);
-        for zone in [Zone::Data, Zone::Protocol] {
-            let fits = |at: &usize| {
-                let act = &self.acts[*at];
-                is_it(act) && same(&asked(&act.params), &asks, zone)
+        let (by, ask) = (asked_by(params), asked(params));
+        let fits = |at: usize, rank: usize| match rank {
+            0 => same(&self.asks[at].0, &by, Zone::Data),
+            1 => same(&self.asks[at].1, &ask, Zone::Data),
+            _ => same(&self.asks[at].1, &ask, Zone::Protocol),
+        };
+        for (is_own, rank) in [(true, 0), (true, 1), (true, 2), (false, 0), (false, 1), (false, 2)]
+        {
+            let is_here = |it: &Act| !is_own || Some(it.conversation) == self.conversation;
+            let all = || {
+                let all = self.acts.iter().enumerate().filter(|(_, it)| is_it(it) && is_here(it));
+                all.map(|(at, _)| at).filter(|at| fits(*at, rank))
             };
-            let all = || (0..self.acts.len()).filter(fits);
             let found = all().find(|at| !self.is_used[*at]).or_else(|| all().next_back());
             if found.is_some() {
                 return found;
@@ -143,6 +171,9 @@ impl ServerPlayer {
         out: &mut Vec<Output>,
     ) {
         self.is_used[act] = true;
+        if request.is_some() {
+            self.conversation = Some(self.acts[act].conversation);
+        }
         let running = Running { act, step: 0, request, token, questions: HashMap::new() };
         self.play(running, out);
     }
@@ -152,7 +183,7 @@ impl ServerPlayer {
         let acts = Arc::clone(&self.acts);
         let act = &acts[running.act];
         while let Some(step) = act.steps.get(running.step) {
-            if !running.may_go_on(act) {
+            if !running.may_go_on(act, &self.is_used) {
                 self.running.push(running);
                 return;
             }
@@ -257,14 +288,18 @@ impl ServerPlayer {
 }
 
 impl Running {
-    /// Whether the client has answered every question that was answered before the next step.
-    fn may_go_on(&self, act: &Act) -> bool {
-        act.steps.iter().enumerate().take(self.step).all(|(at, step)| match &step.saying {
-            Saying::Ask { settled: Some(settled), .. } if *settled <= self.step => {
-                self.questions.get(&at).is_none_or(|(_, is_answered)| *is_answered)
-            }
-            _ => true,
-        })
+    /// Whether the client has answered every question that was answered before the next step. What a subscription
+    /// tells also waits for what the client did before: it is the client's doing, or a coincidence.
+    fn may_go_on(&self, act: &Act, is_used: &[bool]) -> bool {
+        let next = act.steps.get(self.step);
+        let is_due = next.is_none_or(|it| it.after == self.act || is_used[it.after]);
+        (is_due || act.method != "subscriptions/listen")
+            && act.steps.iter().enumerate().take(self.step).all(|(at, step)| match &step.saying {
+                Saying::Ask { settled: Some(settled), .. } if *settled <= self.step => {
+                    self.questions.get(&at).is_none_or(|(_, is_answered)| *is_answered)
+                }
+                _ => true,
+            })
     }
 
     /// Puts the client's own ids and tokens into a notification; `None` if the client wants no progress.

@@ -20,6 +20,8 @@ pub struct Act {
     pub steps: Vec<Step>,
     /// Whether the client cancelled it.
     pub is_cancelled: bool,
+    /// Which conversation it belongs to.
+    pub conversation: usize,
     /// The HTTP request that it came with.
     stream: Option<u32>,
 }
@@ -31,6 +33,8 @@ pub struct Step {
     pub saying: Saying,
     /// Whether it did not come with the answer: after it, or on the general stream of a session.
     pub is_aside: bool,
+    /// The number of the last act before it: its own, or a later one.
+    pub after: usize,
 }
 
 /// What a server says.
@@ -64,7 +68,8 @@ impl Step {
 impl Act {
     fn new(id: Option<Id>, method: &str, params: &Params, stream: Option<u32>) -> Self {
         let (method, params) = (method.to_owned(), params_tree(params));
-        Self { id, method, params, steps: Vec::new(), is_cancelled: false, stream }
+        let (steps, is_cancelled) = (Vec::new(), false);
+        Self { id, method, params, steps, is_cancelled, conversation: 0, stream }
     }
 
     /// The answer, if there was one.
@@ -103,15 +108,24 @@ impl Act {
         self.id.is_some() && self.answer().is_none() && !self.is_cancelled
     }
 
-    fn push(&mut self, saying: Saying, is_aside: bool) {
+    fn push(&mut self, saying: Saying, is_aside: bool, after: usize) {
         let is_aside = is_aside || self.id.is_none() || self.answer().is_some();
-        self.steps.push(Step { saying, is_aside });
+        self.steps.push(Step { saying, is_aside, after });
     }
 }
 
 /// The acts of all conversations, in order.
 pub fn all(recording: &Recording) -> Vec<Act> {
-    recording.conversations.iter().flat_map(acts).collect()
+    let mut all = Vec::new();
+    for (number, conversation) in recording.conversations.iter().enumerate() {
+        let before = all.len();
+        all.extend(acts(conversation).into_iter().map(|mut act| {
+            act.conversation = number;
+            act.steps.iter_mut().for_each(|it| it.after += before);
+            act
+        }));
+    }
+    all
 }
 
 /// The acts of one conversation, in order.
@@ -137,9 +151,10 @@ pub fn acts(conversation: &Conversation) -> Vec<Act> {
                 let all = || acts.iter().enumerate().rev().filter(|(_, it)| it.owes(id.as_ref()));
                 let at = all().find(|(_, it)| is_on(it)).or_else(|| all().next());
                 let at = at.map(|(at, _)| at);
+                let last = acts.len().saturating_sub(1);
                 if let Some(act) = at.map(|at| &mut acts[at]) {
                     let answer = answer_tree(outcome);
-                    act.push(Saying::Answer { answer, status: said.status }, false);
+                    act.push(Saying::Answer { answer, status: said.status }, false, last);
                 }
             }
             (Party::Server, _) => hear(&mut acts, said),
@@ -206,7 +221,8 @@ fn hear(acts: &mut [Act], said: &Said) {
     };
     // Before the client has said anything there is nobody to play it to.
     let Some((at, is_aside)) = owner(acts, said, &saying, &params) else { return };
-    acts[at].push(saying, is_aside);
+    let last = acts.len() - 1;
+    acts[at].push(saying, is_aside, last);
 }
 
 /// The act that it belongs to, and whether it came beside that act's answer.

@@ -121,14 +121,16 @@ fn compare_act(a: &Act, b: &Act, finder: &mut Finder<'_>) {
         let path = format!("/questions/{at}");
         finder.values(&path, questions_a.get(at), questions_b.get(at), Zone::Protocol);
     }
-    let (told_a, told_b) = (told(a), told(b));
+    // How far the server came before a cancellation is chance.
+    if a.is_cancelled || b.is_cancelled || is_waiting(a) || is_waiting(b) {
+        return;
+    }
+    // So is how far a task came before the conversation ended.
+    let (told_a, told_b) =
+        if is_task(a) && is_task(b) { Default::default() } else { (told(a), told(b)) };
     for (at, (one, other)) in matched(told_a, told_b).into_iter().enumerate() {
         let path = format!("/notifications/{at}");
         finder.values(&path, one.as_ref(), other.as_ref(), Zone::Protocol);
-    }
-    // Whether the server was quicker than a cancellation is chance.
-    if a.is_cancelled || b.is_cancelled || is_waiting(a) || is_waiting(b) {
-        return;
     }
     match (a.answer(), b.answer()) {
         (Some(Ok(one)), Some(Ok(other))) => {
@@ -150,6 +152,13 @@ fn is_waiting(act: &Act) -> bool {
         _ => None,
     };
     act.method == "tasks/get" && matches!(status(), Some("working" | "submitted"))
+}
+
+/// Whether the answer is a task, in either era.
+fn is_task(act: &Act) -> bool {
+    let Some(Ok(result)) = act.answer() else { return false };
+    let is_handle = result.get("resultType").and_then(Tree::as_text) == Some("task");
+    is_handle || matches!(result.get("task"), Some(Tree::Object(_)))
 }
 
 fn as_tree(answer: &Answer) -> Tree {

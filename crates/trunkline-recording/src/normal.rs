@@ -37,7 +37,7 @@ pub(crate) fn same_text(one: &str, other: &str) -> bool {
     one == other
         || fits(one, other)
         || fits(other, one)
-        || without_times(one) == without_times(other)
+        || same_but_for_times(one.as_bytes(), other.as_bytes())
 }
 
 /// Whether two numbers are the same, however they are spelled.
@@ -85,32 +85,44 @@ fn same_member(name: &str, one: Option<&Tree>, other: Option<&Tree>, zone: Zone)
 
 /// The parameters of a request as far as they choose its answer: the client's name, capabilities and tokens do not.
 pub(crate) fn asked(params: &Tree) -> Tree {
-    let mut asked = params.clone();
-    if let Tree::Object(members) = &mut asked {
-        members.retain(|(name, _)| name != "_meta");
-        if let Some(revision) = params.at(&["_meta", meta::PROTOCOL_VERSION]) {
-            members.push(("_meta".to_owned(), revision.clone()));
-        }
-    }
-    asked
+    with_meta(params, &[meta::PROTOCOL_VERSION])
 }
 
-/// The text with each time in it replaced.
-fn without_times(text: &str) -> String {
-    let (mut out, mut rest) = (String::with_capacity(text.len()), text);
-    while let Some(first) = rest.chars().next() {
-        match time_length(rest.as_bytes()) {
-            Some(length) => {
-                out.push_str("<time>");
-                rest = &rest[length..];
+/// The same with what the client can be asked, which may matter.
+pub(crate) fn asked_by(params: &Tree) -> Tree {
+    with_meta(params, &[meta::PROTOCOL_VERSION, meta::CLIENT_CAPABILITIES, meta::LOG_LEVEL])
+}
+
+/// The parameters with these members of `_meta` alone.
+fn with_meta(params: &Tree, names: &[&str]) -> Tree {
+    let Tree::Object(members) = params else { return params.clone() };
+    let mut kept: Vec<_> = members.iter().filter(|(name, _)| name != "_meta").cloned().collect();
+    let all = params.get("_meta").map(Tree::members).unwrap_or_default();
+    let meta: Vec<_> = all.iter().filter(|(it, _)| names.contains(&it.as_str())).cloned().collect();
+    if !meta.is_empty() {
+        kept.push(("_meta".to_owned(), Tree::Object(meta)));
+    }
+    Tree::Object(kept)
+}
+
+/// Whether two texts are the same but for the times in them. Ends at the first difference.
+fn same_but_for_times(one: &[u8], other: &[u8]) -> bool {
+    let (mut one, mut other) = (one, other);
+    loop {
+        match (one.split_first(), other.split_first()) {
+            (None, None) => return true,
+            (Some((a, rest)), Some((b, others))) => {
+                let is_digit = a.is_ascii_digit() && b.is_ascii_digit();
+                let times = if is_digit { time_length(one).zip(time_length(other)) } else { None };
+                match times {
+                    Some((length, others)) => (one, other) = (&one[length..], &other[others..]),
+                    None if a == b => (one, other) = (rest, others),
+                    None => return false,
+                }
             }
-            None => {
-                out.push(first);
-                rest = &rest[first.len_utf8()..];
-            }
+            _ => return false,
         }
     }
-    out
 }
 
 /// The length of the date and time (RFC 3339, or the same with a space) that a text begins with.

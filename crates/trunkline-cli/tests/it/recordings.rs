@@ -6,7 +6,7 @@ mod tap;
 use std::path::Path;
 
 use serde_json::Value;
-use trunkline_testkit::folder::Folder;
+use trunkline_testkit::Folder;
 
 use crate::run::{Run, TRUNKLINE, run};
 

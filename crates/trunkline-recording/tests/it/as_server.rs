@@ -193,3 +193,52 @@ fn streams_say_which_call_a_message_belongs_to() {
         "#,
     );
 }
+
+#[test]
+fn a_subscription_tells_what_it_told_once_the_client_has_done_what_it_did() {
+    check(
+        r#"
+        > {"id":1,"method":"subscriptions/listen","params":{"notifications":{"resourceSubscriptions":["x"]}}}
+        < {"method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":1}}}
+        > {"id":2,"method":"tools/call","params":{"name":"touch"}}
+        < {"method":"notifications/resources/updated","params":{"uri":"x","_meta":{"io.modelcontextprotocol/subscriptionId":1}}}
+        < {"id":2,"result":{}}
+        "#,
+        r#"
+        > {"id":7,"method":"subscriptions/listen","params":{"notifications":{"resourceSubscriptions":["x"]}}}
+        < {"method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":7}}}
+        > {"id":8,"method":"tools/call","params":{"name":"touch"}}
+        < {"id":8,"result":{}}
+        < {"method":"notifications/resources/updated","params":{"uri":"x","_meta":{"io.modelcontextprotocol/subscriptionId":7}}}
+        "#,
+    );
+}
+
+#[test]
+fn a_client_stays_in_the_conversation_that_its_handshake_opened() {
+    let one = |capabilities: &str, said: &str| {
+        format!(
+            r#"{{"v":1,"t":1,"recording":{{}}}}
+            {{"v":1,"t":1,"side":"client","dir":"in","message":{{"jsonrpc":"2.0","id":0,"method":"initialize","params":{{"capabilities":{capabilities}}}}}}}
+            {{"v":1,"t":1,"side":"client","dir":"out","message":{{"jsonrpc":"2.0","id":0,"result":{{}}}}}}
+            {{"v":1,"t":1,"side":"client","dir":"in","message":{{"jsonrpc":"2.0","id":1,"method":"tools/list"}}}}
+            {{"v":1,"t":1,"side":"client","dir":"out","message":{{"jsonrpc":"2.0","id":1,"result":{{"said":"{said}"}}}}}}
+            "#
+        )
+    };
+    let text = [one("{}", "first"), one(r#"{"roots":{}}"#, "second")].concat();
+    let recording = trunkline_recording::recording::Recording::read(&text).unwrap();
+    for (capabilities, said) in [(r#"{"roots":{}}"#, "second"), ("{}", "first")] {
+        let mut player = ServerPlayer::new(&recording);
+        let open = format!(
+            r#"{{"id":0,"method":"initialize","params":{{"capabilities":{capabilities}}}}}"#
+        );
+        player.receive(&message(&open));
+        for id in 1..3 {
+            let list = format!(r#"{{"id":{id},"method":"tools/list"}}"#);
+            let heard = player.receive(&message(&list));
+            assert_eq!(heard.len(), 1);
+            assert!(heard[0].message.to_text().contains(said), "{capabilities} {id}");
+        }
+    }
+}

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 
-use trunkline_testkit::folder::Folder;
+use trunkline_testkit::Folder;
 
 use super::{BOOK, lines};
 use crate::run::{TRUNKLINE, run};

@@ -9,7 +9,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use trunkline_testkit::folder::Folder;
+use trunkline_testkit::Folder;
 
 use super::{against, lines, record};
 use crate::run::{TRUNKLINE, run};
