@@ -89,6 +89,11 @@ impl Failure {
         Self::new(CONNECT, "serve", format!("{error:#}"))
     }
 
+    /// A server that cannot be started or reached, before there is a conversation with it.
+    pub(crate) fn reach(stage: &str, cause: impl Into<String>) -> Self {
+        Self::new(CONNECT, stage, cause)
+    }
+
     /// A gateway that cannot be reached, or refuses.
     pub(crate) fn admin(code: u8, cause: impl Into<String>) -> Self {
         Self::new(code, "admin", cause)
