@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use http::StatusCode;
+use trunkline_wire::frame::flatten;
 use trunkline_wire::frame::sse::Event as Line;
 
 use super::event::EventId;
@@ -277,7 +278,8 @@ impl Streams {
         }
         out.reserve(stream.unread().map(|it| it.len() + AROUND).sum());
         for place in stream.taken.max(stream.oldest)..stream.end() {
-            let data = &stream.events[(place - stream.oldest) as usize];
+            let data = &mut stream.events[(place - stream.oldest) as usize];
+            flatten(data);
             let id = matches!(style, Style::Resumable { .. }).then(|| id_of(place).text());
             let event = (style == Style::Single).then_some("message");
             Line { event, id: id.as_deref(), retry: None, data }.write(out);
