@@ -10,6 +10,7 @@
 //! assert_eq!(json.get(), r#"{"b": 1.50, "a": 10000000000000000000000}"#);
 //! ```
 
+pub mod glance;
 mod reader;
 
 use std::borrow::Cow;
@@ -21,6 +22,7 @@ use serde::de::{DeserializeOwned, DeserializeSeed, Error as _, MapAccess, Visito
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
+use glance::Glance;
 use reader::end_of_plain;
 pub(crate) use reader::{Reader, Unreadable};
 
@@ -34,6 +36,8 @@ enum Text {
     Copied(Arc<str>),
     /// A long text that was written here, in its own allocation.
     Written(Arc<Box<str>>),
+    /// A result that came in a message, and what was seen of it then.
+    Result(Arc<str>, Glance),
 }
 
 impl Json {
@@ -89,6 +93,12 @@ impl Json {
         Self(Text::Copied(text.into()))
     }
 
+    /// Copies the result that is next, and remembers what it shows.
+    pub(crate) fn result(reader: &mut Reader<'_>) -> Result<Self, Unreadable> {
+        let (text, glance) = Glance::read(reader)?;
+        Ok(Self(Text::Result(text.into(), glance)))
+    }
+
     /// Takes over a text that is known to be JSON. Copying a short one costs no more than shrinking its
     /// allocation; a long one stays where it is.
     fn written(text: String) -> Self {
@@ -101,7 +111,7 @@ impl Json {
     /// The text.
     pub fn get(&self) -> &str {
         match &self.0 {
-            Text::Copied(text) => text,
+            Text::Copied(text) | Text::Result(text, _) => text,
             Text::Written(text) => text,
         }
     }

@@ -46,6 +46,18 @@ impl<'a> Reader<'a> {
         self.byte()
     }
 
+    /// How far it has come.
+    #[inline]
+    pub(crate) fn position(&self) -> usize {
+        self.at
+    }
+
+    /// What was read since it was at `start`.
+    #[inline]
+    pub(crate) fn since(&self, start: usize) -> &'a str {
+        &self.text[start..self.at]
+    }
+
     /// Goes into the array or object that is next, if it begins with this bracket.
     #[inline]
     pub(crate) fn open(&mut self, bracket: u8) -> Result<(), Unreadable> {

@@ -187,7 +187,7 @@ impl<'a> Envelope<'a> {
                 None => self.blame(MalformedKind::NotJsonRpc),
             },
             PARAMS => self.params = self.take_params(reader)?,
-            RESULT => self.result = Some(Json::copied(reader.value()?)),
+            RESULT => self.result = Some(Json::result(reader)?),
             ERROR => match serde_json::from_str(reader.value()?) {
                 Ok(error) => self.error = Some(error),
                 Err(_) => self.blame(MalformedKind::NotJsonRpc),
