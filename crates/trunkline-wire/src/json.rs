@@ -77,6 +77,14 @@ impl Json {
 
     /// A JSON string.
     pub fn string(text: &str) -> Self {
+        let bytes = text.as_bytes();
+        // A short one without anything to escape needs no room but its own.
+        let mut short = [b'"'; SHORT];
+        if bytes.len() + 2 <= SHORT && end_of_plain(bytes, 0) == bytes.len() {
+            short[1..=bytes.len()].copy_from_slice(bytes);
+            let quoted = str::from_utf8(&short[..bytes.len() + 2]);
+            return Self::copied(quoted.expect("quotes around UTF-8 are UTF-8"));
+        }
         let mut out = Vec::with_capacity(text.len() + 2);
         write_string(text, &mut out);
         Self::from_written(out)
@@ -294,6 +302,9 @@ impl Visitor<'_> for RawText {
 /// The name that `serde_json` gives a raw text internally.
 const RAW_VALUE: &str = "$serde_json::private::RawValue";
 
+/// The longest string that is put together on the stack.
+const SHORT: usize = 64;
+
 /// From this length on, copying costs more than a second allocation.
 const LONG: usize = 4096;
 
@@ -388,8 +399,10 @@ mod tests {
     #[test]
     fn strings_are_written_as_serde_json_writes_them() {
         let every: String = (0..=0x7f_u8).map(char::from).collect();
-        for text in ["", "plain", "héllo ✓", "tab\tquote\"back\\slash", &every, &every.repeat(3)]
-        {
+        let short: Vec<String> = (55..70).map(|length| "x".repeat(length)).collect();
+        let short = short.iter().map(String::as_str);
+        let texts = ["", "plain", "héllo ✓", "tab\tquote\"back\\slash", &every, &every.repeat(3)];
+        for text in short.chain(texts) {
             assert_eq!(Json::string(text).get(), serde_json::to_string(text).unwrap());
         }
     }
