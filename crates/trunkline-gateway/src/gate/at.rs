@@ -145,7 +145,7 @@ impl Walk {
             Box::pin(instance.raise_log_level(level)).await;
         }
         let era = instance.opened.revision.era();
-        let mut params = self.call.params.clone();
+        let mut params = self.call.params.clone_for_one_more();
         let meta = forward::meta_for(&self.call, era, &self.shared.envelopes);
         let meta = match plan.questions == Questions::default() || era == Era::Stateful {
             true => meta,
