@@ -517,6 +517,10 @@ impl State {
         }
     }
 
+    fn wake_no_more(&mut self, via: RequestStream) {
+        self.readers.retain(|(it, _)| *it != via);
+    }
+
     fn wake_later(&mut self, via: RequestStream, waker: &Waker) {
         match self.readers.iter_mut().find(|(it, _)| *it == via) {
             Some((_, reader)) => reader.clone_from(waker),
