@@ -227,21 +227,6 @@ impl<H: Handler> Endpoint<H> {
                 Break(outcome) => return outcome,
             },
         };
-        match &self.settings.replicas {
-            None => self.route_here(head, place, body, envelopes).await,
-            // Boxed: few servers have replicas, and all would carry its size.
-            Some(shared) => Box::pin(self.route_shared(shared, head, place, body, envelopes)).await,
-        }
-    }
-
-    /// Answers a request that was let in and is not for another replica.
-    pub(super) async fn route_here<B: Body>(
-        &self,
-        head: &request::Parts,
-        place: Entrance,
-        body: B,
-        envelopes: &Mutex<EnvelopeCache>,
-    ) -> Result<Response<HttpBody>, Refusal> {
         match (place, &head.method) {
             (Entrance::Streamable, &Method::POST) => {
                 let mut response = self.post(head, body, envelopes).await?;
@@ -344,7 +329,7 @@ impl<H: Handler> Endpoint<H> {
         Ok((session, headers.get(&LAST_EVENT_ID).map(|it| it.to_str())))
     }
 
-    pub(super) fn delete(&self, head: &request::Parts) -> Result<Response<HttpBody>, Refusal> {
+    fn delete(&self, head: &request::Parts) -> Result<Response<HttpBody>, Refusal> {
         let session = session_request(&head.headers, self.rules())?;
         let session = self.session(session, &head.extensions)?;
         self.sessions.remove(&session.id);

@@ -10,6 +10,7 @@ mod resume;
 
 use std::collections::HashMap;
 use std::fmt;
+use std::ops::ControlFlow::{Break, Continue};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -187,47 +188,71 @@ enum Sent<B> {
 }
 
 impl<H: Handler> Endpoint<H> {
-    /// Serves a request where its session is owned.
+    /// Serves a request where its session is owned. `place` says where it entered, and whether it was let
+    /// in.
     pub(super) async fn route_shared<B: Body>(
         &self,
         shared: &Arc<SharedSessions>,
+        head: &mut request::Parts,
+        place: Option<(Entrance, bool)>,
+        body: B,
+        envelopes: &Mutex<EnvelopeCache>,
+    ) -> Result<Response<HttpBody>, Refusal> {
+        let Some((place, is_let_in)) = place else {
+            return self.route(head, None, body, envelopes, false).await;
+        };
+        let body = match is_let_in {
+            true => body,
+            false => match self.enter_with(head, body, &self.settings.path).await {
+                Continue(body) => body,
+                Break(outcome) => return outcome,
+            },
+        };
+        let is_mine =
+            |id: &String| shared.replicas.may_answer(id) && self.sessions.get(id).is_some();
+        match session_of(head, place).filter(|id| !is_mine(id)) {
+            None => self.route(head, Some(place), body, envelopes, true).await,
+            Some(id) => self.route_elsewhere(shared, &id, head, place, body, envelopes).await,
+        }
+    }
+
+    /// Finds the owner of a session that is not in memory here, or not ours for now.
+    async fn route_elsewhere<B: Body>(
+        &self,
+        shared: &Arc<SharedSessions>,
+        id: &str,
         head: &mut request::Parts,
         place: Entrance,
         body: B,
         envelopes: &Mutex<EnvelopeCache>,
     ) -> Result<Response<HttpBody>, Refusal> {
-        let Some(id) = session_of(head, place) else {
-            return self.route_here(head, place, body, envelopes).await;
-        };
-        if shared.replicas.may_answer(&id) && self.sessions.get(&id).is_some() {
-            return self.route_here(head, place, body, envelopes).await;
-        }
-        let mut body = Sent::Unread(body);
+        let (place, mut body) = (Some(place), Sent::Unread(body));
         for _ in 0..TRIES {
-            let peer = match shared.locate(&id).await {
+            let peer = match shared.locate(id).await {
                 Err(Unavailable) => return Ok(unavailable(None)),
                 Ok(Located::At(peer)) => peer,
                 Ok(located) => {
-                    self.settle(shared, &id, located, &head.extensions)?;
+                    self.settle(shared, id, located, &head.extensions)?;
                     return match body {
-                        Sent::Unread(body) => self.route_here(head, place, body, envelopes).await,
+                        Sent::Unread(body) => self.route(head, place, body, envelopes, true).await,
                         Sent::Read(text) => {
-                            self.route_here(head, place, Once::new(text), envelopes).await
+                            self.route(head, place, Once::new(text), envelopes, true).await
                         }
                     };
                 }
             };
             // What may still work here for a session of another stops.
-            self.sessions.remove(&id);
-            shared.stash().remove(&id);
+            self.sessions.remove(id);
+            shared.stash().remove(id);
             if head.extensions.get::<Forwarded>().is_some() {
                 return Ok(moved(&peer.id));
             }
             let text = self.body_of(head, &mut body).await?;
-            match self.forward(shared, &peer, shared.until_moved(&id, &peer), head, &text).await? {
+            let gone = shared.until_moved(id, &peer);
+            match self.forward(shared, &peer, gone, head, &text).await? {
                 Ok(response) => return Ok(response),
                 Err(Unforwarded::Lost) => return Ok(outcome_unknown_of(&text)),
-                Err(Unforwarded::NotSent | Unforwarded::Moved) => shared.replicas.forget(&id),
+                Err(Unforwarded::NotSent | Unforwarded::Moved) => shared.replicas.forget(id),
             }
             body = Sent::Read(text);
         }

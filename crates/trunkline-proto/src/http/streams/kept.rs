@@ -119,10 +119,11 @@ mod tests {
     const BOUNDS: Bounds =
         Bounds { events: 8, bytes: 1000, keep: Duration::from_secs(60), unread: 1000 };
 
-    fn streams() -> Streams {
+    #[allow(clippy::disallowed_methods)] // A test has to begin somewhere.
+    fn start() -> (Streams, Instant) {
         let mut streams = Streams::new(Style::Resumable { primed: false }, BOUNDS);
         streams.keep_events();
-        streams
+        (streams, Instant::now())
     }
 
     /// Each event as "stream-place text owes".
@@ -136,7 +137,7 @@ mod tests {
 
     #[test]
     fn an_answer_in_one_text_is_not_kept() {
-        let (mut streams, now) = (streams(), Instant::now());
+        let (mut streams, now) = start();
         let via = streams.next_via();
         let reader = streams.open(via);
         streams.owes(via, vec!["7".to_owned()]);
@@ -147,7 +148,7 @@ mod tests {
 
     #[test]
     fn a_stream_is_kept_from_its_first_event_to_its_answer() {
-        let (mut streams, now) = (streams(), Instant::now());
+        let (mut streams, now) = start();
         let via = streams.next_via();
         let reader = streams.open(via);
         streams.owes(via, vec!["7".to_owned()]);
@@ -162,7 +163,7 @@ mod tests {
 
     #[test]
     fn the_end_of_a_cancelled_request_is_kept() {
-        let (mut streams, now) = (streams(), Instant::now());
+        let (mut streams, now) = start();
         let via = streams.next_via();
         streams.open(via);
         streams.owes(via, vec!["7".to_owned()]);
@@ -174,7 +175,7 @@ mod tests {
 
     #[test]
     fn an_adopted_stream_is_resumed_where_it_was() {
-        let (mut streams, now) = (streams(), Instant::now());
+        let (mut streams, now) = start();
         streams.go_on_after(1 << 20, 100);
         let event = |place, text: &str| {
             let text = text.as_bytes().to_vec();
@@ -194,7 +195,7 @@ mod tests {
 
     #[test]
     fn what_is_missing_in_a_kept_stream_is_skipped() {
-        let (mut streams, now) = (streams(), Instant::now());
+        let (mut streams, now) = start();
         let event = |place| Kept { stream: 3, place, text: vec![b'x'], owes: Vec::new() };
         streams.adopt(3, vec![event(4), event(5), event(8)], now);
         assert!(streams.resume(EventId { stream: 3, place: 5, tag: 0 }).is_some());

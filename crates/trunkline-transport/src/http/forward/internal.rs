@@ -128,8 +128,8 @@ impl<A: AnswersForwarded> Answers for Internal<A> {
 }
 
 fn stranger() -> Refusal {
-    let message = "This is the listener of replicas. The request comes from none with our key and \
-                   about our time, or it has come before.";
+    let message = "This is the listener of replicas. The request comes from none with our key, is for \
+                   another, or has come before.";
     Refusal::new(StatusCode::UNAUTHORIZED, message)
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use http::{Extensions, Response, request};
+use http::{Extensions, Response, StatusCode, request};
 use tokio::runtime::Handle;
 use trunkline_auth::tag::random_name;
 use trunkline_proto::http::Refusal;
@@ -17,6 +17,7 @@ use crate::http::budgets::principal;
 use crate::http::endpoint::{Endpoint, attached};
 use crate::http::post::id_of;
 use crate::http::replicas::{SessionRecord, Unavailable};
+use crate::http::response::empty;
 use crate::http::session::{Session, Sharing};
 
 impl<H: Handler> Endpoint<H> {
@@ -62,7 +63,8 @@ impl<H: Handler> Endpoint<H> {
         if shared.replicas.close(&session.id).await.is_err() {
             return Ok(unavailable(None));
         }
-        self.delete(head)
+        self.sessions.remove(&session.id);
+        Ok(empty(StatusCode::NO_CONTENT))
     }
 
     /// The event stream of 2024-11-05. Its session id names this replica, to which others forward its
