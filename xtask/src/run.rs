@@ -138,7 +138,7 @@ pub fn works(program: &str, args: &[&str]) -> bool {
 pub fn install_missing(who_needs: &str, programs: &[(&str, &str)]) -> Result<(), String> {
     let missing: Vec<&str> = programs
         .iter()
-        .filter(|(program, _)| !works(program, &["--version"]))
+        .filter(|(program, _)| !works(program, &["--version"]) && !works(program, &["-v"]))
         .map(|(_, package)| *package)
         .collect();
     install(who_needs, &missing)

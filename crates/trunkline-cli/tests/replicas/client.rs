@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use trunkline::Revision;
 use trunkline_testkit::http::{Event, Guest, Head, Line, request};
-use trunkline_wire::revision::Era;
 
 use crate::figures::{Figures, Told};
 
@@ -99,7 +98,7 @@ impl Caller {
     }
 
     pub(crate) fn is_stateless(&self) -> bool {
-        self.guest.revision.era() == Era::Stateless
+        self.guest.revision == Revision::V2026_07_28
     }
 
     /// An argument that nobody else uses.

@@ -1,5 +1,7 @@
 //! Scene: questions that are asked at one replica and answered at another, between any two revisions.
 
+use std::net::SocketAddr;
+
 use serde_json::json;
 use trunkline::Revision;
 
@@ -12,7 +14,7 @@ pub(crate) async fn run() -> Figures {
     let mut stage = Stage::start("questions").await;
     let mut figures = Figures::default();
     let addresses = stage.addresses();
-    for revision in REVISIONS {
+    for revision in REVISIONS.into_iter().rev() {
         for server in ["asks", "new"] {
             let (_, token) = PRINCIPALS[0];
             let name = format!("{revision}-{server}");
@@ -42,7 +44,7 @@ pub(crate) async fn run() -> Figures {
 }
 
 /// The addresses in the order in which the next requests go to them.
-fn turns(caller: &Caller, order: [std::net::SocketAddr; 2]) -> Vec<std::net::SocketAddr> {
+fn turns(caller: &Caller, order: [SocketAddr; 2]) -> Vec<SocketAddr> {
     let mut turns = order.to_vec();
     turns.rotate_right((caller.turn() + 1) % 2);
     turns
