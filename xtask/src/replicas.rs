@@ -1,6 +1,6 @@
 //! The scenes in which several gateways are one: `crates/trunkline-cli/tests/replicas`.
 
-use crate::{run, test};
+use crate::run;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -25,7 +25,7 @@ pub fn stage(catalog: &Path) -> Result<Command, String> {
 
 /// The program with the scenes, which does nothing unless it is told how many gateways to start.
 fn program(is_long: bool) -> Result<Command, String> {
-    run::install_missing("Several gateways need", test::SERVERS)?;
+    run::install_missing("Several gateways need", run::SERVERS)?;
     run::raise_files();
     let mut cargo = run::cargo(["test", "--package", "trunkline-cli", "--test", "replicas"]);
     if is_long {

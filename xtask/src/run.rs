@@ -171,6 +171,10 @@ pub fn raise_files() {
     let _ = raise.args(["--pid", &me, &format!("--nofile={hard}:{hard}")]).status();
 }
 
+/// Servers that tests start, and the Debian package that has each. They are installed where they are missing.
+pub const SERVERS: &[(&str, &str)] =
+    &[("haproxy", "haproxy"), ("redis-cli", "redis-tools"), ("redis-server", "redis-server")];
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -15,7 +15,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
     let mut report = Report { passed: 0, failed: Vec::new(), start: Instant::now() };
 
     report.step("the programs that the tests start", || {
-        run::install_missing("The tests need", SERVERS)?;
+        run::install_missing("The tests need", run::SERVERS)?;
         run::have(PROGRAMS)
     });
     if with_peers {
@@ -65,10 +65,6 @@ pub fn tests() -> Result<(), String> {
     let mut tests = run::cargo(["test", "--workspace", "--no-fail-fast"]);
     run::run(fuzz::shortly(&mut tests))
 }
-
-/// Servers that tests start, and the Debian package that has each. They are installed where they are missing.
-pub const SERVERS: &[(&str, &str)] =
-    &[("haproxy", "haproxy"), ("redis-cli", "redis-tools"), ("redis-server", "redis-server")];
 
 /// What tests start beside our own programs, and the Debian package that has it.
 const PROGRAMS: &[(&str, &str)] = &[
