@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 use tokio::task::JoinSet;
@@ -107,6 +107,7 @@ impl Worker {
     }
 
     async fn work(mut self) -> (Figures, Ledger) {
+        let mut answered = Instant::now();
         loop {
             let phase = *self.phase.lock().unwrap_or_else(PoisonError::into_inner);
             let Phase::Named(phase) = phase else { break };
@@ -122,7 +123,12 @@ impl Worker {
             match &wrong {
                 Some(wrong) if FINAL.contains(&&**wrong) => self.caller.figures.add(wrong),
                 Some(wrong) => count(wrong),
-                None => count("answers"),
+                None => {
+                    count("answers");
+                    let gap = answered.elapsed().as_millis() as u64;
+                    self.caller.figures.count("ms of the longest wait for an answer", gap);
+                    answered = Instant::now();
+                }
             }
             self.ledger.note(text, told);
             if wrong.as_deref() == Some("lost sessions") {
@@ -162,21 +168,27 @@ impl Worker {
             Ok(result) if result.as_text() == text => (Told::Done, None),
             Ok(_) => (Told::Unknown, Some("crossed answers".to_owned())),
             Err(error) => {
-                let shown = format!("{error:?}");
-                let kind = shown.split(['(', ' ', '{']).next().unwrap_or_default();
-                (Told::Unknown, Some(format!("error of the SDK: {kind}")))
+                let shown: String = error.to_string().chars().take(80).collect();
+                (Told::Unknown, Some(format!("error of the SDK: {shown}")))
             }
         }
     }
 
     /// The session is still there at the end: one more call is answered.
     async fn say_goodbye(&mut self) {
-        let is_there = match &self.sdk {
-            Some(client) => client.call_tool("old.echo", json!({ "text": "" })).await.is_ok(),
+        let since = Instant::now();
+        let is_served = match &self.sdk {
             None => answered(&mut self.caller, "old.echo", GOODBYE).await.is_some(),
+            Some(client) => loop {
+                match client.call_tool("old.echo", json!({})).await {
+                    Ok(_) => break true,
+                    Err(_) if since.elapsed() > GOODBYE => break false,
+                    Err(_) => pause().await,
+                }
+            },
         };
-        if !is_there {
-            self.caller.figures.add("lost sessions");
+        if !is_served {
+            self.caller.figures.add("sessions not served at the end");
         }
     }
 }
