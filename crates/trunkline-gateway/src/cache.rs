@@ -58,17 +58,24 @@ impl Cache {
         Some(lists)
     }
 
-    /// Stores the lists of a server with this fingerprint. Free if they are stored already.
-    pub(crate) async fn save(&self, fingerprint: &str, lists: &Lists) {
+    /// Stores the lists of a server with this fingerprint. Free if they are stored already. Returns whether
+    /// they were not.
+    pub(crate) async fn save(&self, fingerprint: &str, lists: &Lists) -> bool {
         let key = key(fingerprint);
         if self.is_kept(&key, lists.etag()) {
-            return;
+            return false;
         }
         let value = serde_json::to_vec(&Written { version: VERSION, lists })
             .expect("the protocol's own types are always writable as JSON");
         match self.store.put(&key, &value, Some(TTL)).await {
-            Ok(_) => self.remember(&key, lists.etag()),
-            Err(error) => warn!(%error, "lists cannot be cached"),
+            Ok(_) => {
+                self.remember(&key, lists.etag());
+                true
+            }
+            Err(error) => {
+                warn!(%error, "lists cannot be cached");
+                false
+            }
         }
     }
 

@@ -7,8 +7,8 @@ use crate::bounds::check_ttl;
 use crate::channels::Channels;
 use crate::decide::{self, Change, Held, Space};
 use crate::{
-    Bounds, Capabilities, Entry, Expect, Lease, Listener, Page, Pending, Store, StoreError, Swap,
-    Version,
+    Bounds, Bucket, Capabilities, Entry, Expect, Lease, Listener, Page, Pending, Store, StoreError,
+    Swap, Version,
 };
 
 /// Where entries and leases lie. The operations of a [`Store`] are made of these.
@@ -86,6 +86,18 @@ impl<B: Backend> Store for B {
         Box::pin(async move {
             check_ttl(ttl)?;
             let decide = move |held: Option<&_>, now| decide::count(held, by, ttl, now);
+            Ok(self.change(Space::Entries, key, decide).await?.0)
+        })
+    }
+
+    fn take<'a>(
+        &'a self,
+        key: &'a str,
+        buckets: &'a [Bucket],
+    ) -> Pending<'a, Result<(), Duration>> {
+        Box::pin(async move {
+            let buckets = buckets.to_vec();
+            let decide = move |held: Option<&_>, now| decide::take(held, &buckets, now);
             Ok(self.change(Space::Entries, key, decide).await?.0)
         })
     }

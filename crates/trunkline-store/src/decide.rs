@@ -4,7 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{Entry, Expect, StoreError, Version};
+use crate::bucket::Levels;
+use crate::{Bucket, Entry, Expect, StoreError, Version};
 
 /// The two key spaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -96,6 +97,24 @@ pub(crate) fn count(
     };
     let sum = number.checked_add(by).ok_or(StoreError::OutOfRange)?;
     Ok(write(sum.to_string().into_bytes().into(), expires, sum))
+}
+
+/// Answers how long to wait if a bucket is empty.
+pub(crate) fn take(
+    held: Option<&Held>,
+    buckets: &[Bucket],
+    now: Duration,
+) -> Result<Change<Result<(), Duration>>, StoreError> {
+    let levels = held.map(|held| Levels::read(&held.value).ok_or(StoreError::NotANumber));
+    let mut levels = levels.transpose()?.unwrap_or_default();
+    let micros = u64::try_from(now.as_micros()).unwrap_or(u64::MAX);
+    Ok(match levels.take(buckets, micros) {
+        Err(wait) => Change { act: Act::Keep, answer: Err(wait) },
+        Ok(()) => {
+            let expires = Duration::from_micros(levels.last().max(micros + 1));
+            write(levels.write().into(), Some(expires), Ok(()))
+        }
+    })
 }
 
 /// Answers whether the lease was taken.

@@ -1,7 +1,7 @@
 //! Keys ⇄ bytes, with a TTL. Knows nothing of MCP.
 //!
 //! What must outlive a call, a process or a machine goes through [`Store`]: values with a TTL,
-//! compare-and-swap, counters, leases, scans by prefix and channels. [`Memory`] keeps it in this
+//! compare-and-swap, counters, token buckets, leases, scans by prefix and channels. [`Memory`] keeps it in this
 //! process, [`Folder`] in files that survive it, `Redis` (feature `redis`) on other machines that
 //! many processes share. A program holds an `Arc<dyn Store>` and does not depend on the backend.
 //!
@@ -39,8 +39,10 @@
 
 #![forbid(unsafe_code)]
 
+mod address;
 mod backend;
 mod bounds;
+mod bucket;
 mod channels;
 mod clock;
 mod decide;
@@ -57,7 +59,9 @@ pub mod suite;
 use std::pin::Pin;
 use std::time::Duration;
 
+pub use address::{BadAddress, RedisAddress};
 pub use bounds::Bounds;
+pub use bucket::Bucket;
 pub use clock::{Clock, Manual, Monotonic, Wall};
 pub use entry::{Capabilities, Entry, Expect, Item, Lease, Page, Swap, Version};
 pub use error::StoreError;
@@ -65,7 +69,7 @@ pub use folder::{Damage, Folder};
 pub use listen::{Feed, Heard, Listener};
 pub use memory::Memory;
 #[cfg(feature = "redis")]
-pub use redis::{BadAddress, Redis, RedisAddress, RedisSettings};
+pub use redis::{Redis, RedisSettings};
 
 /// A store operation: a future that does nothing until it is awaited.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
@@ -109,6 +113,21 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// The number is an ordinary entry, written in decimal.
     fn count<'a>(&'a self, key: &'a str, by: i64, ttl: Option<Duration>) -> Pending<'a, i64>;
+
+    /// Takes one token of each of these buckets under `key`, or of none: then it returns how long to wait. A
+    /// bucket that was never taken of is full. Time is the store's own, so processes need not agree on it.
+    ///
+    /// The buckets are an ordinary entry, which expires when all are full. A store that has no buckets, as
+    /// unless it implements this, refuses.
+    fn take<'a>(
+        &'a self,
+        _key: &'a str,
+        _buckets: &'a [Bucket],
+    ) -> Pending<'a, Result<(), Duration>> {
+        Box::pin(async {
+            Err(StoreError::Unavailable("This store cannot limit rates; use another.".to_owned()))
+        })
+    }
 
     /// Acquires the lease `name` for `ttl`, or returns `None` if it is held.
     ///

@@ -1,6 +1,5 @@
 //! Keys ⇄ bytes in a Redis or Valkey, for many processes on many machines.
 
-mod address;
 mod link;
 mod scripts;
 mod subscriber;
@@ -11,15 +10,14 @@ use std::time::Duration;
 
 use redis::{Cmd, Pipeline, Script};
 
-pub use address::{BadAddress, RedisAddress};
 use link::{Kind, Link, Request};
 use scripts::{BUCKETS, Scripts, bucket, global, local};
 use subscriber::{MESSAGE, Subscriber, framed};
 
 use crate::bounds::check_ttl;
 use crate::{
-    Bounds, Capabilities, Entry, Expect, Item, Lease, Listener, Page, Pending, Store, StoreError,
-    Swap, Version,
+    Bounds, Bucket, Capabilities, Entry, Expect, Item, Lease, Listener, Page, Pending,
+    RedisAddress, Store, StoreError, Swap, Version,
 };
 
 /// A store in a Redis or Valkey (6.2 or newer): one server, sentinels or a cluster.
@@ -312,6 +310,26 @@ impl Store for Redis {
             let (by, ttl) = (by.to_string(), millis(ttl));
             let args = [key.as_bytes(), by.as_bytes(), ttl.as_bytes()];
             self.invoke(&self.scripts.count, "e", key, &args).await.map_err(why_not_counted)
+        })
+    }
+
+    fn take<'a>(
+        &'a self,
+        key: &'a str,
+        buckets: &'a [Bucket],
+    ) -> Pending<'a, Result<(), Duration>> {
+        Box::pin(async move {
+            let mut args = vec![key.to_owned()];
+            for bucket in buckets {
+                let (interval, slack) = bucket.micros();
+                args.extend([bucket.name.clone(), interval.to_string(), slack.to_string()]);
+            }
+            let args: Vec<&[u8]> = args.iter().map(String::as_bytes).collect();
+            let wait = self.invoke(&self.scripts.take, "e", key, &args).await;
+            match wait.map_err(why_not_counted)? {
+                0 => Ok(Ok(())),
+                wait => Ok(Err(Duration::from_micros(wait))),
+            }
         })
     }
 

@@ -4,6 +4,8 @@
 //! A message goes to exactly one stream: that of its POST, or the general stream that GET opens. Events
 //! keep their position, so a reader that reconnects gets what it missed, once and in order.
 
+mod kept;
+
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
@@ -12,6 +14,7 @@ use trunkline_wire::frame::sse::Event as Line;
 
 use super::event::EventId;
 use crate::RequestStream;
+pub use kept::Kept;
 
 /// The bounds on a session's streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +57,8 @@ pub struct Streams {
     readers: u64,
     /// Room for the events of the next POST, left by one that was answered with one text.
     spare: VecDeque<Vec<u8>>,
+    /// Events that another process may have to send again, if there is one.
+    kept: Option<Vec<Kept>>,
 }
 
 /// The reader of a stream. A newer reader replaces it (takeover).
@@ -106,6 +111,8 @@ struct Stream {
     status: Option<StatusCode>,
     /// Set if the reader must disconnect and reconnect after this time.
     pause: Option<Duration>,
+    /// The ids of its requests, as JSON, if its events are kept.
+    owes: Vec<String>,
 }
 
 impl Streams {
@@ -121,6 +128,7 @@ impl Streams {
             next: 0,
             readers: 0,
             spare: VecDeque::new(),
+            kept: None,
         }
     }
 
@@ -170,6 +178,9 @@ impl Streams {
             stream.over = Some(now);
             stream.status = Some(status);
         }
+        if self.kept.is_some() {
+            self.keep_last(via);
+        }
         self.retire(via, now);
         Some(via)
     }
@@ -181,6 +192,9 @@ impl Streams {
             return None;
         }
         self.live(via)?.over = Some(now);
+        if self.kept.is_some() {
+            self.keep_end(via);
+        }
         self.retire(via, now);
         Some(via)
     }
@@ -189,7 +203,10 @@ impl Streams {
     pub fn pause(&mut self, via: RequestStream, retry: Duration) -> Option<RequestStream> {
         let stream = self.open.iter_mut().find(|it| it.id == via.0)?;
         stream.pause = Some(retry);
-        stream.is_events = true;
+        let is_new = !std::mem::replace(&mut stream.is_events, true);
+        if is_new && self.kept.is_some() {
+            self.keep_whole(via);
+        }
         Some(via)
     }
 
@@ -219,6 +236,9 @@ impl Streams {
             }
             _ => {
                 stream.is_events = true;
+                if self.kept.is_some() {
+                    self.keep_whole(reader.via);
+                }
                 Beginning::Events
             }
         }

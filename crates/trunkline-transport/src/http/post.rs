@@ -27,6 +27,7 @@ use super::exchange::{ExchangeEvents, Owned};
 use super::expiry::Expiry;
 use super::response::{accepted, events, json, no_session};
 use super::session::{Posted, Session};
+use super::shared_sessions::{Asked, close_later};
 use super::sse::{KeepAlive, write_event};
 use crate::handler::Handler;
 
@@ -68,6 +69,15 @@ impl<H: Handler> Endpoint<H> {
         let admitted = admitted.with(head, meter.into_held(), takes_headers);
         #[cfg(feature = "auth")]
         self.check_scopes(&incoming, &admitted.attached)?;
+        if let Some(shared) = &self.settings.replicas
+            && matches!(route, Route::Stateless(_) | Route::Dialect)
+        {
+            let caller = &admitted.attached;
+            let held = Box::pin(self.answer_of_holder(shared, head, &incoming, caller)).await;
+            if let Some(answer) = held {
+                return answer;
+            }
+        }
         match route {
             Route::Drop => Ok(accepted()),
             Route::Stateless(request) => {
@@ -100,7 +110,12 @@ impl<H: Handler> Endpoint<H> {
                 let is_batch = matches!(incoming, Incoming::Batch(_));
                 let expects = expects_answer(&incoming);
                 let (era, admitted) = (Some(MessageEra::Stateful), Arc::new(admitted));
-                match session.post(incoming, era, expects, admitted).await {
+                let asked = self.settings.replicas.as_ref().map(|it| Asked::new(it, &incoming));
+                let posted = session.post(incoming, era, expects, admitted).await;
+                if let Some(instead) = asked.and_then(|it| it.instead(&session, &posted)) {
+                    return Ok(instead);
+                }
+                match posted {
                     // A batch without a request.
                     Posted::NoReply if is_batch => Ok(accepted()),
                     Posted::Gone => Err(no_session()),
@@ -167,11 +182,23 @@ impl<H: Handler> Endpoint<H> {
         let place = place.map_err(|it| Refusal { id: id_of(&incoming), ..it })?;
         let style = Style::Resumable { primed: false };
         // The session remembers who opened it, not what they sent.
-        let id = self.lasting_id(&incoming, caller).unwrap_or_else(random_name);
+        let (id, record) = match &self.settings.replicas {
+            None => (self.lasting_id(&incoming, caller).unwrap_or_else(random_name), None),
+            Some(shared) => match Box::pin(self.shared_id(shared, &incoming, caller)).await {
+                Ok((id, record)) => (id, Some(Box::new(record))),
+                Err(response) => return Ok(response),
+            },
+        };
         let session = self.session_of(id, style, attached(caller));
         let era = Some(MessageEra::Stateful);
         let posted = session.post(incoming, era, true, Arc::new(admitted)).await;
         let is_open = session.is_open();
+        if let (Some(shared), Some(record)) = (&self.settings.replicas, record) {
+            match is_open {
+                true => self.share(shared, &session, *record),
+                false => close_later(shared, &session.id),
+            }
+        }
         if is_open {
             self.sessions.add(place, &session);
             session.begin();
