@@ -6,6 +6,7 @@
 
 pub mod bad;
 
+use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -65,9 +66,15 @@ pub struct Event {
 impl Line {
     /// Connects.
     pub async fn to(address: SocketAddr) -> Self {
-        let stream = TcpStream::connect(address).await.expect("the server listens");
+        Self::try_to(address).await.expect("the server listens")
+    }
+
+    /// Connects to a server that may be gone.
+    pub async fn try_to(address: SocketAddr) -> io::Result<Self> {
+        let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true).expect("this is a socket");
-        Self { stream, raw: Vec::new(), rest: Rest::Nothing, text: Vec::new(), comments: 0 }
+        let (raw, text) = Default::default();
+        Ok(Self { stream, raw, rest: Rest::Nothing, text, comments: 0 })
     }
 
     /// Sends bytes as they are. A server that has hung up is no failure: its answer decides.
@@ -135,7 +142,19 @@ impl Line {
         while let Some(piece) = self.piece().await {
             body.extend(piece);
         }
+        if let Rest::Bytes(left) = self.rest {
+            panic!("{left} bytes of the body are missing");
+        }
         body
+    }
+
+    /// What is left of the body; `None` if the server hung up before its end.
+    pub async fn try_body(&mut self) -> Option<Vec<u8>> {
+        let mut body = std::mem::take(&mut self.text);
+        while let Some(piece) = self.piece().await {
+            body.extend(piece);
+        }
+        matches!(self.rest, Rest::Nothing | Rest::UntilTheEnd).then_some(body)
     }
 
     /// The body as JSON.
@@ -196,7 +215,7 @@ impl Line {
             }
             Rest::Bytes(left) => {
                 if self.raw.is_empty() && !self.read().await {
-                    panic!("{left} bytes of the body are missing");
+                    return None;
                 }
                 let length = left.min(self.raw.len());
                 self.rest = Rest::Bytes(left - length);
