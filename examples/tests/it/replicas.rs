@@ -1,3 +1,4 @@
+use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -5,7 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
-use tokio::time::{sleep, timeout};
+use tokio::task::yield_now;
+use tokio::time::timeout;
 use trunkline::{Client, Revision};
 
 use crate::common::{Served, builder, example, text};
@@ -18,7 +20,7 @@ struct Redis {
 }
 
 impl Redis {
-    async fn start() -> Self {
+    fn start() -> Self {
         let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let port = free.local_addr().unwrap().port().to_string();
         drop(free);
@@ -27,15 +29,13 @@ impl Redis {
         std::fs::write(folder.join("key"), [7; 32]).unwrap();
         let mut command = Command::new("redis-server");
         command.args(["--port", &port, "--save", "", "--bind", "127.0.0.1"]).current_dir(&folder);
-        let child = command.stdout(Stdio::null()).spawn().expect("Debian's redis-server is there");
-        let address: SocketAddr = format!("127.0.0.1:{port}").parse().unwrap();
-        soon(async {
-            while TcpStream::connect(address).await.is_err() {
-                sleep(Duration::from_millis(10)).await;
-            }
-        })
-        .await;
-        Self { child, folder, url: format!("redis://{address}") }
+        let mut child =
+            command.stdout(Stdio::piped()).spawn().expect("Debian's redis-server is there");
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let is_ready =
+            lines.any(|it| it.is_ok_and(|it| it.contains("Ready to accept connections")));
+        assert!(is_ready, "it ended before it was ready");
+        Self { child, folder, url: format!("redis://127.0.0.1:{port}") }
     }
 
     fn replica(&self) -> Served {
@@ -94,7 +94,7 @@ async fn process(client: &Client) -> u32 {
         loop {
             match client.call_tool("process", ()).await {
                 Ok(result) => return text(&result).parse().unwrap(),
-                Err(_) => sleep(Duration::from_millis(200)).await,
+                Err(_) => yield_now().await,
             }
         }
     })
@@ -103,7 +103,7 @@ async fn process(client: &Client) -> u32 {
 
 #[tokio::test]
 async fn a_session_goes_on_when_its_process_is_killed() {
-    let redis = Redis::start().await;
+    let redis = Redis::start();
     let mut replicas = vec![redis.replica(), redis.replica()];
     let url = balance(replicas.iter().map(address).collect()).await;
     let client = soon(async {
@@ -111,7 +111,7 @@ async fn a_session_goes_on_when_its_process_is_killed() {
             // A replica opens sessions after its first heartbeat.
             match builder(Revision::V2025_11_25).ask_anew().connect_http(&url).await {
                 Ok(client) => return client,
-                Err(_) => sleep(Duration::from_millis(100)).await,
+                Err(_) => yield_now().await,
             }
         }
     })

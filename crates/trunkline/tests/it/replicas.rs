@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::time::sleep;
 use trunkline::model::TaskSupport;
 use trunkline::server::Replicas;
 use trunkline::store::{Memory, Store};
@@ -54,7 +53,8 @@ async fn patient(guest: &mut Guest, method: &str, params: Value) -> Answer {
             return answer;
         }
         let seconds = answer.head.get("retry-after").expect("it says when").parse().unwrap();
-        sleep(Duration::from_secs(seconds)).await;
+        let pause = Duration::from_secs(seconds);
+        tokio::time::sleep(pause).await; // the sleep is the subject: the server asked for it
     }
 }
 

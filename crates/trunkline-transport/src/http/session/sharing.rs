@@ -136,8 +136,10 @@ impl State {
     /// Hands on the events that a client can resume after.
     pub(super) fn keep_events(&mut self) {
         let Some(sharing) = &self.sharing else { return };
-        for event in self.streams.take_kept() {
-            sharing.replicas.keep(&sharing.id, to_store(event));
+        let kept = self.streams.take_kept();
+        // What another owner has written is not overwritten.
+        if !kept.is_empty() && sharing.replicas.may_answer(&sharing.id) {
+            kept.into_iter().for_each(|it| sharing.replicas.keep(&sharing.id, to_store(it)));
         }
     }
 }

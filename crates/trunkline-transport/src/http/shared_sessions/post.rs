@@ -59,8 +59,11 @@ impl Asked {
         if self.shared.replicas.may_answer(&session.id) {
             return None;
         }
-        if let Posted::Events(reader) = posted {
-            session.detach(*reader);
+        match posted {
+            Posted::Events(reader) => session.detach(*reader),
+            // It was not taken in, so the next owner may do it.
+            Posted::Gone => return Some(unavailable(self.ids.first().cloned())),
+            _ => {}
         }
         Some(outcome_unknown(&self.ids))
     }

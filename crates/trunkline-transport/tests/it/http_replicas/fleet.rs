@@ -433,7 +433,7 @@ pub(super) async fn fleet_within<const N: usize>(limits: Limits) -> (Shared, [Re
 pub(super) async fn until(mut is_so: impl FnMut() -> bool) {
     let waiting = async {
         while !is_so() {
-            tokio::time::sleep(Duration::from_millis(2)).await;
+            yield_now().await;
         }
     };
     tokio::time::timeout(Duration::from_secs(10), waiting).await.expect("it happens in time");

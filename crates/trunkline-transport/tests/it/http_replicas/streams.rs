@@ -101,6 +101,23 @@ async fn an_event_that_the_store_does_not_know_is_the_end_of_its_stream() {
 }
 
 #[tokio::test]
+async fn what_a_replaced_owner_still_says_is_neither_sent_nor_kept() {
+    let (world, [a, b]) = fleet().await;
+    let alice = Visitor::open(&a, "alice").await;
+    let mut slow = alice.call(&a, 1, "slow").await;
+    let (first, _) = next(&mut slow.line).await;
+    // Others take it for dead, and it does not know: its call goes on.
+    a.vanish();
+    let told = rest(alice.get(&b, Some(&first)).await).await;
+    assert_eq!(texts(&told), ["outcome_unknown"]);
+    let kept = lock(&world).events.clone();
+    a.tools.go.add_permits(3);
+    assert_eq!(slow.line.message().await, None);
+    assert_eq!(lock(&world).events, kept);
+    assert_eq!(rest(alice.get(&b, Some(&first)).await).await, told);
+}
+
+#[tokio::test]
 async fn the_general_stream_goes_on_at_the_next_owner() {
     let (world, [mut a, b, c]) = fleet().await;
     let alice = Visitor::open(&a, "alice").await;
