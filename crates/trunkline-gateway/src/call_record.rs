@@ -183,6 +183,7 @@ impl CallRecord {
             decision: self.decision,
             outcome: Cow::Borrowed(outcome.word()),
             ms: self.began.elapsed().as_millis() as u64,
+            replica: None,
         }
     }
 }

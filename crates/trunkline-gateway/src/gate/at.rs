@@ -52,6 +52,9 @@ impl Walk {
                     let resumed = self.shared.parked_calls.resume(&name);
                     let mut forward = resumed.map_err(|missing| match missing {
                         Missing::MadeWay => CallFailure::from(made_way(&plan.name)),
+                        Missing::Unknown if self.shared.seals.holder(&state).is_some() => {
+                            holder_gone(&plan.name).into()
+                        }
                         Missing::Unknown => stale().into(),
                     })?;
                     let answers = self.call.params.take("inputResponses");
@@ -393,6 +396,16 @@ fn made_way(server: &str) -> Failure {
     );
     failure.done = Done::Unknown;
     failure.of(server).advice("Make the call again, with fewer calls at a time.")
+}
+
+/// The replica that held the call while its question was open is gone, and the call with it.
+fn holder_gone(server: &str) -> Failure {
+    let message = format!(
+        "The replica of this gateway that had the call to `{server}` open is gone; the work may have been done."
+    );
+    let mut failure = Failure::new(Reason::OutcomeUnknown, Stage::Bridge, message);
+    failure.done = Done::Unknown;
+    failure.of(server).advice("Look at what was done before trying again.")
 }
 
 const ENDED: Reason = Reason::InstanceEnded;

@@ -176,7 +176,8 @@ fn lease(server: &Arc<Server>, record: &mut CallRecord) -> Result<Lease<Upstream
 }
 
 fn seal(walk: &Walk, instance: u64, plan: &ServerPlan, task: &str) -> String {
-    let task = SealedTask { server: plan.name.clone(), instance, task: task.to_owned() };
+    let replica = walk.shared.seals.me().map(str::to_owned);
+    let task = SealedTask { server: plan.name.clone(), instance, task: task.to_owned(), replica };
     walk.shared.seals.task(&task, &walk.caller.id)
 }
 

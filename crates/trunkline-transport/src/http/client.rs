@@ -5,6 +5,7 @@
 //! here aborts the task.
 
 mod delivery;
+mod direct;
 mod exchange;
 mod handshake;
 pub(crate) mod pool;
@@ -44,6 +45,7 @@ use route::Route;
 use target::Address;
 use verdicts::{Key, Known};
 
+pub use direct::{Direct, Flow};
 pub use single::{Pieces, send_single};
 pub use target::HttpTarget;
 pub use verdicts::Verdicts;

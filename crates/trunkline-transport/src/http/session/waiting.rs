@@ -64,7 +64,12 @@ impl<'a, H: Handler> Waiting<'a, H> {
                     None
                 }
                 Beginning::Whole(status, text) => Some(Posted::Whole(status, text)),
-                Beginning::Events => Some(Posted::Events(reader)),
+                Beginning::Events => {
+                    if state.sharing.is_some() {
+                        state.keep_events();
+                    }
+                    Some(Posted::Events(reader))
+                }
                 Beginning::Silence => Some(Posted::NoReply),
             };
             let next = state.core.conversation.next_timeout();
