@@ -29,3 +29,4 @@ mod orphans;
 mod roots;
 mod run;
 mod stdio;
+mod store;
