@@ -23,17 +23,17 @@ use place::Place;
 /// Which gateway.
 #[derive(Clone, clap::Args)]
 pub(crate) struct Gateway {
-    /// Where its admin API is: unix:PATH, or a URL. Where the state folder says, unless said.
+    /// The address of its admin API: unix:PATH, or a URL. The default is in the state folder.
     #[arg(long, value_name = "PLACE", env = "TRUNKLINE_ADMIN")]
     admin: Option<Place>,
-    /// Where the admin token is, for a URL: env:NAME, file:PATH, or - for stdin. The one in the
-    /// state folder, unless said.
+    /// The source of the admin token, for a URL: env:NAME, file:PATH, or - for stdin. The default is
+    /// the one in the state folder.
     #[arg(long, value_name = "SOURCE")]
     token: Option<Source>,
     /// The gateway's state folder.
     #[arg(long, value_name = "DIR", env = "TRUNKLINE_STATE")]
     state: Option<PathBuf>,
-    /// A PEM file with certificates to believe, for https.
+    /// A PEM file with certificates to trust, for https.
     #[arg(long, value_name = "FILE")]
     cacert: Option<PathBuf>,
     /// A PEM file with our own certificate, for a gateway that wants one.

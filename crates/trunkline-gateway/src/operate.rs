@@ -98,7 +98,7 @@ impl Operation {
         let text = match &outcome {
             Ok(told) => {
                 metrics.reloaded(replaced(told));
-                "The catalog was read anew.".to_owned()
+                "The catalog was reloaded.".to_owned()
             }
             Err(why) => {
                 metrics.reload_failed();

@@ -16,8 +16,8 @@ use subscriber::{MESSAGE, Subscriber, framed};
 
 use crate::bounds::check_ttl;
 use crate::{
-    Bounds, Bucket, Capabilities, Entry, Expect, Item, Lease, Listener, Page, Pending,
-    RedisAddress, Store, StoreError, Swap, Version,
+    Bounds, Bucket, Capabilities, Cursor, Entry, Expect, Item, Lease, Listener, Page, Pending,
+    RedisAddress, Store, StoreError, Swap, Ttl, Version,
 };
 
 /// A store in a Redis or Valkey (6.2 or newer): one server, sentinels or a cluster.
@@ -195,18 +195,12 @@ impl Redis {
         Ok(answers)
     }
 
-    /// One page, and whether there may be more after it.
-    async fn page(
-        &self,
-        prefix: &str,
-        after: Option<&str>,
-        limit: usize,
-    ) -> Result<Page, StoreError> {
-        let range = range(prefix, after);
+    /// One page of the keys that [`range`] gives, and whether there may be more after it.
+    async fn page(&self, range: &(Vec<u8>, Vec<u8>), limit: usize) -> Result<Page, StoreError> {
         let mut keys = Vec::new();
         for bucket in 0..BUCKETS {
             // One more than fits, to know whether there is more.
-            keys.extend(self.keys(bucket, &range, limit + 1).await?);
+            keys.extend(self.keys(bucket, range, limit + 1).await?);
         }
         keys.sort_unstable();
         let is_last = keys.len() <= limit;
@@ -253,12 +247,7 @@ impl Store for Redis {
         })
     }
 
-    fn put<'a>(
-        &'a self,
-        key: &'a str,
-        value: &'a [u8],
-        ttl: Option<Duration>,
-    ) -> Pending<'a, Version> {
+    fn put<'a>(&'a self, key: &'a str, value: &'a [u8], ttl: Ttl) -> Pending<'a, Version> {
         Box::pin(async move {
             check_ttl(ttl)?;
             self.bounds.check_value(value)?;
@@ -269,18 +258,12 @@ impl Store for Redis {
         })
     }
 
-    fn swap<'a>(
-        &'a self,
-        key: &'a str,
-        expect: Expect,
-        value: &'a [u8],
-        ttl: Option<Duration>,
-    ) -> Pending<'a, Swap> {
+    fn swap<'a>(&'a self, key: &'a str, old: Expect, new: &'a [u8], ttl: Ttl) -> Pending<'a, Swap> {
         Box::pin(async move {
             check_ttl(ttl)?;
-            self.bounds.check_value(value)?;
+            self.bounds.check_value(new)?;
             let bucket = bucket(key);
-            let expect = match expect {
+            let old = match old {
                 Expect::Absent => String::new(),
                 // A version of another bucket is never found.
                 Expect::Version(version) => {
@@ -288,7 +271,7 @@ impl Store for Redis {
                 }
             };
             let ttl = millis(ttl);
-            let args = [key.as_bytes(), expect.as_bytes(), value, ttl.as_bytes()];
+            let args = [key.as_bytes(), old.as_bytes(), new, ttl.as_bytes()];
             let (is_done, number, there): (bool, Option<u64>, Option<Vec<u8>>) =
                 self.invoke(&self.scripts.swap, "e", key, &args).await?;
             Ok(match (is_done, number) {
@@ -304,7 +287,7 @@ impl Store for Redis {
         )
     }
 
-    fn count<'a>(&'a self, key: &'a str, by: i64, ttl: Option<Duration>) -> Pending<'a, i64> {
+    fn count<'a>(&'a self, key: &'a str, by: i64, ttl: Ttl) -> Pending<'a, i64> {
         Box::pin(async move {
             check_ttl(ttl)?;
             let (by, ttl) = (by.to_string(), millis(ttl));
@@ -359,17 +342,12 @@ impl Store for Redis {
         })
     }
 
-    fn scan<'a>(
-        &'a self,
-        prefix: &'a str,
-        after: Option<&'a str>,
-        limit: usize,
-    ) -> Pending<'a, Page> {
+    fn scan<'a>(&'a self, prefix: &'a str, after: Cursor<'a>, limit: usize) -> Pending<'a, Page> {
         Box::pin(async move {
             let limit = self.bounds.page_limit(limit);
             let mut after = after.map(str::to_owned);
             loop {
-                let page = self.page(prefix, after.as_deref(), limit).await?;
+                let page = self.page(&range(prefix, after.as_deref()), limit).await?;
                 // A page of entries that have all expired is no answer; the next one may be.
                 match page.next {
                     Some(next) if page.items.is_empty() => after = Some(next),
@@ -428,7 +406,7 @@ fn range(prefix: &str, after: Option<&str>) -> (Vec<u8>, Vec<u8>) {
 }
 
 /// A time to live in milliseconds, at least one; empty for ever.
-fn millis(ttl: Option<Duration>) -> String {
+fn millis(ttl: Ttl) -> String {
     ttl.filter(|ttl| *ttl < LONGEST).map_or_else(String::new, lease_millis)
 }
 

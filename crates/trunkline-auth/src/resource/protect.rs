@@ -182,13 +182,7 @@ pub enum Dpop {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Misconfigured(pub String);
 
-impl fmt::Display for Misconfigured {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Misconfigured {}
+crate::error_in_words!(Misconfigured);
 
 /// An API key.
 #[derive(Clone)]

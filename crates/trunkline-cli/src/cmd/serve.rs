@@ -32,11 +32,11 @@ use replica::Joined;
 /// What to serve, and where.
 #[derive(Default, clap::Args)]
 pub(crate) struct Args {
-    /// The catalog; unless said, `./trunkline.yaml`, your own in `~/.config/trunkline`, or a built-in one with
-    /// the demo.
+    /// The catalog. The default is `./trunkline.yaml`, else your own in `~/.config/trunkline`, else a built-in
+    /// one with the demo.
     #[arg(long, short, value_name = "FILE", env = "TRUNKLINE_CONFIG")]
     config: Option<PathBuf>,
-    /// Where to listen, in place of what the catalog says.
+    /// The address to listen at, in place of the catalog's.
     #[arg(long, value_name = "ADDR", conflicts_with = "stdio")]
     listen: Option<String>,
     /// Serves one client over stdin and stdout: the one line in a host's configuration. If a gateway serves
@@ -47,7 +47,7 @@ pub(crate) struct Args {
     /// minute after the last of them.
     #[arg(long, requires = "stdio")]
     share: bool,
-    /// Has a gateway of its own, whatever else runs.
+    /// Starts a gateway of its own, even if another runs.
     #[arg(long, requires = "stdio", conflicts_with = "share")]
     own: bool,
     /// Serves hosts that share it, and nobody else: what `--share` starts.

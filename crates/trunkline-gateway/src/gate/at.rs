@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use trunkline_proto::{Call, CallError};
 use trunkline_wire::era::stateless;
-use trunkline_wire::glance::{Glance, ResultType};
 use trunkline_wire::json::Json;
+use trunkline_wire::json::glance::{Glance, ResultType};
 use trunkline_wire::jsonrpc::{ErrorObject, Object};
 use trunkline_wire::model::{ElicitParams, InputRequest, InputRequired};
 use trunkline_wire::revision::{Era, Revision};
@@ -148,7 +148,7 @@ impl Walk {
             Box::pin(instance.raise_log_level(level)).await;
         }
         let era = instance.opened.revision.era();
-        let mut params = self.call.params.clone();
+        let mut params = self.call.params.clone_for_one_more();
         let meta = forward::meta_for(&self.call, era, &self.shared.envelopes);
         let meta = match plan.questions == Questions::default() || era == Era::Stateful {
             true => meta,
@@ -303,7 +303,7 @@ impl Walk {
         instance: u64,
     ) -> Result<CallOutcome, ErrorObject> {
         let is_relayed = revision.era() == Era::Stateless && self.call.revision == revision;
-        let asks = || Glance::at(said.get()).result_type == ResultType::InputRequired;
+        let asks = || Glance::of(&said).result_type == ResultType::InputRequired;
         if !is_relayed || !asks() {
             return Ok(CallOutcome::Answer(said, revision));
         }

@@ -29,12 +29,32 @@ use store::SimStore;
 #[test]
 fn no_two_replicas_answer_for_one_session_whatever_fails() {
     if let Some(seed) = number("TRUNKLINE_SIMULATED_SEED") {
-        return simulate(seed, &Plan::of(seed));
+        simulate(seed, &Plan::of(seed));
+        return;
     }
     let runs = number("TRUNKLINE_SIMULATED_RUNS").unwrap_or(SHORT);
+    let mut tally = Tally::default();
     for seed in 0..runs {
-        simulate(seed, &Plan::of(seed));
+        let run = simulate(seed, &Plan::of(seed));
+        tally.answered += run.answered;
+        tally.taken_over += run.taken_over;
+        tally.forwarded += run.forwarded;
+        tally.unavailable += run.unavailable;
     }
+    // A run in which nothing happens finds nothing.
+    assert!(tally.answered > 100 * runs, "{tally:?}");
+    assert!(tally.taken_over > 2 * runs, "{tally:?}");
+    assert!(tally.forwarded > 50 * runs, "{tally:?}");
+    assert!(tally.unavailable > runs, "{tally:?}");
+}
+
+/// What became of the calls.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tally {
+    answered: u64,
+    taken_over: u64,
+    forwarded: u64,
+    unavailable: u64,
 }
 
 #[test]
@@ -51,9 +71,10 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-fn simulate(seed: u64, plan: &Plan) {
+fn simulate(seed: u64, plan: &Plan) -> Tally {
     let mut world = World::new(seed, plan);
     world.run();
+    world.clients.tally
 }
 
 /// How large a run is.
@@ -69,7 +90,7 @@ impl Plan {
     fn of(seed: u64) -> Self {
         let mut random = Random(seed ^ 0x5eed);
         let (replicas, sessions) = (random.between(3, 5), random.between(2, 6));
-        Self { replicas, sessions, seconds: 40, is_large: false }
+        Self { replicas, sessions, seconds: 45, is_large: false }
     }
 }
 
@@ -81,6 +102,7 @@ struct Node {
     rate: f64,
     started: u64,
     is_dead: bool,
+    is_leaving: bool,
     paused_until: u64,
     tick_at: Option<u64>,
     lease: Duration,
@@ -146,6 +168,12 @@ enum Event {
         epoch: u64,
     },
     Restart {
+        url: Name,
+    },
+    FailOver {
+        lost: u64,
+    },
+    StoreBack {
         url: Name,
     },
     Heal,
@@ -250,6 +278,8 @@ impl World {
             Event::Restart { url } => {
                 self.start(url);
             }
+            Event::FailOver { lost } => self.fail_over(lost),
+            Event::StoreBack { url } => self.store_back(&url),
             Event::Heal => self.heal(),
         }
     }
@@ -412,6 +442,7 @@ impl World {
             rate: self.random.rate(),
             started: self.now,
             is_dead: false,
+            is_leaving: false,
             paused_until: 0,
             tick_at: None,
             lease: Duration::ZERO,
@@ -463,6 +494,6 @@ fn op_of(output: &Output) -> u64 {
 const SECOND: u64 = 1_000_000;
 const STORE: &str = "store";
 /// How many runs the short form has.
-const SHORT: u64 = 200;
+const SHORT: u64 = 100;
 /// How long all is well at the end of a run, in seconds: longer than a roster lasts.
 const AFTERWARDS: u64 = 60;

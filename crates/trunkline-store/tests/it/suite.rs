@@ -7,8 +7,8 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use trunkline_store::suite::{self, Subject};
 use trunkline_store::{
-    Bounds, Bucket, Capabilities, Entry, Expect, Folder, Lease, Listener, Manual, Memory,
-    Monotonic, Page, Pending, Store, Swap, Version,
+    Bounds, Bucket, Capabilities, Cursor, Entry, Expect, Folder, Lease, Listener, Manual, Memory,
+    Monotonic, Page, Pending, Store, Swap, Ttl, Version,
 };
 
 use crate::backend::Scratch;
@@ -119,30 +119,19 @@ impl Store for ByTurns {
         self.next().get(key)
     }
 
-    fn put<'a>(
-        &'a self,
-        key: &'a str,
-        value: &'a [u8],
-        ttl: Option<Duration>,
-    ) -> Pending<'a, Version> {
+    fn put<'a>(&'a self, key: &'a str, value: &'a [u8], ttl: Ttl) -> Pending<'a, Version> {
         self.next().put(key, value, ttl)
     }
 
-    fn swap<'a>(
-        &'a self,
-        key: &'a str,
-        expect: Expect,
-        value: &'a [u8],
-        ttl: Option<Duration>,
-    ) -> Pending<'a, Swap> {
-        self.next().swap(key, expect, value, ttl)
+    fn swap<'a>(&'a self, key: &'a str, old: Expect, new: &'a [u8], ttl: Ttl) -> Pending<'a, Swap> {
+        self.next().swap(key, old, new, ttl)
     }
 
     fn delete<'a>(&'a self, key: &'a str) -> Pending<'a, bool> {
         self.next().delete(key)
     }
 
-    fn count<'a>(&'a self, key: &'a str, by: i64, ttl: Option<Duration>) -> Pending<'a, i64> {
+    fn count<'a>(&'a self, key: &'a str, by: i64, ttl: Ttl) -> Pending<'a, i64> {
         self.next().count(key, by, ttl)
     }
 
@@ -166,12 +155,7 @@ impl Store for ByTurns {
         self.next().release(lease)
     }
 
-    fn scan<'a>(
-        &'a self,
-        prefix: &'a str,
-        after: Option<&'a str>,
-        limit: usize,
-    ) -> Pending<'a, Page> {
+    fn scan<'a>(&'a self, prefix: &'a str, after: Cursor<'a>, limit: usize) -> Pending<'a, Page> {
         self.next().scan(prefix, after, limit)
     }
 

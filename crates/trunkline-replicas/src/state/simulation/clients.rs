@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::{Event, Input, Name, SECOND, Verdict, World};
+use super::{Event, Input, Name, SECOND, Tally, Verdict, World};
 
 #[derive(Debug, Default)]
 pub(super) struct Clients {
@@ -15,7 +15,7 @@ pub(super) struct Clients {
     last_request: u64,
     /// Who answered for a session in an epoch.
     epochs: HashMap<(Name, u64), usize>,
-    answered: u64,
+    pub(super) tally: Tally,
 }
 
 #[derive(Debug)]
@@ -24,6 +24,8 @@ struct SimSession {
     /// When it was opened; it counts as durable a second later if nothing else happened to its owner.
     since: u64,
     owner: usize,
+    /// The lease under which it was opened.
+    generation: u64,
     is_safe: bool,
     /// When a call of it was last answered.
     answered: u64,
@@ -49,6 +51,12 @@ pub(super) enum Waiting {
 impl Clients {
     pub(super) fn sessions(&self) -> impl Iterator<Item = &Name> {
         self.sessions.keys()
+    }
+
+    /// Those whose records have settled.
+    pub(super) fn safe_sessions(&self) -> Vec<Name> {
+        let safe = self.sessions.iter().filter(|(_, it)| it.is_safe);
+        safe.map(|(name, _)| name.clone()).collect()
     }
 
     pub(super) fn request(&mut self, node: usize, waiting: Waiting) -> u64 {
@@ -98,18 +106,24 @@ impl World {
         if *verdict == Verdict::Done {
             let opened_by = self.nodes[node].me.id.clone();
             let (since, is_safe) = (self.now, false);
-            let it = SimSession { opened_by, since, owner: node, is_safe, answered: 0 };
+            let generation = self.nodes[node].generation;
+            let it = SimSession { opened_by, since, owner: node, generation, is_safe, answered: 0 };
             self.clients.sessions.insert(session, it);
         }
     }
 
     /// A session is safe once its record has settled. One whose owner died before is forgotten.
     fn note_safe(&mut self) {
-        let (now, nodes) = (self.now, &self.nodes);
+        let (now, nodes, seed) = (self.now, &self.nodes, self.seed);
         self.clients.sessions.retain(|name, it| {
             if !it.is_safe {
                 let owner = &nodes[it.owner];
-                if owner.is_dead || !owner.owned.contains_key(name) {
+                if owner.is_dead || owner.is_leaving {
+                    return false;
+                }
+                if !owner.owned.contains_key(name) {
+                    let is_fenced = owner.generation != it.generation;
+                    assert!(is_fenced, "seed {seed}, {now} µs: {name} was dropped by its owner");
                     return false;
                 }
                 it.is_safe = now > it.since + SECOND && owner.state.has_settled(name);
@@ -135,6 +149,13 @@ impl World {
     pub(super) fn located(&mut self, node: usize, call: u64, verdict: Verdict) {
         let Some(it) = self.clients.calls.get_mut(&call) else { return };
         let session = it.session.clone();
+        let tally = &mut self.clients.tally;
+        match verdict {
+            Verdict::TakenOver(_) => tally.taken_over += 1,
+            Verdict::At(_) => tally.forwarded += 1,
+            Verdict::Unavailable => tally.unavailable += 1,
+            _ => {}
+        }
         match verdict {
             Verdict::Here | Verdict::TakenOver(_) => {
                 let Some(epoch) = self.nodes[node].answers_in(&session, self.now) else {
@@ -200,7 +221,7 @@ impl World {
         // What cannot be answered any more has an unknown outcome.
         if self.nodes[node].answers_in(&it.session, self.now) == Some(epoch) {
             self.ran(node, &it.session, epoch);
-            self.clients.answered += 1;
+            self.clients.tally.answered += 1;
             if let Some(known) = self.clients.sessions.get_mut(&it.session) {
                 known.answered = self.now;
             }
@@ -212,7 +233,7 @@ impl World {
 
     /// P3: when all has been well for a while, every session is served.
     pub(super) fn check_survivors(&self) {
-        assert!(self.clients.answered > 0, "seed {}: nothing was ever answered", self.seed);
+        assert!(self.clients.tally.answered > 0, "seed {}: nothing was ever answered", self.seed);
         if self.plan.is_large {
             return;
         }

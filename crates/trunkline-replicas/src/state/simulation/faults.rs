@@ -24,9 +24,8 @@ impl World {
             return;
         }
         let pause = if self.plan.is_large { 3 * SECOND } else { 1_500_000 };
-        let next = self.random.between(50_000, 2 * pause);
-        self.schedule(next, Event::Fault);
-        match self.random.below(22) {
+        let mut next = self.random.between(50_000, 2 * pause);
+        match self.random.below(28) {
             0..3 => self.cut_one_way(),
             3..5 => self.cut_off_from_store(),
             5..7 => self.split(),
@@ -37,14 +36,92 @@ impl World {
             16 => self.store.paused_until = self.now + self.random.between(100_000, 8 * SECOND),
             17..19 => {
                 let lost = self.random.below(100_001);
-                self.store.fail_over(self.now.saturating_sub(lost));
+                self.fail_over(lost);
             }
             19 => self.leave_one(),
             20 => {
                 let url = self.new_address();
                 self.start(url);
             }
-            _ => self.hand_one_over(),
+            21..23 => self.hand_one_over(),
+            23 => {
+                self.strangers();
+                next = self.random.between(5 * SECOND, 25 * SECOND);
+            }
+            24..26 => self.fail_over_and_over(),
+            26 => {
+                self.come_back_half();
+                next = 8 * SECOND;
+            }
+            _ => self.out_of_sight(),
+        }
+        self.schedule(next, Event::Fault);
+    }
+
+    /// All who are there lose the store; one starts that has it and reaches nobody else.
+    fn strangers(&mut self) {
+        let old = self.ways();
+        let url = self.new_address();
+        for one in &old {
+            for other in [&url, &Name::from(STORE)] {
+                self.network.cut.insert((one.clone(), other.clone()));
+                self.network.cut.insert((other.clone(), one.clone()));
+            }
+        }
+        self.start(url);
+    }
+
+    /// The store fails over again and again, for a second or two, and a replica is out of sight.
+    fn fail_over_and_over(&mut self) {
+        if self.random.once_in(2) {
+            self.out_of_sight();
+        }
+        for after in 0..self.random.between(5, 30) {
+            let lost = self.random.below(100_001);
+            self.schedule(after * 60_000, Event::FailOver { lost });
+        }
+    }
+
+    /// One is cut off from all until nobody sees it any more, and comes back to a store that fails over.
+    fn come_back_half(&mut self) {
+        let ends = self.ways();
+        let Some(one) = self.some(&ends) else { return };
+        self.cut_from(&one, true);
+        let back = self.random.between(4 * SECOND, 7 * SECOND);
+        self.schedule(back, Event::StoreBack { url: one });
+        for number in 0..30 {
+            let lost = self.random.below(100_001);
+            self.schedule(back + number * 70_000, Event::FailOver { lost });
+        }
+    }
+
+    pub(super) fn store_back(&mut self, url: &Name) {
+        self.network.cut.remove(&(url.clone(), STORE.into()));
+        self.network.cut.remove(&(STORE.into(), url.clone()));
+    }
+
+    /// One is cut off from the other replicas, but not from the store.
+    fn out_of_sight(&mut self) {
+        let ends = self.ways();
+        if let Some(one) = self.some(&ends) {
+            self.cut_from(&one, false);
+        }
+    }
+
+    fn cut_from(&mut self, one: &Name, also_store: bool) {
+        let mut others = self.ways();
+        if also_store {
+            others.push(STORE.into());
+        }
+        for other in others.into_iter().filter(|other| other != one) {
+            self.network.cut.insert((one.clone(), other.clone()));
+            self.network.cut.insert((other, one.clone()));
+        }
+    }
+
+    pub(super) fn fail_over(&mut self, lost: u64) {
+        if !self.is_healed {
+            self.store.fail_over(self.now.saturating_sub(lost));
         }
     }
 
@@ -147,6 +224,7 @@ impl World {
         if let Some(node) = self.some(&live)
             && self.nodes[node].paused_until <= self.now
         {
+            self.nodes[node].is_leaving = true;
             let request = self.clients.request(node, Waiting::Leave);
             self.tell(node, Input::Leave { request });
             let url = self.new_address();
@@ -156,7 +234,7 @@ impl World {
 
     fn hand_one_over(&mut self) {
         let live = self.live();
-        let sessions: Vec<_> = self.clients.sessions().cloned().collect();
+        let sessions = self.clients.safe_sessions();
         let (Some(node), Some(session)) = (self.some(&live), self.some(&sessions)) else { return };
         if self.nodes[node].paused_until <= self.now {
             let request = self.clients.request(node, Waiting::Nothing);

@@ -72,12 +72,6 @@ impl SimStore {
         }
     }
 
-    /// Loses everything.
-    pub(super) fn wipe(&mut self) {
-        self.entries.clear();
-        self.log.clear();
-    }
-
     /// Does what a replica wants done.
     pub(super) fn apply(&mut self, me: &Name, wanted: &Output, now: u64) -> Answer {
         match wanted {
