@@ -116,6 +116,21 @@ impl SharedSessions {
         Ok(Located::Here)
     }
 
+    /// The answer of another replica to a request that only it can answer; none if it is gone.
+    pub async fn answer_of(
+        self: &Arc<Self>,
+        replica: &str,
+        head: &request::Parts,
+        body: Bytes,
+    ) -> Option<Response<HttpBody>> {
+        let located = self.replicas.locate_replica(replica).await;
+        let Ok(Place::At(peer)) = located else { return None };
+        let mut gone = self.until_gone(&peer);
+        let me = self.replicas.me();
+        let answered = self.forward.send(me, &peer, head, &body, &mut gone).await.ok()?;
+        answered.pass_on(self, gone, None).await.ok()
+    }
+
     fn lock_of(&self, id: &str) -> Arc<tokio::sync::Mutex<()>> {
         let mut locating = self.locating.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(locating.entry(id.to_owned()).or_default())
