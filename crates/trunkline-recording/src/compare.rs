@@ -7,7 +7,7 @@ mod pairs;
 use serde::Serialize;
 
 use crate::calls::{self, Act, Answer, Saying};
-use crate::normal::{Zone, is_volatile, same};
+use crate::normal::{Zone, is_empty_meta, is_volatile, same};
 use crate::recording::Recording;
 use crate::tree::Tree;
 
@@ -212,7 +212,7 @@ fn said(method: &str, params: &Tree) -> Tree {
     Tree::Object(vec![method, ("params".to_owned(), params.clone())])
 }
 
-/// Pairs what is the same, whatever its order, and the rest in order.
+/// Pairs what is the same, whatever its order; of the rest, what has the same method.
 fn matched(a: Vec<Tree>, mut b: Vec<Tree>) -> Vec<(Option<Tree>, Option<Tree>)> {
     let mut rest = Vec::new();
     for one in a {
@@ -221,9 +221,13 @@ fn matched(a: Vec<Tree>, mut b: Vec<Tree>) -> Vec<(Option<Tree>, Option<Tree>)> 
             None => rest.push(one),
         }
     }
-    let count = rest.len().max(b.len());
-    let (mut rest, mut b) = (rest.into_iter(), b.into_iter());
-    (0..count).map(|_| (rest.next(), b.next())).collect()
+    let mut pairs = Vec::new();
+    for one in rest {
+        let other = b.iter().position(|other| one.get("method") == other.get("method"));
+        pairs.push((Some(one), other.map(|at| b.remove(at))));
+    }
+    pairs.extend(b.into_iter().map(|other| (None, Some(other))));
+    pairs
 }
 
 /// Collects differences.
@@ -268,6 +272,9 @@ impl<'i> Finder<'i> {
                         continue;
                     }
                     let (one, two) = (a.and_then(|it| it.get(name)), other.get(name));
+                    if zone == Zone::Protocol && is_empty_meta(name, one, two) {
+                        continue;
+                    }
                     let zone = one.or(two).map_or(zone, |it| zone.inside(name, it));
                     self.values(&format!("{path}/{}", escaped(name)), one, two, zone);
                 }

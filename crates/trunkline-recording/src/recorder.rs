@@ -51,8 +51,8 @@ pub struct Place {
 #[derive(Debug)]
 struct Sessions {
     known: HashMap<String, u32>,
-    /// The conversation of requests without a session id.
-    unnamed: u32,
+    /// The conversation of requests without a session id, once there is one.
+    unnamed: Option<u32>,
     last: u32,
 }
 
@@ -65,7 +65,7 @@ impl Recorder {
             dropped: (0, 0),
             from_client: Decoder::detect(LONGEST),
             from_server: Decoder::detect(LONGEST),
-            sessions: Sessions { known: HashMap::new(), unnamed: 1, last: 0 },
+            sessions: Sessions { known: HashMap::new(), unnamed: None, last: 0 },
             revisions: HashMap::new(),
         }
     }
@@ -104,7 +104,8 @@ impl Recorder {
         let opens = std::str::from_utf8(body).ok().and_then(|it| Tree::parse(it).ok());
         let opens =
             opens.is_some_and(|it| it.get("method").and_then(Tree::as_text) == Some("initialize"));
-        let session = if opens { sessions.last + 1 } else { sessions.unnamed };
+        let next = sessions.last + 1;
+        let session = if opens { next } else { *sessions.unnamed.get_or_insert(next) };
         sessions.last = sessions.last.max(session);
         session
     }
@@ -113,7 +114,7 @@ impl Recorder {
     pub fn opened(&mut self, session: u32, id: Option<&str>) {
         match id {
             Some(id) => drop(self.sessions.known.insert(id.to_owned(), session)),
-            None => self.sessions.unnamed = session,
+            None => self.sessions.unnamed = Some(session),
         }
     }
 
@@ -154,6 +155,13 @@ impl Recorder {
         let revision = self.revisions.get(&key).cloned();
         let message = Some(message);
         self.put(&Line { session, stream, revision, message, ..Line::at(now).from(by) }, out);
+    }
+
+    /// The client has closed a response before its end.
+    pub fn left(&mut self, place: Place, now: u64, out: &mut Vec<u8>) {
+        let Place { session, stream } = place;
+        let note = Some(Note::Ended);
+        self.put(&Line { session, stream, note, ..Line::at(now).from(Party::Client) }, out);
     }
 
     /// The recording ends: what was dropped, and how the server's process ended.
@@ -282,12 +290,13 @@ mod tests {
     fn sessions_are_counted_and_their_ids_are_not_written() {
         let mut recorder = recorder(None);
         let open = br#"{"jsonrpc":"2.0","id":1,"method":"initialize"}"#;
-        assert_eq!(recorder.session(None, PING), 1, "2026-07-28 has no sessions");
-        assert_eq!(recorder.session(None, open), 2);
+        assert_eq!(recorder.session(None, open), 1);
+        assert_eq!(recorder.session(None, PING), 2, "2026-07-28 has no sessions");
         assert_eq!(recorder.session(None, open), 3);
         recorder.opened(3, Some("b"));
-        recorder.opened(2, Some("a"));
-        assert_eq!(recorder.session(Some("a"), PING), 2);
+        recorder.opened(1, Some("a"));
+        assert_eq!(recorder.session(None, PING), 2);
+        assert_eq!(recorder.session(Some("a"), PING), 1);
         assert_eq!(recorder.session(Some("b"), PING), 3);
         assert_eq!(recorder.session(Some("older"), PING), 4);
         recorder.opened(4, None);
