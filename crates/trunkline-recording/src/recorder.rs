@@ -56,6 +56,13 @@ struct Sessions {
     last: u32,
 }
 
+impl Sessions {
+    /// Whether there is room for this id.
+    fn may_know(&self, id: &str) -> bool {
+        self.known.len() < MOST_SESSIONS || self.known.contains_key(id)
+    }
+}
+
 impl Recorder {
     /// A recorder whose file may take `max` more bytes.
     pub fn new(redactor: Redactor, max: Option<u64>) -> Self {
@@ -95,7 +102,7 @@ impl Recorder {
     /// The conversation that an HTTP request belongs to: that of its session id, or a new one if it opens one.
     pub fn session(&mut self, id: Option<&str>, body: &[u8]) -> u32 {
         let sessions = &mut self.sessions;
-        if let Some(id) = id {
+        if let Some(id) = id.filter(|it| sessions.may_know(it)) {
             let next = sessions.last + 1;
             let session = *sessions.known.entry(id.to_owned()).or_insert(next);
             sessions.last = sessions.last.max(session);
@@ -113,7 +120,10 @@ impl Recorder {
     /// The server has answered a request that opens a session, with or without an id for it.
     pub fn opened(&mut self, session: u32, id: Option<&str>) {
         match id {
-            Some(id) => drop(self.sessions.known.insert(id.to_owned(), session)),
+            Some(id) if self.sessions.may_know(id) => {
+                self.sessions.known.insert(id.to_owned(), session);
+            }
+            Some(_) => {}
             None => self.sessions.unnamed = Some(session),
         }
     }
@@ -203,7 +213,9 @@ impl Recorder {
     fn notice_revision(&mut self, session: u32, message: &Tree) {
         let named = message.at(&["params", "_meta", meta::PROTOCOL_VERSION]);
         let agreed = message.at(&["result", "protocolVersion"]);
-        if let Some(revision) = named.or(agreed).and_then(Tree::as_text) {
+        if let Some(revision) = named.or(agreed).and_then(Tree::as_text)
+            && revision.len() <= LONGEST_REVISION
+        {
             self.revisions.insert(session, revision.to_owned());
         }
     }
@@ -241,6 +253,9 @@ fn owned(frame: Frame<'_>) -> Result<Vec<u8>, u64> {
 
 /// The longest message that is recorded.
 const LONGEST: usize = 64 << 20;
+const LONGEST_REVISION: usize = 32;
+/// How many sessions are told apart; later ones are recorded as one.
+const MOST_SESSIONS: usize = 10_000;
 /// Room for two notes about what was dropped.
 const RESERVE: u64 = 256;
 
