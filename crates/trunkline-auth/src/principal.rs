@@ -1,5 +1,7 @@
 //! The authenticated caller: what a verified credential says about its bearer.
 
+mod bytes;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::SystemTime;

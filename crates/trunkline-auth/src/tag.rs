@@ -29,6 +29,13 @@ impl Tagger {
         Self(Key::generate(HMAC_SHA256, &SystemRandom::new()).expect(RANDOM))
     }
 
+    /// A tagger for all processes that share `secret`.
+    pub fn keyed(secret: &[u8; 32]) -> Self {
+        // A key of its own: whoever learns it can forge tags, but seal nothing.
+        let own = sign(&Key::new(HMAC_SHA256, secret), b"trunkline tags");
+        Self(Key::new(HMAC_SHA256, own.as_ref()))
+    }
+
     /// The tags of `scope`.
     pub fn scope(&self, scope: &str) -> Tags {
         let key = sign(&self.0, scope.as_bytes());
@@ -78,6 +85,13 @@ mod tests {
         assert_ne!(tag, tagger.scope("session").tag(&[1, 3]));
         assert_ne!(tag, tagger.scope("sessiom").tag(&[1, 2]));
         assert_ne!(tag, Tagger::random().scope("session").tag(&[1, 2]));
+    }
+
+    #[test]
+    fn those_who_share_a_secret_make_the_same_tags() {
+        let tag = |secret: u8| Tagger::keyed(&[secret; 32]).scope("session").tag(&[1, 2]);
+        assert_eq!(tag(1), tag(1));
+        assert_ne!(tag(1), tag(2));
     }
 
     #[test]

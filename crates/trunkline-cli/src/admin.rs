@@ -48,6 +48,17 @@ pub(crate) struct Gateway {
 }
 
 impl Gateway {
+    /// The gateway whose admin API is at `HOST:PORT` or `unix:PATH`.
+    pub(crate) fn at(place: &str) -> Result<Self, Failure> {
+        let place = match place.starts_with("unix:") {
+            true => place.to_owned(),
+            false => format!("http://{place}"),
+        };
+        let admin = place.parse::<Place>().map_err(Failure::usage)?;
+        let (token, state, cacert, cert, key) = (None, None, None, None, None);
+        Ok(Self { admin: Some(admin), token, state, cacert, cert, key, json: false })
+    }
+
     /// Every gateway that is meant: the one that was named, or all that run for this user. If there
     /// is none, one whose requests report that.
     pub(crate) async fn all(&self) -> Result<Vec<Self>, Failure> {

@@ -126,6 +126,12 @@ impl Server {
         self.session.as_ref().map(|it| it.revision)
     }
 
+    /// What the client of the session has chosen since `initialize`: its log level, and the URIs that it
+    /// subscribed to.
+    pub fn session_choices(&self) -> (Option<LogLevel>, Vec<String>) {
+        self.session.as_ref().map(stateful::Session::choices).unwrap_or_default()
+    }
+
     /// Handles a message whose era is decided.
     pub fn receive(
         &mut self,

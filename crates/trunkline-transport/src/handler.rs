@@ -54,6 +54,13 @@ pub trait Handler: Send + Sync + 'static {
         Vec::new()
     }
 
+    /// The replica that holds what a request goes on with, if another than this one does: a call that waits
+    /// for an answer (`requestState`), or a task (`taskId`). Asked only of stateless requests that name
+    /// either, and only where replicas share sessions.
+    fn held_by(&self, _method: &str, _params: &Params, _attached: &Attached) -> Option<String> {
+        None
+    }
+
     /// A request was refused with this status. `why` is for the operator and holds no token.
     fn denied(&self, _status: u16, _why: &str) {}
 

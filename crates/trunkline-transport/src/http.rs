@@ -13,6 +13,7 @@ mod endpoint;
 mod entry;
 mod exchange;
 mod expiry;
+pub mod forward;
 #[cfg(feature = "auth")]
 mod gate;
 mod idle_tracker;
@@ -25,6 +26,7 @@ mod response;
 mod serve;
 mod session;
 mod sessions;
+mod shared_sessions;
 mod sse;
 #[cfg(feature = "tls")]
 mod tls;
@@ -38,6 +40,7 @@ pub use lasting::Lasting;
 pub use linger::linger;
 pub use listener::Listener;
 pub use response::{plain, refuse};
-pub use serve::{Answers, bind, serve};
+pub use serve::{Answers, Envelopes, bind, serve};
+pub use shared_sessions::SharedSessions;
 #[cfg(feature = "tls")]
 pub use tls::Tls;

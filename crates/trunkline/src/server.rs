@@ -38,6 +38,8 @@ mod prompt;
 #[cfg(feature = "auth")]
 pub mod protect;
 mod proxy;
+#[cfg(feature = "replicas")]
+mod replicas;
 mod resource;
 mod rounds;
 mod router;
@@ -79,6 +81,8 @@ pub use http::{Http, HttpBody, HttpService, bind};
 pub use marked::{Made, argument};
 pub use prompt::{IntoPrompt, IntoPromptEntry, PromptEntry, prompt};
 pub use proxy::{ProxyError, proxy};
+#[cfg(feature = "replicas")]
+pub use replicas::Replicas;
 pub use resource::{
     Bytes, IntoContents, IntoResource, ResourceEntry, ResourceOrTemplate, TemplateEntry, resource,
     template,
@@ -127,6 +131,8 @@ pub(crate) struct Inner {
     pub(crate) cache: CacheHint,
     pub(crate) info: RawJson,
     pub(crate) sealer: Sealer,
+    #[cfg(feature = "replicas")]
+    pub(crate) replicas: Option<Arc<Replicas>>,
     pub(crate) tasks: tasks::Runtime,
     pub(crate) listeners: Listeners<Call>,
     pub(crate) observe: ServerObserver,

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::time::sleep;
-use trunkline::auth::browser::{Browser, Visit};
+use trunkline::auth::browser::{Browser, Prepared, Visit};
 use trunkline::auth::{Loopback, Pending};
 
 use crate::output::{Screen, one_line};
@@ -59,10 +59,7 @@ fn show(screen: &Screen, page: &str, shows: bool, pastes: bool) {
 }
 
 impl Browser for Person {
-    fn prepare<'a>(
-        &'a self,
-        redirect_uris: &'a [String],
-    ) -> Pending<'a, Result<Box<dyn Visit>, String>> {
+    fn prepare<'a>(&'a self, redirect_uris: &'a [String]) -> Prepared<'a> {
         Box::pin(async move {
             if let Some(port) = self.port
                 && !redirect_uris.is_empty()

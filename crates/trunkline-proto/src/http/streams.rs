@@ -4,6 +4,8 @@
 //! A message goes to exactly one stream: that of its POST, or the general stream that GET opens. Events
 //! keep their position, so a reader that reconnects gets what it missed, once and in order.
 
+mod kept;
+
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
@@ -12,6 +14,7 @@ use trunkline_wire::frame::sse::Event as Line;
 
 use super::event::EventId;
 use crate::RequestStream;
+pub use kept::Kept;
 
 /// The bounds on a session's streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +57,8 @@ pub struct Streams {
     readers: u64,
     /// Room for the events of the next POST, left by one that was answered with one text.
     spare: VecDeque<Vec<u8>>,
+    /// Events that another process may have to send again, if there is one.
+    kept: Option<Vec<Kept>>,
 }
 
 /// The reader of a stream. A newer reader replaces it (takeover).
@@ -106,6 +111,8 @@ struct Stream {
     status: Option<StatusCode>,
     /// Set if the reader must disconnect and reconnect after this time.
     pause: Option<Duration>,
+    /// The ids of its requests, as JSON, if its events are kept.
+    owes: Vec<String>,
 }
 
 impl Streams {
@@ -121,6 +128,7 @@ impl Streams {
             next: 0,
             readers: 0,
             spare: VecDeque::new(),
+            kept: None,
         }
     }
 
@@ -170,6 +178,9 @@ impl Streams {
             stream.over = Some(now);
             stream.status = Some(status);
         }
+        if self.kept.is_some() {
+            self.keep_last(via);
+        }
         self.retire(via, now);
         Some(via)
     }
@@ -181,6 +192,9 @@ impl Streams {
             return None;
         }
         self.live(via)?.over = Some(now);
+        if self.kept.is_some() {
+            self.keep_end(via);
+        }
         self.retire(via, now);
         Some(via)
     }
@@ -189,7 +203,10 @@ impl Streams {
     pub fn pause(&mut self, via: RequestStream, retry: Duration) -> Option<RequestStream> {
         let stream = self.open.iter_mut().find(|it| it.id == via.0)?;
         stream.pause = Some(retry);
-        stream.is_events = true;
+        let is_new = !std::mem::replace(&mut stream.is_events, true);
+        if is_new && self.kept.is_some() {
+            self.keep_whole(via);
+        }
         Some(via)
     }
 
@@ -219,6 +236,9 @@ impl Streams {
             }
             _ => {
                 stream.is_events = true;
+                if self.kept.is_some() {
+                    self.keep_whole(reader.via);
+                }
                 Beginning::Events
             }
         }
@@ -269,18 +289,21 @@ impl Streams {
         stream.taken = stream.taken.max(1);
         let is_fresh = std::mem::take(&mut stream.is_fresh);
         let primed = is_fresh && style == Style::Resumable { primed: true };
-        if primed || stream.pause.is_some() {
+        let begins = primed || stream.pause.is_some();
+        let around = if begins { AROUND } else { 0 };
+        out.reserve(around + stream.unread().map(|it| it.len() + AROUND).sum::<usize>());
+        if begins {
             // A client that is cut off before the first event can still resume.
-            let id = id_of(stream.taken - 1).text();
-            let retry = stream.pause.map(millis);
-            Line { id: Some(&id), retry, ..Line::default() }.write(out);
+            write_id(id_of(stream.taken - 1), out);
+            Line { retry: stream.pause.map(millis), ..Line::default() }.write_in_one_line(out);
         }
-        out.reserve(stream.unread().map(|it| it.len() + AROUND).sum());
         for place in stream.taken.max(stream.oldest)..stream.end() {
             let data = &stream.events[(place - stream.oldest) as usize];
-            let id = matches!(style, Style::Resumable { .. }).then(|| id_of(place).text());
+            if matches!(style, Style::Resumable { .. }) {
+                write_id(id_of(place), out);
+            }
             let event = (style == Style::Single).then_some("message");
-            Line { event, id: id.as_deref(), retry: None, data }.write(out);
+            Line { event, data, ..Line::default() }.write_in_one_line(out);
         }
         stream.taken = stream.end();
         let (is_over, paused) = (stream.over.is_some(), stream.pause.is_some());
@@ -334,8 +357,13 @@ impl Streams {
 
     /// Whether the unread bytes exceed the high-water mark, so that senders must wait.
     pub fn is_congested(&self) -> bool {
+        let live = || self.open.iter().chain([&self.general]);
+        // What all of them keep is seldom so much that what is unread of it must be counted.
+        if live().map(|it| it.bytes).sum::<usize>() <= self.bounds.unread {
+            return false;
+        }
         // All readers together: many streams may leave no more unread than one.
-        let read = self.open.iter().chain([&self.general]).filter(|it| it.reader.is_some());
+        let read = live().filter(|it| it.reader.is_some());
         let unread = read.flat_map(Stream::unread).map(Vec::len).sum::<usize>();
         unread > self.bounds.unread
     }
@@ -410,6 +438,12 @@ impl Reader {
     fn holds(self, stream: &Stream) -> bool {
         stream.id == self.via.0 && stream.reader == Some(self.number)
     }
+}
+
+fn write_id(id: EventId, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"id: ");
+    id.write(out);
+    out.push(b'\n');
 }
 
 fn millis(time: Duration) -> u64 {

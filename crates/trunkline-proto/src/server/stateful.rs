@@ -83,6 +83,11 @@ impl Session {
         }
     }
 
+    /// What the client has chosen since.
+    pub(super) fn choices(&self) -> (Option<LogLevel>, Vec<String>) {
+        (self.log_level, self.subscribed.iter().cloned().collect())
+    }
+
     pub(super) fn profile(&self) -> &'static Profile {
         self.revision.profile()
     }

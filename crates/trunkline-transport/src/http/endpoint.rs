@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
-use http::header::{self, HeaderName, HeaderValue};
-use http::{Extensions, Method, Request, Response, StatusCode, request};
+use http::header::{self, HeaderName, HeaderValue, ToStrError};
+use http::{Extensions, Method, Request, Response, StatusCode, Uri, request};
 use http_body::Body;
 use tokio::task::JoinSet;
 use trunkline_auth::tag::{Tagger, random_name};
@@ -31,6 +31,7 @@ use super::response::{accepted, empty, events, no_session};
 use super::serve::Answers;
 use super::session::Session;
 use super::sessions::Sessions;
+use super::shared_sessions::{SharedSessions, close_later};
 use super::sse::KeepAlive;
 use crate::conversation_handle::ConversationHandle;
 use crate::handler::Handler;
@@ -59,6 +60,9 @@ pub struct Settings {
     pub is_nested: bool,
     /// Seals session ids, if sessions are to outlive the process.
     pub lasting: Option<Arc<Lasting>>,
+    /// What is needed to share sessions with other replicas, if there are any. Session ids then name their
+    /// owner, and `lasting` is not used.
+    pub replicas: Option<Arc<SharedSessions>>,
     /// Budgets shared with other endpoints, if any.
     pub budgets: Option<Budgets>,
     /// The bounds.
@@ -82,6 +86,7 @@ impl Settings {
             pages: Vec::new(),
             is_nested: false,
             lasting: None,
+            replicas: None,
             budgets: None,
             limits,
         }
@@ -161,7 +166,7 @@ impl<H: Handler> Endpoint<H> {
             handler,
             sessions: Arc::new(sessions),
             budgets,
-            tagger: Tagger::random(),
+            tagger: settings.replicas.as_ref().map_or_else(Tagger::random, |it| it.tagger()),
             busy: Arc::default(),
             listening: Arc::default(),
             closing: AtomicBool::new(false),
@@ -200,6 +205,13 @@ impl<H: Handler> Endpoint<H> {
         }
     }
 
+    /// The ids of sessions in which nothing is in flight. Those of 2024-11-05 are not among them: they end
+    /// with their stream.
+    pub fn quiet_sessions(&self) -> Vec<String> {
+        let quiet = self.sessions.all().into_iter().filter(|it| it.is_quiet());
+        quiet.map(|it| it.id.clone()).collect()
+    }
+
     /// Whether it can be dropped without loss: no sessions, no requests in progress.
     pub fn is_idle(&self) -> bool {
         let counts = [&self.busy, &self.listening];
@@ -229,10 +241,19 @@ impl<H: Handler> Endpoint<H> {
                 response.body_mut().counted(|text| self.budgets.answer(caller, text));
                 Ok(response)
             }
-            (Entrance::Streamable, &Method::GET) => self.get(head),
-            (Entrance::Streamable, &Method::DELETE) => self.delete(head),
+            (Entrance::Streamable, &Method::GET) => match &self.settings.replicas {
+                None => self.get(head),
+                Some(shared) => Box::pin(self.get_shared(shared, head)).await,
+            },
+            (Entrance::Streamable, &Method::DELETE) => match &self.settings.replicas {
+                None => self.delete(head),
+                Some(shared) => Box::pin(self.delete_shared(shared, head)).await,
+            },
             (Entrance::Streamable, _) if !self.settings.sessions => Err(Refusal::method("POST")),
-            (Entrance::Events, &Method::GET) => self.old_events(head),
+            (Entrance::Events, &Method::GET) => match &self.settings.replicas {
+                None => self.old_events(head, random_name()),
+                Some(shared) => Box::pin(self.old_events_shared(shared, head)).await,
+            },
             (Entrance::Messages, &Method::POST) => self.old_message(head, body).await,
             (place, _) => Err(Refusal::method(place.methods())),
         }
@@ -279,14 +300,8 @@ impl<H: Handler> Endpoint<H> {
 
     /// Answers a GET with the general stream of a session, or with the rest of a broken stream.
     fn get(&self, head: &request::Parts) -> Result<Response<HttpBody>, Refusal> {
-        let headers = &head.headers;
-        let session = session_request(headers, self.rules())?;
-        if !door::accepts_events(headers) {
-            let message = "The Accept header must allow `text/event-stream`.";
-            return Err(Refusal::new(StatusCode::NOT_ACCEPTABLE, message));
-        }
-        let session = self.session(session, &head.extensions)?;
-        let reader = match headers.get(&LAST_EVENT_ID).map(|it| it.to_str()) {
+        let (session, last) = self.reads(head)?;
+        let reader = match last {
             None => Some(session.attach()),
             // An event id that is unknown or too old has nothing after it. An id from an earlier
             // process belongs to a client that reconnects for what comes next.
@@ -307,6 +322,18 @@ impl<H: Handler> Endpoint<H> {
             // 204 tells an `EventSource` not to reconnect.
             None => empty(StatusCode::NO_CONTENT),
         })
+    }
+
+    /// The session that a GET reads, and the last event that its client has.
+    pub(super) fn reads<'a>(&self, head: &'a request::Parts) -> Result<Reads<'a, H>, Refusal> {
+        let headers = &head.headers;
+        let session = session_request(headers, self.rules())?;
+        if !door::accepts_events(headers) {
+            let message = "The Accept header must allow `text/event-stream`.";
+            return Err(Refusal::new(StatusCode::NOT_ACCEPTABLE, message));
+        }
+        let session = self.session(session, &head.extensions)?;
+        Ok((session, headers.get(&LAST_EVENT_ID).map(|it| it.to_str())))
     }
 
     fn delete(&self, head: &request::Parts) -> Result<Response<HttpBody>, Refusal> {
@@ -351,21 +378,38 @@ impl<H: Handler> Endpoint<H> {
         reader: Reader,
         expiry: Expiry,
     ) -> Response<HttpBody> {
+        self.follow_after(session, reader, expiry, None)
+    }
+
+    /// The same, after these events.
+    pub(super) fn follow_after(
+        &self,
+        session: Arc<Session<H>>,
+        reader: Reader,
+        expiry: Expiry,
+        begins_with: Option<Vec<u8>>,
+    ) -> Response<HttpBody> {
         self.end_if_closing(&session);
         let keep_alive = KeepAlive::new(self.settings.limits.stream_keep_alive);
+        let shared = self.settings.replicas.clone();
         events(HttpBody::events(SessionEvents {
             session,
             reader,
             keep_alive,
             expiry,
-            begins_with: None,
+            begins_with,
             of: None,
+            shared,
         }))
     }
 
     /// The event stream of 2024-11-05, which is the session. Its first event names the path for
     /// messages.
-    fn old_events(&self, head: &request::Parts) -> Result<Response<HttpBody>, Refusal> {
+    pub(super) fn old_events(
+        &self,
+        head: &request::Parts,
+        id: String,
+    ) -> Result<Response<HttpBody>, Refusal> {
         let headers = &head.headers;
         if headers.contains_key(header::ACCEPT) && !door::accepts_events(headers) {
             let message = "The Accept header must allow `text/event-stream`.";
@@ -373,7 +417,7 @@ impl<H: Handler> Endpoint<H> {
         }
         let place = self.budgets.session(&head.extensions)?;
         let owner = attached(&head.extensions);
-        let session = self.session_of(random_name(), Style::Single, owner);
+        let session = self.session_of(id, Style::Single, owner);
         let reader = session.attach();
         self.sessions.add(place, &session);
         session.begin();
@@ -391,6 +435,7 @@ impl<H: Handler> Endpoint<H> {
             expiry: Expiry::of(&head.extensions),
             begins_with: Some(first),
             of: Some(Arc::clone(&self.sessions)),
+            shared: self.settings.replicas.clone(),
         })))
     }
 
@@ -399,8 +444,7 @@ impl<H: Handler> Endpoint<H> {
         head: &request::Parts,
         body: B,
     ) -> Result<Response<HttpBody>, Refusal> {
-        let id = head.uri.query().unwrap_or_default().split('&');
-        let id = id.filter_map(|it| it.strip_prefix("sessionId=")).next().unwrap_or_default();
+        let id = old_session(&head.uri);
         let caller = attached(&head.extensions);
         let session = self.sessions.get(id).filter(|it| it.is_old() && it.is_of(&caller));
         let session = session.ok_or_else(no_session)?;
@@ -447,6 +491,15 @@ impl<H: Handler> Answers for Endpoint<H> {
     }
 }
 
+/// A session, and the last event that its client has.
+type Reads<'a, H> = (Arc<Session<H>>, Option<Result<&'a str, ToStrError>>);
+
+/// The session that a message of 2024-11-05 names.
+pub(super) fn old_session(uri: &Uri) -> &str {
+    let parts = uri.query().unwrap_or_default().split('&');
+    parts.filter_map(|it| it.strip_prefix("sessionId=")).next().unwrap_or_default()
+}
+
 /// What layers in front found out about a request.
 pub(super) fn attached(extensions: &Extensions) -> Attached {
     match extensions.is_empty() {
@@ -479,6 +532,8 @@ struct SessionEvents<H: Handler> {
     begins_with: Option<Vec<u8>>,
     /// Set if the stream is the session itself: where to remove it at its end.
     of: Option<Arc<Sessions<H>>>,
+    /// Set if another replica may take the session over.
+    shared: Option<Arc<SharedSessions>>,
 }
 
 impl<H: Handler> Events for SessionEvents<H> {
@@ -490,6 +545,10 @@ impl<H: Handler> Events for SessionEvents<H> {
                 Some(_) => this.session.hang_up(),
                 None => return Poll::Ready(None),
             }
+        }
+        // The client resumes where the session is owned by now.
+        if this.shared.as_ref().is_some_and(|it| !it.replicas.may_answer(&this.session.id)) {
+            return Poll::Ready(None);
         }
         let mut out = this.begins_with.take().unwrap_or_default();
         let read = this.session.read(this.reader, cx, &mut out);
@@ -509,6 +568,9 @@ impl<H: Handler> Drop for SessionEvents<H> {
         self.session.detach(self.reader);
         if let Some(sessions) = &self.of {
             sessions.remove(&self.session.id);
+            if let Some(shared) = &self.shared {
+                close_later(shared, &self.session.id);
+            }
         }
     }
 }

@@ -90,7 +90,14 @@ impl<H: Handler> Endpoint<H> {
             }
         };
         let outcome = match checked {
-            Continue(()) => self.route(&mut head, place, body, envelopes, is_let_in).await,
+            Continue(()) => match &self.settings.replicas {
+                None => self.route(&mut head, place, body, envelopes, is_let_in).await,
+                // Boxed: few servers have replicas, and all would carry its size.
+                Some(shared) => {
+                    let place = place.map(|it| (it, is_let_in));
+                    Box::pin(self.route_shared(shared, &mut head, place, body, envelopes)).await
+                }
+            },
             Break(outcome) => outcome,
         };
         self.finish(&head, outcome)

@@ -25,6 +25,16 @@ pub trait Replicas: Send + Sync + 'static {
     /// Where a request of the session `id` goes, whoever sent it. Takes the session over if its owner is gone.
     fn locate<'a>(&'a self, id: &'a str) -> Lookup<'a, Result<Place, Unavailable>>;
 
+    /// The replica that [`Self::locate`] named does not own the session or cannot be reached: the next
+    /// `locate` asks the record.
+    fn forget(&self, _id: &str) {}
+
+    /// Whether a session that this replica owned is another's now, or over. What still works for it here
+    /// stops. No IO.
+    fn is_lost(&self, _id: &str) -> bool {
+        false
+    }
+
     /// Where a request goes that names a replica itself: it holds a parked call, a task or an instance.
     fn locate_replica<'a>(&'a self, replica: &'a str) -> Lookup<'a, Result<Place, Unavailable>>;
 

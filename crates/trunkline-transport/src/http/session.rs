@@ -4,6 +4,7 @@
 //! conversation, and puts the outgoing messages into the streams. Handlers never run under the lock.
 
 mod deferred;
+mod sharing;
 mod waiting;
 
 use std::future::{Future, poll_fn};
@@ -20,7 +21,6 @@ use trunkline_proto::http::reply;
 use trunkline_proto::http::streams::{Bounds, Read, Reader, Streams, Style};
 use trunkline_proto::server::{Config, MessageEra, Server};
 use trunkline_proto::{Attached, Call, CallKey, Conversation, Input, Outgoing, RequestStream};
-use trunkline_wire::frame::flatten;
 use trunkline_wire::jsonrpc::{Incoming, Message, Outcome};
 use trunkline_wire::revision::Era;
 
@@ -32,6 +32,7 @@ use crate::driver_core::{DeadlineTimer, DriverCore, Effect, Urged};
 use crate::handler::{Guarded, Handler, Listening, begin, guarded_heard};
 use crate::limits::Limits;
 use deferred::{Deferred, Todo};
+pub(super) use sharing::Sharing;
 use waiting::Waiting;
 
 /// A session.
@@ -63,6 +64,8 @@ struct State {
     /// Whether another process opened it and this one restored it.
     is_restored: bool,
     listening: Listening,
+    /// Set if another replica may take it over.
+    sharing: Option<Box<Sharing>>,
 }
 
 /// How a POST is answered.
@@ -107,6 +110,7 @@ impl<H: Handler> Session<H> {
             closing: false,
             is_restored: false,
             listening: None,
+            sharing: None,
         };
         Arc::new_cyclic(|me| Self {
             id,
@@ -179,6 +183,9 @@ impl<H: Handler> Session<H> {
             state.used = now;
             let via = state.streams.next_via();
             let reader = expects_answer.then(|| state.streams.open(via));
+            if state.sharing.is_some() {
+                state.owes(via, &incoming);
+            }
             let conversation = &mut state.core.conversation;
             match era {
                 Some(era) => conversation.receive(incoming, via, era, now),
@@ -237,6 +244,11 @@ impl<H: Handler> Session<H> {
         if self.tag(id.stream, id.place) != id.tag {
             return None;
         }
+        self.resume_verified(id)
+    }
+
+    /// The same for an id whose tag is verified.
+    pub(super) fn resume_verified(&self, id: EventId) -> Option<Reader> {
         let mut state = self.lock();
         state.used = now();
         let reader = state.streams.resume(id)?;
@@ -284,6 +296,11 @@ impl<H: Handler> Session<H> {
         if !self.is_old || state.core.handlers.is_empty() {
             state.end_general(now());
         }
+    }
+
+    /// Whether nothing is in flight, and it does not end with a stream.
+    pub(super) fn is_quiet(&self) -> bool {
+        !self.is_old && self.lock().core.handlers.is_empty()
     }
 
     /// Ends the session: stops its handlers and ends its streams.
@@ -459,6 +476,9 @@ impl State {
                 Effect::Opened(_) | Effect::Failed(_) => {}
             }
         }
+        if self.sharing.is_some() {
+            self.keep_events();
+        }
         self.core.handlers.take_todo()
     }
 
@@ -472,7 +492,6 @@ impl State {
         // A text that fills its room exactly goes out from where it is, with nothing around it.
         let mut text = Vec::with_capacity(message.size());
         message.write(&mut text);
-        flatten(&mut text);
         let is_answer =
             matches!(message, Outgoing::One(Message::Response { .. }) | Outgoing::Batch(_));
         let last = is_answer.then(|| reply::status(message, Era::Stateful, dispatched));
@@ -496,6 +515,10 @@ impl State {
         if let Some(at) = self.readers.iter().position(|(it, _)| *it == via) {
             self.readers.swap_remove(at).1.wake();
         }
+    }
+
+    fn wake_no_more(&mut self, via: RequestStream) {
+        self.readers.retain(|(it, _)| *it != via);
     }
 
     fn wake_later(&mut self, via: RequestStream, waker: &Waker) {

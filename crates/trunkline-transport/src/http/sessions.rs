@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use super::session::Session;
+use super::shared_sessions::{SharedSessions, close_later};
 use crate::budget::Held;
 use crate::clock::now;
 use crate::handler::Handler;
@@ -21,11 +22,13 @@ struct Known<H: Handler> {
     /// Each with its place in the budget.
     by_id: HashMap<String, (Arc<Session<H>>, Held), BuildHasherDefault<IdHasher>>,
     is_swept: bool,
+    /// Set if replicas share the sessions.
+    shared: Option<Arc<SharedSessions>>,
 }
 
 impl<H: Handler> Sessions<H> {
     pub(super) fn new(idle: Duration, sweep: Duration) -> Self {
-        let known = Known { by_id: HashMap::default(), is_swept: false };
+        let known = Known { by_id: HashMap::default(), is_swept: false, shared: None };
         Self { known: Mutex::new(known), idle, sweep }
     }
 
@@ -41,6 +44,15 @@ impl<H: Handler> Sessions<H> {
         drop(known);
         if first {
             tokio::spawn(sweep(Arc::downgrade(self), self.sweep));
+        }
+    }
+
+    /// Watches from now on whether the sessions are still owned here.
+    pub(super) fn guard(self: &Arc<Self>, shared: &Arc<SharedSessions>) {
+        let mut known = self.lock();
+        if known.shared.is_none() {
+            known.shared = Some(Arc::clone(shared));
+            tokio::spawn(guard(Arc::downgrade(self), Arc::clone(shared)));
         }
     }
 
@@ -62,10 +74,14 @@ impl<H: Handler> Sessions<H> {
 
     fn end_idle(&self, now: Instant) {
         let since = now.checked_sub(self.idle);
+        let shared = self.lock().shared.clone();
         // Each sweep takes the session's lock, so ours is free by then.
         for session in self.all() {
             if session.sweep(since, now) {
                 self.remove(&session.id);
+                if let Some(shared) = &shared {
+                    close_later(shared, &session.id);
+                }
             }
         }
         let mut known = self.lock();
@@ -119,3 +135,22 @@ async fn sweep<H: Handler>(sessions: Weak<Sessions<H>>, every: Duration) {
         sessions.end_idle(now());
     }
 }
+
+/// Ends sessions that another replica has taken over, and the streams of those that may not be answered for
+/// now: their clients reconnect, and find the owner.
+async fn guard<H: Handler>(sessions: Weak<Sessions<H>>, shared: Arc<SharedSessions>) {
+    loop {
+        tokio::time::sleep(GUARD).await;
+        let Some(sessions) = sessions.upgrade() else { return };
+        for session in sessions.all() {
+            if shared.replicas.is_lost(&session.id) {
+                sessions.remove(&session.id);
+            } else if !shared.replicas.may_answer(&session.id) {
+                session.wake_readers();
+            }
+        }
+    }
+}
+
+/// How long the streams of a session may stay open after its lease has lapsed.
+const GUARD: Duration = Duration::from_millis(500);

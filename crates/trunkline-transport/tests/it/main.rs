@@ -11,6 +11,8 @@ mod http_client;
 mod http_heard;
 #[cfg(feature = "http")]
 mod http_linger;
+#[cfg(feature = "http")]
+mod http_replicas;
 #[cfg(feature = "tls")]
 mod http_tls;
 mod stdio;

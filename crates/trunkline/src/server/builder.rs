@@ -55,6 +55,8 @@ pub struct ServerBuilder {
     page: usize,
     cache: CacheHint,
     sealer: Option<Sealer>,
+    #[cfg(feature = "replicas")]
+    replicas: Option<super::Replicas>,
     pub(crate) observe: ServerObserver,
     tasks: TaskBounds,
     task_store: Option<Arc<dyn Store>>,
@@ -94,6 +96,8 @@ impl ServerBuilder {
             page: 50,
             cache: CacheHint::NONE,
             sealer: None,
+            #[cfg(feature = "replicas")]
+            replicas: None,
             observe: ServerObserver::default(),
             tasks: TaskBounds::default(),
             task_store: None,
@@ -344,6 +348,22 @@ impl ServerBuilder {
         state_keys(keys: &[[u8; 32]]) { sealer = Some(Sealer::new(keys)) }
     }
 
+    /// Serves as one of several replicas over HTTP: any of them takes any request. Their key seals the state
+    /// carried by clients and their store keeps tasks, unless [`Self::state_keys`] and
+    /// [`Self::task_store`] say otherwise.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use trunkline::{Server, server::Replicas, store::Memory};
+    /// let replicas = Replicas::new(Arc::new(Memory::default()), [7; 32], "127.0.0.1:7474");
+    /// assert!(Server::builder("hotel", "1.0.0").replicas(replicas).try_build().is_ok());
+    /// ```
+    #[cfg(feature = "replicas")]
+    pub fn replicas(mut self, replicas: super::Replicas) -> Self {
+        self.replicas = Some(replicas);
+        self
+    }
+
     /// Builds the server.
     /// ```
     /// let server = trunkline::Server::builder("empty", "1.0.0").build();
@@ -399,6 +419,11 @@ impl ServerBuilder {
         }
         self.core.bounds = self.limits.bounds();
         let life = self.takeover;
+        #[cfg(feature = "replicas")]
+        if let Some(replicas) = &self.replicas {
+            self.sealer.get_or_insert_with(|| Sealer::new(&replicas.keys));
+            self.task_store.get_or_insert_with(|| Arc::clone(&replicas.store));
+        }
         let keeper = self.task_store.map(|store| tasks::Keeper::new(store, life));
         // Every result of 2026-07-28 repeats the server's identity, so it is the short form.
         let mut short = Implementation::new(&*self.core.info.name, &*self.core.info.version);
@@ -418,6 +443,8 @@ impl ServerBuilder {
             page: self.page,
             cache: self.cache,
             sealer: self.sealer.unwrap_or_else(Sealer::random),
+            #[cfg(feature = "replicas")]
+            replicas: self.replicas.map(Arc::new),
             tasks: tasks::Runtime::new(self.tasks, keeper),
             listeners: Default::default(),
             observe: self.observe,

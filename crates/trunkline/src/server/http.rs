@@ -21,6 +21,8 @@ use trunkline_transport::http::{Endpoint, Settings, serve};
 pub use trunkline_transport::http::HttpBody;
 
 use super::Server;
+#[cfg(feature = "replicas")]
+use super::replicas::Membership;
 use super::router::Router;
 use crate::observe::Transport;
 
@@ -190,6 +192,14 @@ impl Http {
     ) -> io::Result<()> {
         let limits = self.settings.limits.clone();
         self.server.0.0.watch_tasks();
+        #[cfg(feature = "replicas")]
+        if self.server.0.0.replicas.is_some() {
+            let HttpService { endpoint, member, .. } = self.joined(false).await?;
+            let member = member.expect("it has joined");
+            let served = serve(listener, endpoint, limits, member.drain_at(shutdown)).await;
+            member.leave().await;
+            return served;
+        }
         let service = self.answering(false);
         serve(listener, service.endpoint, limits, shutdown).await
     }
@@ -208,7 +218,46 @@ impl Http {
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
     /// ```
     pub fn service(self) -> HttpService {
+        #[cfg(feature = "replicas")]
+        if self.server.0.0.replicas.is_some() {
+            tracing::warn!("sessions are not shared with other replicas; use `shared_service`");
+        }
         self.answering(true)
+    }
+
+    /// [`Self::service`] for a server with [replicas](super::Replicas): joins the others first. Call
+    /// [`HttpService::leave`] before the program ends.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use trunkline::{Server, server::Replicas, store::Memory};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let replicas = Replicas::new(Arc::new(Memory::default()), [7; 32], "127.0.0.1:0");
+    /// let server = Server::builder("empty", "1.0.0").replicas(replicas).build();
+    /// let service = server.http().shared_service().await?;
+    /// let request = http::Request::get("http://localhost/elsewhere").body(String::new())?;
+    /// assert_eq!(service.answer(request).await.status(), 404);
+    /// service.leave().await;
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
+    #[cfg(feature = "replicas")]
+    pub async fn shared_service(self) -> io::Result<HttpService> {
+        match self.server.0.0.replicas.is_some() {
+            true => self.joined(true).await,
+            false => Ok(self.service()),
+        }
+    }
+
+    /// Joins the other replicas and serves them.
+    #[cfg(feature = "replicas")]
+    async fn joined(mut self, is_nested: bool) -> io::Result<HttpService> {
+        let limits = self.settings.limits.clone();
+        let replicas = self.server.0.0.replicas.clone().expect("whoever calls has checked it");
+        let joined = replicas.join(&limits).await?;
+        self.settings.replicas = Some(Arc::clone(&joined.shared));
+        let mut service = self.answering(is_nested);
+        service.member = Some(Arc::new(joined.serve(Arc::clone(&service.endpoint), &limits)));
+        Ok(service)
     }
 
     fn answering(self, is_nested: bool) -> HttpService {
@@ -228,6 +277,8 @@ impl Http {
             endpoint: Endpoint::new(core, router, settings),
             memo: Arc::default(),
             server,
+            #[cfg(feature = "replicas")]
+            member: None,
         }
     }
 }
@@ -280,6 +331,8 @@ pub struct HttpService {
     memo: Arc<Mutex<EnvelopeCache>>,
     /// Keeps tasks running for as long as the server is reachable.
     server: Server,
+    #[cfg(feature = "replicas")]
+    member: Option<Arc<Membership>>,
 }
 
 impl HttpService {
@@ -310,6 +363,22 @@ impl HttpService {
     /// ```
     pub fn hang_up(&self) {
         self.endpoint.hang_up();
+    }
+
+    /// Gives all sessions to the other replicas, if there are any. Their calls should be over by then: see
+    /// [`Self::hang_up`].
+    ///
+    /// ```
+    /// # use trunkline::Server; tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let service = Server::builder("empty", "1.0.0").build().http().service();
+    /// service.leave().await; // It was alone.
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
+    #[cfg(feature = "replicas")]
+    pub async fn leave(&self) {
+        if let Some(member) = &self.member {
+            member.leave().await;
+        }
     }
 
     /// Ends every session and stops its handlers.

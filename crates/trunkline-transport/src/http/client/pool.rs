@@ -28,7 +28,7 @@ use crate::limits::Limits;
 
 /// Idle connections, and how to open others.
 #[derive(Debug)]
-pub(super) struct Pool {
+pub(crate) struct Pool {
     idle: Mutex<Vec<Idle>>,
     limits: Limits,
     #[cfg(feature = "tls")]
@@ -36,7 +36,7 @@ pub(super) struct Pool {
 }
 
 /// A connection whose response is being read. Dropping it closes the connection.
-pub(super) struct Lease {
+pub(crate) struct Lease {
     origin: Arc<Origin>,
     sender: SendRequest<Once>,
 }
@@ -52,16 +52,25 @@ impl Pool {
     /// An empty pool. Fails with a sentence if a root certificate is invalid.
     #[cfg_attr(not(feature = "tls"), allow(unused_variables))]
     pub(super) fn new(target: &HttpTarget, limits: &Limits) -> Result<Self, String> {
+        #[cfg(feature = "tls")]
+        return Self::with_roots(&target.roots, limits);
+        #[cfg(not(feature = "tls"))]
+        Self::with_roots(&[], limits)
+    }
+
+    /// An empty pool that also trusts these roots, each one or more in PEM.
+    #[cfg_attr(not(feature = "tls"), allow(unused_variables))]
+    pub(crate) fn with_roots(roots: &[Vec<u8>], limits: &Limits) -> Result<Self, String> {
         Ok(Self {
             idle: Mutex::default(),
             limits: limits.clone(),
             #[cfg(feature = "tls")]
-            tls: Tls::new(&target.roots)?,
+            tls: Tls::new(roots)?,
         })
     }
 
     /// Sends a request and waits for the head of its response.
-    pub(super) async fn send(
+    pub(crate) async fn send(
         &self,
         origin: &Arc<Origin>,
         mut request: Request<Once>,
@@ -93,7 +102,7 @@ impl Pool {
     }
 
     /// Returns a connection whose response was read to its end.
-    pub(super) fn put(&self, lease: Lease) {
+    pub(crate) fn put(&self, lease: Lease) {
         let Lease { origin, sender } = lease;
         let most = self.limits.idle_connections;
         if sender.is_closed() || most == 0 {

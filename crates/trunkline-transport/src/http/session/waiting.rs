@@ -45,6 +45,10 @@ impl<'a, H: Handler> Waiting<'a, H> {
         let Some((key, future)) = &mut self.at_work else { return };
         if let Poll::Ready(outcome) = Pin::new(future).poll(cx) {
             let key = *key;
+            // `poll` follows in this very turn: nobody has to be woken for it.
+            if let Some(reader) = self.reader {
+                self.session.lock().wake_no_more(reader.via);
+            }
             self.session.finish(key, outcome);
             self.at_work = None;
         }
@@ -60,7 +64,12 @@ impl<'a, H: Handler> Waiting<'a, H> {
                     None
                 }
                 Beginning::Whole(status, text) => Some(Posted::Whole(status, text)),
-                Beginning::Events => Some(Posted::Events(reader)),
+                Beginning::Events => {
+                    if state.sharing.is_some() {
+                        state.keep_events();
+                    }
+                    Some(Posted::Events(reader))
+                }
                 Beginning::Silence => Some(Posted::NoReply),
             };
             let next = state.core.conversation.next_timeout();

@@ -1,0 +1,204 @@
+//! What another process needs to go on with a stream: its events, and the answers it owes.
+
+use std::time::Instant;
+
+use super::{Stream, Streams};
+use crate::RequestStream;
+
+/// An event that another process may have to send again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// The stream.
+    pub stream: u64,
+    /// Its position there. Position 0 is the empty first event.
+    pub place: u64,
+    /// The message; empty if the event only says what the stream owes.
+    pub text: Vec<u8>,
+    /// The ids of the requests, as JSON, whose answers the stream owes after this event.
+    pub owes: Vec<String>,
+}
+
+impl Streams {
+    /// From now on, [`Self::take_kept`] has every event that a client can resume after.
+    pub fn keep_events(&mut self) {
+        self.kept.get_or_insert_default();
+    }
+
+    /// The events since the last call, in order.
+    pub fn take_kept(&mut self) -> Vec<Kept> {
+        self.kept.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Sets the requests, by their ids as JSON, whose answers a POST's stream owes.
+    pub fn owes(&mut self, via: RequestStream, ids: Vec<String>) {
+        if let Some(stream) = self.open.iter_mut().find(|it| it.id == via.0) {
+            stream.owes = ids;
+        }
+    }
+
+    /// Goes on after another process: POSTs are numbered after `posts`, and the general stream begins at
+    /// `general`. No id of the other process is issued again.
+    pub fn go_on_after(&mut self, posts: u64, general: u64) {
+        self.next = posts;
+        self.general.oldest = general;
+        self.general.taken = general;
+    }
+
+    /// The number of the newest POST.
+    pub fn newest_via(&self) -> RequestStream {
+        RequestStream(self.next)
+    }
+
+    /// Takes over the events of a stream that ended with its process. Does nothing and returns false if the
+    /// stream is known.
+    pub fn adopt(&mut self, id: u64, events: Vec<Kept>, now: Instant) -> bool {
+        if id == 0 || self.open.iter().chain(&self.over).any(|it| it.id == id) {
+            return false;
+        }
+        let mut stream = Stream { id, oldest: 1, is_events: true, ..Stream::default() };
+        for event in events.into_iter().filter(|it| !it.text.is_empty()) {
+            // What is missing in between was evicted, and so is what came before.
+            if event.place != stream.end() {
+                (stream.oldest, stream.bytes) = (event.place, 0);
+                stream.events.clear();
+            }
+            stream.bytes += event.text.len();
+            stream.events.push_back(event.text);
+        }
+        stream.over = Some(now);
+        self.open.push(stream);
+        self.retire(RequestStream(id), now);
+        true
+    }
+
+    /// Keeps all events of a stream that turns out to be one.
+    pub(super) fn keep_whole(&mut self, via: RequestStream) {
+        let Some(stream) = self.live(via) else { return };
+        let first =
+            Kept { stream: stream.id, place: 0, text: Vec::new(), owes: stream.owes.clone() };
+        let events = stream.events.iter().zip(stream.oldest..);
+        let events = events.map(|(text, place)| stream.kept(place, text.clone()));
+        let all: Vec<_> = [first].into_iter().chain(events).collect();
+        self.kept.get_or_insert_default().extend(all);
+    }
+
+    /// Keeps the newest event of a stream, if it is known to be one.
+    pub(super) fn keep_last(&mut self, via: RequestStream) {
+        let Some(stream) = self.live(via).filter(|it| it.is_events) else { return };
+        let Some(text) = stream.events.back() else { return };
+        let kept = stream.kept(stream.end() - 1, text.clone());
+        self.kept.get_or_insert_default().push(kept);
+    }
+
+    /// Keeps the end of a stream that ends without an answer.
+    pub(super) fn keep_end(&mut self, via: RequestStream) {
+        let Some(stream) = self.live(via).filter(|it| it.is_events) else { return };
+        let kept = stream.kept(stream.end(), Vec::new());
+        self.kept.get_or_insert_default().push(kept);
+    }
+}
+
+impl Stream {
+    /// The event at `place`. Only the newest one can be the answer.
+    fn kept(&self, place: u64, text: Vec<u8>) -> Kept {
+        let is_last = self.over.is_some() && place + 1 >= self.end();
+        let owes = if is_last { Vec::new() } else { self.owes.clone() };
+        Kept { stream: self.id, place, text, owes }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use http::StatusCode;
+
+    use super::super::{Beginning, Bounds, EventId, Read, Style};
+    use super::*;
+
+    const BOUNDS: Bounds =
+        Bounds { events: 8, bytes: 1000, keep: Duration::from_secs(60), unread: 1000 };
+
+    #[allow(clippy::disallowed_methods)] // A test has to begin somewhere.
+    fn start() -> (Streams, Instant) {
+        let mut streams = Streams::new(Style::Resumable { primed: false }, BOUNDS);
+        streams.keep_events();
+        (streams, Instant::now())
+    }
+
+    /// Each event as "stream-place text owes".
+    fn shown(kept: &[Kept]) -> Vec<String> {
+        let text = |it: &[u8]| String::from_utf8(it.to_vec()).unwrap();
+        let one = |it: &Kept| {
+            format!("{}-{} [{}] owes [{}]", it.stream, it.place, text(&it.text), it.owes.join(","))
+        };
+        kept.iter().map(one).collect()
+    }
+
+    #[test]
+    fn an_answer_in_one_text_is_not_kept() {
+        let (mut streams, now) = start();
+        let via = streams.next_via();
+        let reader = streams.open(via);
+        streams.owes(via, vec!["7".to_owned()]);
+        streams.say(Some(via), b"answer".to_vec(), Some(StatusCode::OK), now);
+        assert!(matches!(streams.beginning(reader), Beginning::Whole(..)));
+        assert_eq!(streams.take_kept(), []);
+    }
+
+    #[test]
+    fn a_stream_is_kept_from_its_first_event_to_its_answer() {
+        let (mut streams, now) = start();
+        let via = streams.next_via();
+        let reader = streams.open(via);
+        streams.owes(via, vec!["7".to_owned()]);
+        streams.say(Some(via), b"half".to_vec(), None, now);
+        assert_eq!(streams.take_kept(), [], "nobody knows yet that it is a stream");
+        assert_eq!(streams.beginning(reader), Beginning::Events);
+        let kept = streams.take_kept();
+        assert_eq!(shown(&kept), ["1-0 [] owes [7]", "1-1 [half] owes [7]"]);
+        streams.say(Some(via), b"answer".to_vec(), Some(StatusCode::OK), now);
+        assert_eq!(shown(&streams.take_kept()), ["1-2 [answer] owes []"]);
+    }
+
+    #[test]
+    fn the_end_of_a_cancelled_request_is_kept() {
+        let (mut streams, now) = start();
+        let via = streams.next_via();
+        streams.open(via);
+        streams.owes(via, vec!["7".to_owned()]);
+        streams.pause(via, Duration::from_secs(1));
+        streams.no_reply(via, now);
+        let kept = streams.take_kept();
+        assert_eq!(shown(&kept), ["1-0 [] owes [7]", "1-1 [] owes []"]);
+    }
+
+    #[test]
+    fn an_adopted_stream_is_resumed_where_it_was() {
+        let (mut streams, now) = start();
+        streams.go_on_after(1 << 20, 100);
+        let event = |place, text: &str| {
+            let text = text.as_bytes().to_vec();
+            Kept { stream: 3, place, text, owes: Vec::new() }
+        };
+        streams.adopt(3, vec![event(0, ""), event(1, "a"), event(2, "b"), event(3, "c")], now);
+        let reader = streams.resume(EventId { stream: 3, place: 1, tag: 0 }).unwrap();
+        let mut out = Vec::new();
+        assert_eq!(streams.read(reader, now, |_, _| 0, &mut out), Read::End);
+        let out = String::from_utf8(out).unwrap();
+        assert!(!out.contains("data: a") && out.contains("data: b") && out.contains("data: c"));
+        assert_eq!(streams.resume(EventId { stream: 3, place: 3, tag: 0 }), None, "all was read");
+        streams.say(None, b"news".to_vec(), None, now);
+        assert_eq!(shown(&streams.take_kept()), ["0-100 [news] owes []"]);
+        assert_eq!(streams.next_via().0, (1 << 20) + 1);
+    }
+
+    #[test]
+    fn what_is_missing_in_a_kept_stream_is_skipped() {
+        let (mut streams, now) = start();
+        let event = |place| Kept { stream: 3, place, text: vec![b'x'], owes: Vec::new() };
+        streams.adopt(3, vec![event(4), event(5), event(8)], now);
+        assert!(streams.resume(EventId { stream: 3, place: 5, tag: 0 }).is_some());
+        assert_eq!((streams.open[0].oldest, streams.open[0].bytes), (8, 1));
+    }
+}

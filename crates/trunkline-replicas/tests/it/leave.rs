@@ -1,0 +1,57 @@
+//! Leaving in order.
+
+use trunkline_transport::http::replicas::{Place, Replicas, Unavailable};
+
+use crate::fleet::{Fleet, SECOND, at, pass, record, until};
+
+#[tokio::test(start_paused = true)]
+async fn sessions_are_handed_over_when_a_replica_leaves() {
+    let mut fleet = Fleet::new();
+    let [a, b, c] = fleet.start_many().await;
+    let mut ids = Vec::new();
+    for number in 0..200 {
+        ids.push(a.open(record(&number.to_string())).await.unwrap());
+    }
+    a.drain().await;
+    assert_eq!(a.open(record("hello")).await, Err(Unavailable));
+    assert!(a.may_answer(&ids[0]), "those it has are served");
+    pass(SECOND).await;
+    a.leave().await;
+    assert_eq!(a.status().me.sessions, 0);
+    until(|| b.peers().len() == 1 && c.peers().len() == 1).await;
+    for (number, id) in ids.iter().enumerate() {
+        assert!(!a.may_answer(id));
+        let place = b.locate(id).await.unwrap();
+        let place = if place == at(&c) { c.locate(id).await.unwrap() } else { place };
+        assert_eq!(place, Place::TakenOver(record(&number.to_string())));
+    }
+    assert!(b.status().me.sessions > 50 && c.status().me.sessions > 50, "both got some");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_replica_leaves_its_sessions_to_whoever_comes() {
+    let mut fleet = Fleet::new();
+    let [a] = fleet.start_many().await;
+    let id = a.open(record("hello")).await.unwrap();
+    pass(SECOND).await;
+    a.leave().await;
+    drop(a);
+    let b = fleet.start().await;
+    assert_eq!(b.locate(&id).await, Ok(Place::TakenOver(record("hello"))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_session_can_be_handed_over() {
+    let mut fleet = Fleet::new();
+    let [a, b] = fleet.start_many().await;
+    let id = a.open(record("hello")).await.unwrap();
+    pass(SECOND).await;
+    assert!(a.hand_over(&id).await);
+    assert!(!a.may_answer(&id) && a.is_lost(&id));
+    assert_eq!(a.locate(&id).await, Ok(at(&b)));
+    assert_eq!(b.locate(&id).await, Ok(at(&a)), "it does not know yet");
+    b.forget(&id);
+    pass(SECOND).await;
+    assert_eq!(b.locate(&id).await, Ok(Place::TakenOver(record("hello"))));
+    assert!(b.may_answer(&id));
+}

@@ -1,0 +1,365 @@
+//! Sessions that replicas share: each request is served where its session is owned.
+//!
+//! A request whose session is owned here is served from memory. Any other is forwarded to the owner, or
+//! restores the session from its record after this replica has taken it over. `Replicas` knows the owners;
+//! this module knows what a session is.
+
+mod post;
+mod restore;
+mod resume;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::ops::ControlFlow::{Break, Continue};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{HeaderValue, RETRY_AFTER};
+use http::{Method, Response, StatusCode, request};
+use http_body::Body;
+use tokio::time::sleep;
+use trunkline_auth::tag::Tagger;
+use trunkline_proto::http::Refusal;
+use trunkline_proto::http::event::EventId;
+use trunkline_proto::server::EnvelopeCache;
+use trunkline_wire::header::{PROTOCOL_VERSION, SESSION_ID};
+use trunkline_wire::jsonrpc::{ErrorObject, Id, Incoming, Message};
+use trunkline_wire::revision::{Era, Revision};
+
+use super::body::{HttpBody, read};
+use super::client::pool::Once;
+use super::endpoint::{Endpoint, Entrance};
+use super::forward::{Forward, Forwarded, Gone, Unforwarded, moved};
+use super::replicas::{Peer, Place, Replicas, SessionRecord, Unavailable};
+use super::response::{json, refuse};
+use crate::handler::Handler;
+
+pub(super) use post::Asked;
+pub(super) use restore::close_later;
+pub(super) use resume::to_store;
+
+/// What endpoints need to share sessions with other replicas: who owns a session, and the way to the owner.
+/// Endpoints of one process share it.
+pub struct SharedSessions {
+    pub(super) replicas: Arc<dyn Replicas>,
+    forward: Forward,
+    /// One per key; the first issues event ids, all verify them.
+    taggers: Vec<Tagger>,
+    taken_over: Mutex<HashMap<String, TakenOver>>,
+    locating: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
+}
+
+/// A session that this replica has taken over, until its client's next request restores it.
+struct TakenOver {
+    record: SessionRecord,
+    /// Where the general stream goes on.
+    general: u64,
+}
+
+impl SharedSessions {
+    /// Shares sessions through `replicas`. All replicas have the same keys: the first seals, all open.
+    pub fn new(replicas: Arc<dyn Replicas>, keys: &[[u8; 32]], forward: Forward) -> Arc<Self> {
+        Arc::new(Self {
+            replicas,
+            forward,
+            taggers: keys.iter().map(Tagger::keyed).collect(),
+            taken_over: Mutex::default(),
+            locating: Mutex::default(),
+        })
+    }
+
+    /// The way to other replicas.
+    pub fn forward(&self) -> &Forward {
+        &self.forward
+    }
+
+    /// Issues the ids of events, which every replica can verify.
+    pub(super) fn tagger(&self) -> Tagger {
+        self.taggers[0].clone()
+    }
+
+    /// The event that an id names, if a replica issued it in this session.
+    fn verify(&self, session: &str, last_event: &str) -> Option<EventId> {
+        let id = EventId::parse(last_event)?;
+        let tagged = EventId::tagged(id.stream, id.place);
+        self.taggers.iter().any(|it| it.scope(session).tag(&tagged) == id.tag).then_some(id)
+    }
+
+    /// Where a request of a session goes. What was taken over is kept until it is restored, even if the
+    /// request that asked is given up.
+    async fn locate(self: &Arc<Self>, id: &str) -> Result<Located, Unavailable> {
+        let (shared, id) = (Arc::clone(self), id.to_owned());
+        let locating = tokio::spawn(async move {
+            // Others that ask meanwhile find the record, or the session.
+            let one = shared.lock_of(&id);
+            let _one = one.lock().await;
+            let located = shared.ask(&id).await;
+            shared.forget_lock(&id);
+            located
+        });
+        locating.await.unwrap_or(Err(Unavailable))
+    }
+
+    async fn ask(&self, id: &str) -> Result<Located, Unavailable> {
+        let record = match self.replicas.locate(id).await? {
+            Place::Here => return Ok(Located::Here),
+            Place::Gone => return Ok(Located::Nowhere),
+            Place::At(peer) => return Ok(Located::At(peer)),
+            Place::TakenOver(record) => record,
+        };
+        let kept = self.replicas.kept(id, 0, 0).await;
+        let newest = kept.iter().flatten().map(|it| it.place).max().unwrap_or(0);
+        // What the last owner sent but did not keep has a lower place than what we send.
+        let general = newest.saturating_add(GAP);
+        self.stash().insert(id.to_owned(), TakenOver { record, general });
+        Ok(Located::Here)
+    }
+
+    fn lock_of(&self, id: &str) -> Arc<tokio::sync::Mutex<()>> {
+        let mut locating = self.locating.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(locating.entry(id.to_owned()).or_default())
+    }
+
+    fn forget_lock(&self, id: &str) {
+        let mut locating = self.locating.lock().unwrap_or_else(PoisonError::into_inner);
+        // Ours, and that of the map.
+        if locating.get(id).is_some_and(|it| Arc::strong_count(it) <= 2) {
+            locating.remove(id);
+        }
+    }
+
+    fn stash(&self) -> MutexGuard<'_, HashMap<String, TakenOver>> {
+        self.taken_over.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends when the session is no longer at `peer`.
+    fn until_moved(self: &Arc<Self>, id: &str, peer: &Peer) -> Gone {
+        let (shared, id, peer) = (Arc::clone(self), id.to_owned(), peer.id.clone());
+        Box::pin(async move {
+            loop {
+                sleep(LOOK).await;
+                match shared.locate(&id).await {
+                    Ok(Located::At(at)) if at.id == peer => {}
+                    // Nobody can have taken it over meanwhile.
+                    Err(Unavailable) => {}
+                    _ => return,
+                }
+            }
+        })
+    }
+
+    /// Ends when `peer` is gone.
+    fn until_gone(self: &Arc<Self>, peer: &Peer) -> Gone {
+        let (shared, peer) = (Arc::clone(self), peer.id.clone());
+        Box::pin(async move {
+            loop {
+                sleep(LOOK).await;
+                match shared.replicas.locate_replica(&peer).await {
+                    Ok(Place::At(_)) | Err(Unavailable) => {}
+                    Ok(_) => return,
+                }
+            }
+        })
+    }
+}
+
+impl fmt::Debug for SharedSessions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SharedSessions").field("me", &self.replicas.me()).finish_non_exhaustive()
+    }
+}
+
+/// Where a request is served.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Located {
+    /// Here: from memory, or from a record that was taken over.
+    Here,
+    /// At another replica.
+    At(Peer),
+    /// Nowhere.
+    Nowhere,
+}
+
+/// A body, until it has to be sent more than once.
+enum Sent<B> {
+    Unread(B),
+    Read(Bytes),
+}
+
+impl<H: Handler> Endpoint<H> {
+    /// Serves a request where its session is owned. `place` says where it entered, and whether it was let
+    /// in.
+    pub(super) async fn route_shared<B: Body>(
+        &self,
+        shared: &Arc<SharedSessions>,
+        head: &mut request::Parts,
+        place: Option<(Entrance, bool)>,
+        body: B,
+        envelopes: &Mutex<EnvelopeCache>,
+    ) -> Result<Response<HttpBody>, Refusal> {
+        let Some((place, is_let_in)) = place else {
+            return self.route(head, None, body, envelopes, false).await;
+        };
+        let body = match is_let_in {
+            true => body,
+            false => match self.enter_with(head, body, &self.settings.path).await {
+                Continue(body) => body,
+                Break(outcome) => return outcome,
+            },
+        };
+        let is_mine =
+            |id: &String| shared.replicas.may_answer(id) && self.sessions.get(id).is_some();
+        match session_of(head, place).filter(|id| !is_mine(id)) {
+            None => self.route(head, Some(place), body, envelopes, true).await,
+            Some(id) => self.route_elsewhere(shared, &id, head, place, body, envelopes).await,
+        }
+    }
+
+    /// Finds the owner of a session that is not in memory here, or not ours for now.
+    async fn route_elsewhere<B: Body>(
+        &self,
+        shared: &Arc<SharedSessions>,
+        id: &str,
+        head: &mut request::Parts,
+        place: Entrance,
+        body: B,
+        envelopes: &Mutex<EnvelopeCache>,
+    ) -> Result<Response<HttpBody>, Refusal> {
+        let (place, mut body) = (Some(place), Sent::Unread(body));
+        for _ in 0..TRIES {
+            let peer = match shared.locate(id).await {
+                Err(Unavailable) => return Ok(unavailable(None)),
+                Ok(Located::At(peer)) => peer,
+                Ok(located) => {
+                    self.settle(shared, id, located, &head.extensions)?;
+                    return match body {
+                        Sent::Unread(body) => self.route(head, place, body, envelopes, true).await,
+                        Sent::Read(text) => {
+                            self.route(head, place, Once::new(text), envelopes, true).await
+                        }
+                    };
+                }
+            };
+            // What may still work here for a session of another stops.
+            self.sessions.remove(id);
+            shared.stash().remove(id);
+            if head.extensions.get::<Forwarded>().is_some() {
+                return Ok(moved(&peer.id));
+            }
+            let text = self.body_of(head, &mut body).await?;
+            let gone = shared.until_moved(id, &peer);
+            match self.forward(shared, &peer, gone, head, &text).await? {
+                Ok(response) => return Ok(response),
+                Err(Unforwarded::Lost) => return Ok(outcome_unknown_of(&text)),
+                Err(Unforwarded::NotSent | Unforwarded::Moved) => shared.replicas.forget(id),
+            }
+            body = Sent::Read(text);
+        }
+        Ok(unavailable(None))
+    }
+
+    /// Forwards a request once.
+    async fn forward(
+        &self,
+        shared: &Arc<SharedSessions>,
+        peer: &Peer,
+        mut gone: Gone,
+        head: &request::Parts,
+        text: &Bytes,
+    ) -> Result<Result<Response<HttpBody>, Unforwarded>, Refusal> {
+        let admitted = match head.method {
+            Method::POST => Some(self.admit(&head.extensions)?),
+            _ => None,
+        };
+        let sent = shared.forward.send(shared.replicas.me(), peer, head, text, &mut gone).await;
+        Ok(match sent {
+            Ok(answered) => answered.pass_on(shared, gone, admitted).await,
+            Err(why) => Err(why),
+        })
+    }
+
+    /// All of a body, within the bounds of any request.
+    async fn body_of<B: Body>(
+        &self,
+        head: &request::Parts,
+        body: &mut Sent<B>,
+    ) -> Result<Bytes, Refusal> {
+        match std::mem::replace(body, Sent::Read(Bytes::new())) {
+            Sent::Read(text) => Ok(text),
+            Sent::Unread(_) if head.method != Method::POST => Ok(Bytes::new()),
+            Sent::Unread(body) => {
+                let limits = &self.settings.limits;
+                let mut meter = self.budgets.body(&head.extensions);
+                let text = read(body, limits.body_bytes, limits.body_read, &mut meter).await?;
+                Ok(Bytes::copy_from_slice(text.bytes()))
+            }
+        }
+    }
+}
+
+/// The session that a request belongs to, if it names one.
+fn session_of(head: &request::Parts, place: Entrance) -> Option<String> {
+    match place {
+        Entrance::Streamable => {
+            let text = |name| head.headers.get(name).and_then(|it: &HeaderValue| it.to_str().ok());
+            let revision = text(PROTOCOL_VERSION).and_then(|it| Revision::parse(it.trim()));
+            let is_modern = revision.is_some_and(|it| it.era() == Era::Stateless);
+            text(SESSION_ID).filter(|_| !is_modern).map(str::to_owned)
+        }
+        Entrance::Messages => Some(super::endpoint::old_session(&head.uri).to_owned()),
+        Entrance::Events => None,
+    }
+}
+
+/// The owner of a session cannot be told, or may not answer, for now.
+fn unavailable(id: Option<Id>) -> Response<HttpBody> {
+    let error = ErrorObject::internal("owner_unavailable", Unavailable.to_string());
+    let refusal = Refusal { error, id, ..Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "") };
+    let mut response = refuse(refusal);
+    response.headers_mut().insert(RETRY_AFTER, SOON);
+    response
+}
+
+/// The answer to requests whose replica went away while it worked on them.
+fn outcome_unknown(ids: &[Id]) -> Response<HttpBody> {
+    let texts: Vec<_> = ids.iter().map(|id| lost(id.clone()).to_text()).collect();
+    match &texts[..] {
+        // Nothing was asked, and nothing is told by it.
+        [] => unavailable(None),
+        [one] => json(StatusCode::OK, one.clone().into_bytes()),
+        many => json(StatusCode::OK, format!("[{}]", many.join(",")).into_bytes()),
+    }
+}
+
+fn outcome_unknown_of(text: &[u8]) -> Response<HttpBody> {
+    outcome_unknown(&ids_of(&Incoming::parse(text)))
+}
+
+/// The answer to a request whose replica went away while it worked on it.
+fn lost(id: Id) -> Message {
+    let message = "The replica that worked on this call went away; the work may have been done.";
+    let outcome = Err(ErrorObject::internal("outcome_unknown", message));
+    Message::Response { id: Some(id), outcome }
+}
+
+/// The ids of the requests in a text.
+pub(super) fn ids_of(incoming: &Incoming) -> Vec<Id> {
+    let of = |message: &Message| match message {
+        Message::Request { id, .. } => Some(id.clone()),
+        _ => None,
+    };
+    match incoming {
+        Incoming::One(message) => of(message).into_iter().collect(),
+        Incoming::Batch(items) => items.iter().flatten().filter_map(of).collect(),
+        Incoming::Bad(_) => Vec::new(),
+    }
+}
+
+/// How often a request looks for its owner.
+const TRIES: usize = 3;
+/// How often a forwarded request looks whether its owner is still there.
+const LOOK: Duration = Duration::from_secs(2);
+/// More events than an owner sends without keeping one.
+const GAP: u64 = 1 << 20;
+const SOON: HeaderValue = HeaderValue::from_static("1");

@@ -1,0 +1,162 @@
+//! Several processes that serve as one: what they share, and how one of them joins and leaves.
+
+use std::fmt;
+use std::future::{Future, pending};
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use trunkline_auth::setters;
+use trunkline_replicas::{Replica, Settings};
+use trunkline_store::Store;
+use trunkline_transport::Limits;
+use trunkline_transport::http::forward::{AnswersForwarded, Forward, Internal};
+use trunkline_transport::http::{SharedSessions, bind, serve};
+
+/// What the replicas of a server share; [`ServerBuilder::replicas`](super::ServerBuilder::replicas) takes it.
+///
+/// A load balancer may send any request to any replica. Sessions (up to 2025-11-25) have an owner, to which
+/// the others forward; if it dies, the next replica that is asked takes the session over, with the log level,
+/// the subscriptions and the events of its streams. A call that was in flight there is answered with
+/// `outcome_unknown`, never made twice. Calls from 2026-07-28 on belong to no replica: what they leave with
+/// the client is sealed with the key, and tasks are in the store.
+///
+/// ```no_run
+/// # use std::sync::Arc;
+/// # use trunkline::server::{Replicas, bind};
+/// # use trunkline::{Server, store::Memory};
+/// # async fn run(key: [u8; 32]) -> std::io::Result<()> {
+/// let store = Arc::new(Memory::default()); // In production `store::Redis`, which processes share.
+/// let replicas = Replicas::new(store, key, "10.0.0.7:7474");
+/// let server = Server::builder("hotel", "1.0.0").replicas(replicas).build();
+/// server.http().serve(bind("0.0.0.0:8000").await?, std::future::pending()).await
+/// # }
+/// ```
+///
+/// # What does not cross
+///
+/// - The stream of HTTP+SSE (2024-11-05) *is* its session: it ends with its owner. Until then its messages
+///   may reach any replica.
+/// - Of what layers in front of the server put into a request's extensions, the
+///   [`Principal`](crate::Principal) alone travels to the owner.
+/// - [`Server::put_tool`](super::Server::put_tool) and its kin change one process: call them in each.
+///
+/// # The internal listener
+///
+/// Replicas reach each other at an address of its own, which must not be reachable for anybody else. What
+/// they send is authenticated by the key, but only `https` hides it: see [`Self::reached_at`].
+#[derive(Clone)]
+#[must_use = "it does nothing until a server has it"]
+pub struct Replicas {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) keys: Vec<[u8; 32]>,
+    listen: String,
+    url: Option<String>,
+    roots: Vec<Vec<u8>>,
+}
+
+impl Replicas {
+    /// Replicas that share a store and a key. This one listens to the others at the address `listen`.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use trunkline::{server::Replicas, store::Memory};
+    /// let replicas = Replicas::new(Arc::new(Memory::default()), [7; 32], "127.0.0.1:0");
+    /// assert!(format!("{replicas:?}").contains("127.0.0.1:0"));
+    /// ```
+    pub fn new(store: Arc<dyn Store>, key: [u8; 32], listen: impl Into<String>) -> Self {
+        Self { store, keys: vec![key], listen: listen.into(), url: None, roots: Vec::new() }
+    }
+
+    setters! {
+        /// Adds an older key, which opens what it sealed and seals nothing more. To replace a key: add the
+        /// new one as an older one everywhere, then make it the first everywhere, then drop the old one.
+        older_key(key: [u8; 32]) { keys.push(key) }
+
+        /// The URL at which the others reach this replica, if it is not `http://` and the address it listens
+        /// at: behind a proxy that adds TLS, or with the name of a container.
+        reached_at(url: impl Into<String>) { url = Some(url.into()) }
+
+        /// Also trusts certificates issued by these roots, one or more in PEM, for `https` between replicas.
+        root_certificate(pem: impl Into<Vec<u8>>) { roots.push(pem.into()) }
+    }
+
+    /// Joins the others.
+    pub(super) async fn join(&self, limits: &Limits) -> io::Result<Joined> {
+        let wrong = |why: String| io::Error::new(io::ErrorKind::InvalidInput, why);
+        let internal = bind(&*self.listen).await?;
+        let address = internal.local_addr()?;
+        let url = match &self.url {
+            Some(url) => url.clone(),
+            None if address.ip().is_unspecified() => {
+                let why = format!(
+                    "Other replicas cannot reach `{address}`; say with `reached_at` where they can."
+                );
+                return Err(wrong(why));
+            }
+            None => format!("http://{address}"),
+        };
+        let mut settings = Settings::new(Arc::clone(&self.store), &self.keys, url);
+        settings.session_ttl = limits.session_idle;
+        settings.events = limits.replay_events;
+        settings.event_bytes = limits.replay_bytes;
+        settings.roots.clone_from(&self.roots);
+        let replica = Replica::start(settings).map_err(wrong)?;
+        // Without the store no session begins, but what needs none is served.
+        let _ = timeout(FIRST_HEARTBEAT, replica.until_ready()).await;
+        let forward = Forward::new(&self.keys, &self.roots, limits).map_err(wrong)?;
+        let replicas = Arc::clone(&replica) as _;
+        let shared = SharedSessions::new(replicas, &self.keys, forward);
+        Ok(Joined { replica, shared, internal })
+    }
+}
+
+impl fmt::Debug for Replicas {
+    /// Omits the keys.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Replicas").field("listen", &self.listen).finish_non_exhaustive()
+    }
+}
+
+/// A replica that others know, before it serves them.
+pub(super) struct Joined {
+    replica: Arc<Replica>,
+    pub(super) shared: Arc<SharedSessions>,
+    internal: TcpListener,
+}
+
+impl Joined {
+    /// Serves the other replicas from now on.
+    pub(super) fn serve(self, answers: Arc<impl AnswersForwarded>, limits: &Limits) -> Membership {
+        let Self { replica, shared, internal } = self;
+        let answers = Internal::new(answers, shared, replica.ping());
+        let mut serving = JoinSet::new();
+        serving.spawn(serve(internal, answers, limits.clone(), pending()));
+        Membership { replica, _serving: serving }
+    }
+}
+
+/// A replica among others. Dropping it ends it like a crash: others take its sessions over.
+pub(super) struct Membership {
+    replica: Arc<Replica>,
+    _serving: JoinSet<io::Result<()>>,
+}
+
+impl Membership {
+    /// Opens and takes over no more sessions once `shutdown` has come.
+    pub(super) async fn drain_at(&self, shutdown: impl Future<Output = ()>) {
+        shutdown.await;
+        self.replica.drain().await;
+    }
+
+    /// Gives all sessions to others.
+    pub(super) async fn leave(&self) {
+        self.replica.leave().await;
+    }
+}
+
+/// How long the first heartbeat is waited for.
+const FIRST_HEARTBEAT: Duration = Duration::from_secs(5);
