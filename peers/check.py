@@ -108,6 +108,13 @@ async def needed_none(exchanges: Exchanges) -> None:
     equal(kinds, {"application/json", "text/event-stream"})
 
 
+async def check_sessions(checks: Checks, exchanges: Exchanges, is_modern: bool) -> None:
+    if is_modern:
+        await checks.check("no exchange needed a session", lambda: needed_none(exchanges))
+    else:
+        await checks.check("every exchange kept to its session", lambda: kept_to_its_session(exchanges))
+
+
 @asynccontextmanager
 async def serve(command: list[str], *more: str):
     """Serves over HTTP what a command serves over stdio; its origin."""

@@ -13,7 +13,7 @@ from fastmcp import Client
 from fastmcp.client.transports import SSETransport, StreamableHttpTransport
 from mcp.client.subscriptions import listen
 
-from check import Checks, Exchanges, Inbox, equal, kept_to_its_session, needed_none, serve, text
+from check import Checks, Exchanges, Inbox, check_sessions, equal, serve, text
 from demo import LEGACY, MODERN, Conversation, Person, asks_are_refused
 
 
@@ -123,10 +123,8 @@ async def converse(checks: Checks, way: Way, revision: str, mode: str) -> None:
             await Conversation(checks, Plain(client), inbox, person, revision).all()
             if revision >= "2025-06-18":
                 await checks.check("everyday", lambda: everyday(client))
-        if way.name == "http" and revision == MODERN:
-            await checks.check("no exchange needed a session", lambda: needed_none(way.exchanges))
-        elif way.name == "http":
-            await checks.check("every exchange kept to its session", lambda: kept_to_its_session(way.exchanges))
+        if way.name == "http":
+            await check_sessions(checks, way.exchanges, revision == MODERN)
 
     async def without_answers() -> None:
         async with connect(way, revision, mode, None) as (client, _):

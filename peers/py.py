@@ -15,7 +15,7 @@ from mcp.client.sse import sse_client
 from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
-from check import Checks, Exchanges, Inbox, equal, kept_to_its_session, needed_none, serve, text
+from check import Checks, Exchanges, Inbox, check_sessions, equal, serve, text
 from demo import LEGACY, MODERN, Conversation, Person, asks_are_refused
 
 
@@ -125,10 +125,8 @@ async def converse(checks: Checks, way: Way, revision: str, mode: str) -> None:
                 raw = await client.session.send_discover(MODERN)
                 client.session.adopt(types.DiscoverResult.model_validate(raw))
             await talk.all()
-        if way.name == "http" and revision == MODERN:
-            await checks.check("no exchange needed a session", lambda: needed_none(way.exchanges))
-        elif way.name == "http":
-            await checks.check("every exchange kept to its session", lambda: kept_to_its_session(way.exchanges))
+        if way.name == "http":
+            await check_sessions(checks, way.exchanges, revision == MODERN)
 
     async def without_answers() -> None:
         async with connect(way, revision, mode, None) as (client, _):

@@ -90,6 +90,15 @@ const check = (name, body, ms = 30_000) => checks.check(name, body, ms);
 const expiry = (ms = 2_000) => new Promise((resolve) => setTimeout(resolve, ms));
 const texts = (result) => result.content.map((block) => block.text);
 
+/** Logs in with one page, and returns what it asked for. */
+async function logInAtOnce(user, url) {
+    const [asked, ...more] = await user.logIn(url);
+    assert.equal(more.length, 0, 'one page is enough');
+    assert.equal(asked.get('code_challenge_method'), 'S256');
+    assert.equal(asked.get('resource'), url);
+    return asked;
+}
+
 /** A server made with FastMCP, with its own provider. */
 async function fastmcp() {
     checks.prefix = 'auth cli fastmcp';
@@ -100,13 +109,7 @@ async function fastmcp() {
     const [url] = found;
     const user = new User();
     await check('before the login a call says how to log in', () => user.bad(/trunkline login/, 'call', 'seen', url));
-    await check('logs in', async () => {
-        const [asked, ...more] = await user.logIn(url);
-        assert.equal(more.length, 0, 'one page is enough');
-        assert.equal(asked.get('code_challenge_method'), 'S256');
-        assert.equal(asked.get('resource'), url);
-        assert.equal(asked.get('scope'), 'read');
-    });
+    await check('logs in', async () => assert.equal((await logInAtOnce(user, url)).get('scope'), 'read'));
     await check('lists and calls', async () => {
         assert.match((await user.good('list', 'tools', url)).out, /\badd\b/);
         assert.deepEqual((await user.json('call', 'add', 'a=2', 'b=40', url)).structuredContent, { sum: 42 });
@@ -156,10 +159,7 @@ async function oidc(openIdProvider) {
     const user = new User();
     await check('before the login a call says how to log in', () => user.bad(/trunkline login/, 'call', 'whoami', url));
     await check('registers and logs in', async () => {
-        const [asked, ...more] = await user.logIn(url);
-        assert.equal(more.length, 0, 'one page is enough');
-        assert.equal(asked.get('code_challenge_method'), 'S256');
-        assert.equal(asked.get('resource'), url);
+        await logInAtOnce(user, url);
         const [client] = provider.all('Client');
         assert.equal(client.application_type, 'native');
         const [{ grant, resource, type }] = provider.seen;

@@ -4,6 +4,7 @@ mod build;
 mod callgrind;
 mod chart;
 mod counted;
+mod figures;
 mod gateway;
 mod growth;
 mod http;
@@ -14,6 +15,7 @@ mod programs;
 mod sessions;
 mod start;
 mod stdio;
+mod svg;
 
 use std::fs;
 use std::path::Path;
@@ -44,6 +46,40 @@ const BENCHMARKS: [Benchmark; 9] = [
     ("start", start::run, start::USAGE),
     ("build", build::run, build::USAGE),
 ];
+
+/// Hands each option of a benchmark to `take`, with a way to the value after it. `take` says whether it knows the option.
+fn options<'a>(
+    args: &'a [String],
+    name: &str,
+    usage: &str,
+    mut take: impl FnMut(&str, &mut dyn FnMut() -> Result<&'a str, String>) -> Result<bool, String>,
+) -> Result<(), String> {
+    let mut words = args.iter().map(String::as_str);
+    while let Some(word) = words.next() {
+        let mut value =
+            || words.next().ok_or_else(|| format!("`{word}` needs a value.\n\n{usage}"));
+        if !take(word, &mut value)? {
+            return Err(format!("`{word}` is no option of `bench {name}`.\n\n{usage}"));
+        }
+    }
+    Ok(())
+}
+
+/// Keeps what is named after `--only`.
+fn keep_only<T>(
+    all: &mut Vec<T>,
+    label: impl Fn(&T) -> &str,
+    value: &str,
+    usage: &str,
+) -> Result<(), String> {
+    let wanted: Vec<&str> = value.split(',').collect();
+    let is_unknown = |it: &&&str| all.iter().all(|known| label(known) != **it);
+    if let Some(unknown) = wanted.iter().find(is_unknown) {
+        return Err(format!("`{unknown}` is not measured here.\n\n{usage}"));
+    }
+    all.retain(|it| wanted.contains(&label(it)));
+    Ok(())
+}
 
 /// How many rounds are measured, of which the median counts.
 fn rounds(value: &str, usage: &str) -> Result<usize, String> {
@@ -98,6 +134,12 @@ fn write_result(name: &str, text: &str) -> Result<(), String> {
     fs::create_dir_all(&folder)
         .and_then(|()| fs::write(&path, text))
         .map_err(|error| format!("`{}` cannot be written: {error}.", path.display()))
+}
+
+/// A command line → its words.
+#[cfg(test)]
+fn words(line: &str) -> Vec<String> {
+    line.split(' ').map(str::to_owned).collect()
 }
 
 #[cfg(test)]

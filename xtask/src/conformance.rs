@@ -8,6 +8,7 @@ mod report;
 mod server;
 mod suite;
 
+use gateway::Front;
 use report::Report;
 
 /// The chore: install, build, run, and print a table.
@@ -34,7 +35,10 @@ pub fn run(args: &[String]) -> Result<(), String> {
         }
     }
     if options.gateway {
-        gateway::run(&mut report)?;
+        gateway::run(Front::One, &mut report)?;
+    }
+    if options.replicas {
+        gateway::run(Front::Three, &mut report)?;
     }
     report.end()
 }
@@ -45,6 +49,7 @@ struct Options {
     server: bool,
     client: bool,
     gateway: bool,
+    replicas: bool,
     strict: bool,
     scenario: Option<String>,
 }
@@ -58,6 +63,7 @@ impl Options {
                 "server" => options.server = true,
                 "client" => options.client = true,
                 "gateway" => options.gateway = true,
+                "replicas" => options.replicas = true,
                 "--strict" => options.strict = true,
                 "--scenario" => {
                     let name = args.next().ok_or("`--scenario` needs a name.")?;
@@ -66,15 +72,17 @@ impl Options {
                 other => return Err(format!("`conformance` does not know `{other}`. {USAGE}")),
             }
         }
-        if !options.server && !options.client && !options.gateway {
+        let roles = [options.server, options.client, options.gateway, options.replicas];
+        if !roles.contains(&true) {
             (options.server, options.client) = (true, true);
-            options.gateway = options.scenario.is_none();
+            (options.gateway, options.replicas) =
+                (options.scenario.is_none(), options.scenario.is_none());
         }
         Ok(options)
     }
 }
 
-const USAGE: &str = "It takes `server`, `client` or `gateway` (all when none is named), `--strict` to run each \
+const USAGE: &str = "It takes `server`, `client`, `gateway` or `replicas` (all when none is named), `--strict` to run each \
     client scenario alone as well, and `--scenario NAME` to run just one.";
 
 #[cfg(test)]
@@ -89,7 +97,7 @@ mod tests {
     #[test]
     fn nothing_named_means_everything() {
         let all = Options { server: true, client: true, gateway: true, ..Options::default() };
-        assert_eq!(parse(""), Ok(all));
+        assert_eq!(parse(""), Ok(Options { replicas: true, ..all }));
         let gateway = Options { gateway: true, ..Options::default() };
         assert_eq!(parse("gateway"), Ok(gateway));
         let client = Options { client: true, strict: true, ..Options::default() };

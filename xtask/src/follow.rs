@@ -18,12 +18,13 @@ use page::{Block, Kind, Step};
 use shell::{Ended, Shell};
 
 /// What a newcomer reads first.
-pub const PAGES: [&str; 5] = [
+pub const PAGES: [&str; 6] = [
     "README.md",
     "docs/guide/first-server.md",
     "docs/guide/first-client.md",
     "docs/gateway.md",
     "docs/cli.md",
+    "docs/recordings.md",
 ];
 
 /// The chore: builds the binary and follows the pages that are named, or all of them.

@@ -16,6 +16,7 @@ mod layers;
 mod mcpv;
 mod mutants;
 mod peers;
+mod replicas;
 mod run;
 mod sbom;
 mod schemas;
@@ -103,6 +104,12 @@ const CHORES: &[(&str, &str, &str, Chore)] = &[
         "mcpv",
         "show which of the twenty behaviours of a gateway of mcpv's kind hold",
         mcpv::run,
+    ),
+    (
+        "replicas",
+        "replicas [SCENE…]",
+        "run several gateways as one, behind a balancer, while replicas and their store come and go",
+        replicas::run,
     ),
     (
         "soak",

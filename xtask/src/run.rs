@@ -138,7 +138,7 @@ pub fn works(program: &str, args: &[&str]) -> bool {
 pub fn install_missing(who_needs: &str, programs: &[(&str, &str)]) -> Result<(), String> {
     let missing: Vec<&str> = programs
         .iter()
-        .filter(|(program, _)| !works(program, &["--version"]))
+        .filter(|(program, _)| !works(program, &["--version"]) && !works(program, &["-v"]))
         .map(|(_, package)| *package)
         .collect();
     install(who_needs, &missing)
@@ -170,6 +170,10 @@ pub fn raise_files() {
     // Where it cannot be done, the tests that need it say so.
     let _ = raise.args(["--pid", &me, &format!("--nofile={hard}:{hard}")]).status();
 }
+
+/// Servers that tests start, and the Debian package that has each. They are installed where they are missing.
+pub const SERVERS: &[(&str, &str)] =
+    &[("haproxy", "haproxy"), ("redis-cli", "redis-tools"), ("redis-server", "redis-server")];
 
 #[cfg(test)]
 mod tests {

@@ -1,6 +1,6 @@
 //! The stress tests, with far larger counts.
 
-use crate::{fuzz, run, test};
+use crate::{fuzz, replicas, run, test};
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,8 +28,10 @@ const SOAKS: &[Soak] = &[
     Soak { name: "once", scope: GATEWAY, filters: &["gateway_once::", "--test-threads", "1"] },
 ];
 
-/// The soaks that are no test: the fuzz targets, ten minutes each, and all tests over and over.
+/// The soaks that are no test: the fuzz targets, ten minutes each, the scenes with several gateways, and all tests
+/// over and over.
 const FUZZ: &str = "fuzz";
+const REPLICAS: &str = "replicas";
 const TESTS: &str = "tests";
 /// How often all tests run; as often again beside loops that keep two cores busy.
 const TIMES: usize = 10;
@@ -41,6 +43,7 @@ const GATEWAY: &[&str] = &["--package", "trunkline-cli", "--test", "it"];
 pub fn run(args: &[String]) -> Result<(), String> {
     let (scope, names): (&[&str], &[&str]) = match args {
         [name] if name == FUZZ => return fuzz::soak(),
+        [name] if name == REPLICAS => return replicas::soak(),
         [name] if name == TESTS => return over_and_over(),
         [] => (&["--workspace", "--tests"], &["stress"]),
         [name] => match SOAKS.iter().find(|soak| soak.name == name) {
@@ -109,7 +112,7 @@ fn beside_busy_loops<T>(loops: usize, work: impl FnOnce() -> T) -> T {
 }
 
 fn unknown() -> String {
-    let names = SOAKS.iter().map(|soak| soak.name).chain([FUZZ, TESTS]);
+    let names = SOAKS.iter().map(|soak| soak.name).chain([FUZZ, REPLICAS, TESTS]);
     let names: Vec<String> = names.map(|name| format!("`{name}`")).collect();
     format!("`soak` takes one of {}, or nothing.", names.join(", "))
 }

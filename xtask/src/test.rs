@@ -1,7 +1,7 @@
 //! Every check, in order, each with its headline and its time.
 
 use crate::bench::instructions;
-use crate::{conformance, docs, follow, fuzz, peers, run, schemas, supply, tidy};
+use crate::{conformance, docs, follow, fuzz, peers, replicas, run, schemas, supply, tidy};
 use std::time::{Duration, Instant};
 
 /// Runs the checks; the last line counts them.
@@ -15,7 +15,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
     let mut report = Report { passed: 0, failed: Vec::new(), start: Instant::now() };
 
     report.step("the programs that the tests start", || {
-        run::install_missing("The tests need", SERVERS)?;
+        run::install_missing("The tests need", run::SERVERS)?;
         run::have(PROGRAMS)
     });
     if with_peers {
@@ -44,6 +44,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
     report.step("the pages that newcomers read first, followed word by word", || {
         follow::pages(&follow::PAGES, with_peers)
     });
+    report.step("several gateways as one", || replicas::run(&[]));
     report.step("what a call takes, in instructions", instructions::check);
     if with_peers {
         for (_, what, script) in peers::PEERS {
@@ -65,9 +66,6 @@ pub fn tests() -> Result<(), String> {
     run::run(fuzz::shortly(&mut tests))
 }
 
-/// Servers that tests start, and the Debian package that has each. They are installed where they are missing.
-const SERVERS: &[(&str, &str)] = &[("redis-cli", "redis-tools"), ("redis-server", "redis-server")];
-
 /// What tests start beside our own programs, and the Debian package that has it.
 const PROGRAMS: &[(&str, &str)] = &[
     ("cat", "coreutils"),
@@ -80,11 +78,12 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("taskset", "util-linux"),
 ];
 
-/// The two halves of the official suite, and one of them through the gateway.
+/// The two halves of the official suite, and one of them through one gateway and through three.
 const CONFORMANCE: &[(&str, &[&str])] = &[
     ("the official suite against `conformance-server`", &["server"]),
     ("the official suite against `conformance-client`", &["client", "--strict"]),
     ("the official suite through the gateway to `conformance-server`", &["gateway"]),
+    ("the official suite through three gateways as one", &["replicas"]),
 ];
 
 struct Report {

@@ -42,7 +42,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
 
     wrong.extend(trace::check(&run::file(trace::TRACE).unwrap_or_default(), &files));
 
-    for name in ["trunkline-wire", "trunkline-proto"] {
+    for name in ["trunkline-wire", "trunkline-proto", "trunkline-recording"] {
         if tree(&["-p", name])?.iter().any(|line| line.starts_with("tokio ")) {
             wrong.push(format!("`{name}` reaches tokio; see `cargo tree -p {name} -i tokio`."));
         }

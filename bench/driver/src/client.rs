@@ -5,76 +5,61 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::amount::Amount;
+use crate::amount::{Amount, Volume};
 use crate::http::Endpoint;
 use crate::process::Cores;
 use crate::round;
-use crate::words::{self, number};
+use crate::words::{Measurement, Subject, number};
 
-/// Measures what the words ask for.
-pub fn run(words: impl Iterator<Item = String>) -> Result<(), String> {
-    let options = Options::parse(words).map_err(|error| format!("{error}\n\n{USAGE}"))?;
-    measure(&options).map_err(|error| format!("`{}` failed: {error}", options.label))
-}
-
-struct Options {
-    label: String,
+pub struct Options {
     server: String,
     mode: String,
     tasks: u32,
-    payload: u32,
-    amount: Amount,
-    deadline: Duration,
-    command: Vec<String>,
+    volume: Volume,
 }
 
-impl Options {
-    fn parse(words: impl Iterator<Item = String>) -> Result<Options, String> {
-        let mut options = Options {
-            label: "client".into(),
-            server: String::new(),
-            mode: "stateless".into(),
-            tasks: 1,
-            payload: 100,
-            amount: Amount::Time(Duration::from_secs(1)),
-            deadline: Duration::from_secs(60),
-            command: Vec::new(),
-        };
-        let command = words::options(words, |word, value| {
-            match word {
-                "--label" => options.label = value,
-                "--server" => options.server = value,
-                "--mode" => options.mode = value,
-                "--tasks" => options.tasks = number(word, &value)?,
-                "--payload" => options.payload = number(word, &value)?,
-                "--calls" => options.amount = Amount::Calls(number(word, &value)?),
-                "--milliseconds" => {
-                    options.amount = Amount::Time(Duration::from_millis(number(word, &value)?))
-                }
-                "--deadline" => options.deadline = Duration::from_secs(number(word, &value)?),
-                _ => return words::unknown(word),
-            }
-            Ok(())
-        })?;
-        if options.server.is_empty() {
-            return Err("There is no server to call; name it with `--server`.".into());
-        }
-        Ok(Options { command, ..options })
+impl Default for Options {
+    fn default() -> Options {
+        let (server, volume) = Default::default();
+        Options { server, mode: "stateless".into(), tasks: 1, volume }
     }
 }
 
-fn measure(options: &Options) -> Result<(), String> {
+impl Measurement for Options {
+    const USAGE: &str = USAGE;
+    const LABEL: &str = "client";
+
+    fn take(&mut self, option: &str, value: &str) -> Result<bool, String> {
+        match option {
+            "--server" => self.server = value.into(),
+            "--mode" => self.mode = value.into(),
+            "--tasks" => self.tasks = number(option, value)?,
+            _ => return self.volume.takes(option, value),
+        }
+        Ok(true)
+    }
+
+    fn measure(&self, subject: &Subject) -> Result<(), String> {
+        if self.server.is_empty() {
+            return Err(format!("there is no server to call; name it with `--server`.\n\n{USAGE}"));
+        }
+        measure(self, subject)
+    }
+}
+
+fn measure(options: &Options, subject: &Subject) -> Result<(), String> {
+    let volume = &options.volume;
     let cores = Cores::two()?;
-    let mut server = cores.spawn(std::slice::from_ref(&options.server), options.deadline)?;
+    let mut server = cores.spawn(std::slice::from_ref(&options.server), volume.deadline)?;
     let endpoint = Endpoint::new(server.address()?);
-    let mut command = options.command.clone();
+    let mut command = subject.command.clone();
     command.extend([endpoint.url(), options.mode.clone()]);
-    command.extend([options.tasks, options.payload].map(|n| n.to_string()));
-    command.extend(match options.amount {
+    command.extend([options.tasks.to_string(), volume.payload.to_string()]);
+    command.extend(match volume.amount {
         Amount::Time(time) => ["milliseconds".into(), time.as_millis().to_string()],
         Amount::Calls(calls) => ["calls".into(), calls.to_string()],
     });
-    let mut client = cores.spawn_beside(&command, options.deadline)?;
+    let mut client = cores.spawn_beside(&command, volume.deadline)?;
     let mut lines = BufReader::new(client.stdout()).lines();
     let mut next = || match lines.next() {
         Some(Ok(line)) => Ok(line),
@@ -91,16 +76,16 @@ fn measure(options: &Options) -> Result<(), String> {
     let per_call = |time: Duration| json!(round(time.as_secs_f64() * 1e6 / calls));
     report["client_cpu_us"] = per_call(client.cpu()?.saturating_sub(client_before));
     report["server_cpu_us"] = per_call(server.cpu()?.saturating_sub(server_before));
-    report["label"] = json!(options.label);
+    report["label"] = json!(subject.label);
     report["mode"] = json!(options.mode);
     report["tasks"] = json!(options.tasks);
-    report["payload"] = json!(options.payload);
+    report["payload"] = json!(volume.payload);
     println!("{report}");
     client.stop()?;
     server.stop()
 }
 
-pub const USAGE: &str = "\
+const USAGE: &str = "\
 driver client --server SERVER [OPTIONS] -- CLIENT [ARGUMENT…]
   --label NAME          printed with the figures
   --mode MODE           stateless (default), session, or shared: one client for all tasks

@@ -7,57 +7,52 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use self::options::Options;
-pub use self::options::USAGE;
+pub use self::options::Options;
 use self::scene::Scene;
 use crate::amount::Amount;
 use crate::calls::Calls;
-use crate::http::{Load, Measured, Shape};
+use crate::http::{Load, Replies};
+use crate::measured::Measured;
 use crate::round;
+use crate::words::Subject;
 
-/// Measures what the words ask for.
-pub fn run(words: impl Iterator<Item = String>) -> Result<(), String> {
-    let options = Options::parse(words).map_err(|error| format!("{error}\n\n{USAGE}"))?;
-    measure(&options).map_err(|error| format!("`{}` failed: {error}", options.label))
-}
-
-fn measure(options: &Options) -> Result<(), String> {
-    let scene = Scene::set(options)?;
-    let calls = Calls::new(options.revision, &options.tool, options.payload);
-    let (connections, idle) = (options.connections, options.idle);
-    let shape = Shape { connections, wants_progress: false, shows: options.show, idle };
-    let mut load = Load::connect(&scene.endpoint, calls, shape)?;
+fn measure(options: &Options, subject: &Subject) -> Result<(), String> {
+    let volume = &options.volume;
+    let scene = Scene::set(options, &subject.command)?;
+    let calls = Calls::new(options.revision, &options.tool, volume.payload);
+    let mut load = Load::connect(&scene.endpoint, calls, options.shape)?;
     // Node takes longer than the others until it is as fast as it gets.
-    if let Amount::Time(time) = options.amount {
+    if let Amount::Time(time) = volume.amount {
         load.run(|| scene.gateway_cpu(), Amount::Time(time / 3))?;
     }
     let upstream_before = scene.upstream_cpu();
-    let measured = load.run(|| scene.gateway_cpu(), options.amount)?;
+    let (measured, replies) = load.run(|| scene.gateway_cpu(), volume.amount)?;
     let upstream_cpu = scene.upstream_cpu().saturating_sub(upstream_before);
-    let mut report = report(options, scene.is_pinned, measured, upstream_cpu);
+    let mut report = report(options, measured, upstream_cpu, &replies);
+    report["label"] = json!(subject.label);
+    report["pinned"] = json!(scene.is_pinned);
     report["resident_kib"] = json!(scene.resident_kib()?);
     println!("{report}");
     drop(load);
     // A profiler around a gateway takes its time to write down what it saw.
-    let limit = match options.amount {
+    let limit = match volume.amount {
         Amount::Time(_) => Duration::from_secs(5),
-        Amount::Calls(_) => options.deadline,
+        Amount::Calls(_) => volume.deadline,
     };
     scene.end(limit)
 }
 
 fn report(
     options: &Options,
-    is_pinned: bool,
     mut measured: Measured,
     upstream_cpu: Duration,
+    replies: &Replies,
 ) -> Value {
     measured.latencies.sort_unstable();
     json!({
-        "label": options.label,
         "revision": options.revision.name(),
-        "connections": options.connections,
-        "payload": options.payload,
+        "connections": options.shape.connections,
+        "payload": options.volume.payload,
         "calls": measured.calls,
         "seconds": round(measured.wall.as_secs_f64()),
         "calls_per_s": measured.calls_per_s(),
@@ -66,7 +61,6 @@ fn report(
         "gateway_cpu_us": measured.per_call(measured.server_cpu),
         "upstream_cpu_us": measured.per_call(upstream_cpu),
         "driver_cpu_us": measured.per_call(measured.driver_cpu),
-        "is_stream": measured.is_stream,
-        "pinned": is_pinned,
+        "is_stream": replies.are_streams,
     })
 }

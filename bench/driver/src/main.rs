@@ -6,6 +6,7 @@ mod client;
 mod folder;
 mod gateway;
 mod http;
+mod measured;
 mod process;
 mod sessions;
 mod start;
@@ -14,23 +15,25 @@ mod words;
 
 use std::process::ExitCode;
 
+use words::Measurement as _;
+
 fn main() -> ExitCode {
     let mut words = std::env::args().skip(1);
     let outcome = match words.next().as_deref() {
-        Some("stdio") => stdio::run(words),
-        Some("http") => http::run(words),
-        Some("client") => client::run(words),
-        Some("gateway") => gateway::run(words),
-        Some("sessions") => sessions::run(words),
-        Some("start") => start::run(words),
+        Some("stdio") => words::run::<stdio::Options>(words),
+        Some("http") => words::run::<http::Options>(words),
+        Some("client") => words::run::<client::Options>(words),
+        Some("gateway") => words::run::<gateway::Options>(words),
+        Some("sessions") => words::run::<sessions::Options>(words),
+        Some("start") => words::run::<start::Options>(words),
         _ => Err(format!(
             "Say what to measure.\n\n{}\n\n{}\n\n{}\n\n{}\n\n{}\n\n{}",
-            stdio::USAGE,
-            http::USAGE,
-            client::USAGE,
-            gateway::USAGE,
-            sessions::USAGE,
-            start::USAGE
+            stdio::Options::USAGE,
+            http::Options::USAGE,
+            client::Options::USAGE,
+            gateway::Options::USAGE,
+            sessions::Options::USAGE,
+            start::Options::USAGE
         )),
     };
     match outcome {

@@ -9,40 +9,38 @@ use crate::calls::{Calls, Revision};
 use crate::http::{Endpoint, NO_SESSION};
 use crate::process::Cores;
 use crate::round;
-use crate::words::{self, number};
+use crate::words::{Measurement, Subject, number};
 
-/// Measures what the words ask for.
-pub fn run(words: impl Iterator<Item = String>) -> Result<(), String> {
-    let options = Options::parse(words).map_err(|error| format!("{error}\n\n{USAGE}"))?;
-    measure(&options).map_err(|error| format!("`{}` failed: {error}", options.label))
-}
-
-struct Options {
-    label: String,
+pub struct Options {
     count: usize,
     streams: bool,
-    command: Vec<String>,
 }
 
-impl Options {
-    fn parse(words: impl Iterator<Item = String>) -> Result<Options, String> {
-        let mut options =
-            Options { label: "server".into(), count: 1000, streams: false, command: Vec::new() };
-        let command = words::options(words, |word, value| {
-            match word {
-                "--label" => options.label = value,
-                "--count" => options.count = number(word, &value)?,
-                "--streams" => options.streams = value == "yes",
-                _ => return words::unknown(word),
-            }
-            Ok(())
-        })?;
-        Ok(Options { command, ..options })
+impl Default for Options {
+    fn default() -> Options {
+        Options { count: 1000, streams: false }
     }
 }
 
-fn measure(options: &Options) -> Result<(), String> {
-    let mut server = Cores::two()?.spawn(&options.command, DEADLINE)?;
+impl Measurement for Options {
+    const USAGE: &str = USAGE;
+
+    fn take(&mut self, option: &str, value: &str) -> Result<bool, String> {
+        match option {
+            "--count" => self.count = number(option, value)?,
+            "--streams" => self.streams = value == "yes",
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn measure(&self, subject: &Subject) -> Result<(), String> {
+        measure(self, subject)
+    }
+}
+
+fn measure(options: &Options, subject: &Subject) -> Result<(), String> {
+    let mut server = Cores::two()?.spawn(&subject.command, DEADLINE)?;
     let endpoint = Endpoint::new(server.address()?);
     let calls = Calls::new(Revision::V2025_11_25, "echo", 1);
     // One session first, so that what a server sets up once is not billed to the rest.
@@ -68,7 +66,7 @@ fn measure(options: &Options) -> Result<(), String> {
     println!(
         "{}",
         json!({
-            "label": options.label,
+            "label": subject.label,
             "sessions": options.count,
             "streams": options.streams,
             "base_kib": base,
@@ -87,7 +85,7 @@ fn first_line(refusal: &str) -> String {
     refusal[at..].lines().next().unwrap_or_default().to_owned()
 }
 
-pub const USAGE: &str = "\
+const USAGE: &str = "\
 driver sessions [OPTIONS] -- SERVER [ARGUMENT…]
   --label NAME          printed with the figures
   --count N             how many sessions are held (1000)

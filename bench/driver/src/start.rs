@@ -9,46 +9,39 @@ use crate::calls::{Calls, Revision};
 use crate::folder::Folder;
 use crate::round;
 use crate::stdio::{Server, greet};
-use crate::words::{self, number};
+use crate::words::{Measurement, Subject, number};
 
-/// Measures what the words ask for.
-pub fn run(words: impl Iterator<Item = String>) -> Result<(), String> {
-    let options = Options::parse(words).map_err(|error| format!("{error}\n\n{USAGE}"))?;
-    measure(&options).map_err(|error| format!("`{}` failed: {error}", options.label))
-}
-
-struct Options {
-    label: String,
+pub struct Options {
     times: usize,
     config: String,
     tool: Option<String>,
-    command: Vec<String>,
 }
 
-impl Options {
-    fn parse(words: impl Iterator<Item = String>) -> Result<Options, String> {
-        let mut options = Options {
-            label: "server".into(),
-            times: 20,
-            config: String::new(),
-            tool: None,
-            command: Vec::new(),
-        };
-        let command = words::options(words, |word, value| {
-            match word {
-                "--label" => options.label = value,
-                "--times" => options.times = number(word, &value)?,
-                "--config" => options.config = value,
-                "--tool" => options.tool = Some(value),
-                _ => return words::unknown(word),
-            }
-            Ok(())
-        })?;
-        Ok(Options { command, ..options })
+impl Default for Options {
+    fn default() -> Options {
+        Options { times: 20, config: String::new(), tool: None }
     }
 }
 
-fn measure(options: &Options) -> Result<(), String> {
+impl Measurement for Options {
+    const USAGE: &str = USAGE;
+
+    fn take(&mut self, option: &str, value: &str) -> Result<bool, String> {
+        match option {
+            "--times" => self.times = number(option, value)?,
+            "--config" => self.config = value.into(),
+            "--tool" => self.tool = Some(value.into()),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn measure(&self, subject: &Subject) -> Result<(), String> {
+        measure(self, subject)
+    }
+}
+
+fn measure(options: &Options, subject: &Subject) -> Result<(), String> {
     let (mut times, mut cpu, mut resident) = (Vec::new(), Vec::new(), 0);
     for _ in 0..options.times {
         // A folder of its own: what a run leaves would make the next one start warm.
@@ -60,7 +53,7 @@ fn measure(options: &Options) -> Result<(), String> {
             word.replace("{config}", &config.display().to_string())
                 .replace("{folder}", &folder.path().display().to_string())
         };
-        let command: Vec<String> = options.command.iter().map(fill).collect();
+        let command: Vec<String> = subject.command.iter().map(fill).collect();
         let begun = Instant::now();
         let mut server = Server::spawn(&command, DEADLINE)?;
         let tool = options.tool.as_deref().unwrap_or("echo");
@@ -77,7 +70,7 @@ fn measure(options: &Options) -> Result<(), String> {
     let (times, cpu) = (median_ms(times), median_ms(cpu));
     println!(
         "{}",
-        json!({"label": options.label, "times": options.times, "ms": times, "cpu_ms": cpu, "resident_kib": resident})
+        json!({"label": subject.label, "times": options.times, "ms": times, "cpu_ms": cpu, "resident_kib": resident})
     );
     Ok(())
 }
@@ -96,7 +89,7 @@ fn median_ms(mut times: Vec<Duration>) -> f64 {
     round(times[times.len() / 2].as_secs_f64() * 1e3)
 }
 
-pub const USAGE: &str = "\
+const USAGE: &str = "\
 driver start [OPTIONS] -- SERVER [ARGUMENT…]
   --label NAME          printed with the figures
   --times N             how often it is started; the median counts (20)

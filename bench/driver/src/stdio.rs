@@ -7,36 +7,29 @@ mod server;
 
 use serde_json::{Value, json};
 
-use self::measure::Measured;
-pub use self::options::USAGE;
-use self::options::{Mode, Options};
+use self::options::Mode;
+pub use self::options::Options;
 pub use self::server::Server;
 use crate::amount::Amount;
 use crate::calls::{Calls, HANDSHAKE_ID};
+use crate::measured::Measured;
+use crate::words::Subject;
 use crate::{WARM_UP, round};
 
-/// Measures what the words ask for.
-pub fn run(words: impl Iterator<Item = String>) -> Result<(), String> {
-    let options = Options::parse(words).map_err(|error| format!("{error}\n\n{USAGE}"))?;
-    measure(&options).map_err(|error| format!("`{}` failed: {error}", options.label))
-}
-
-fn measure(options: &Options) -> Result<(), String> {
-    let mut server = Server::spawn(&options.command, options.deadline)?;
-    let mut calls = Calls::new(options.revision, "echo", options.payload);
+fn measure(options: &Options, subject: &Subject) -> Result<(), String> {
+    let volume = &options.volume;
+    let mut server = Server::spawn(&subject.command, volume.deadline)?;
+    let mut calls = Calls::new(options.revision, "echo", volume.payload);
     greet(&mut server, &calls)?;
     for mode in options.modes() {
-        if let Amount::Time(time) = options.amount {
-            measure::run(
-                &mut server,
-                &mut calls,
-                mode,
-                options.depth,
-                Amount::Time(time / WARM_UP),
-            )?;
+        if let Amount::Time(time) = volume.amount {
+            let warm_up = Amount::Time(time / WARM_UP);
+            measure::run(&mut server, &mut calls, mode, options.depth, warm_up)?;
         }
-        let measured = measure::run(&mut server, &mut calls, mode, options.depth, options.amount)?;
-        println!("{}", report(options, &server, mode, measured));
+        let measured = measure::run(&mut server, &mut calls, mode, options.depth, volume.amount)?;
+        let mut report = report(options, &server, mode, measured);
+        report["label"] = json!(subject.label);
+        println!("{report}");
     }
     server.finish()
 }
@@ -58,30 +51,25 @@ pub fn greet(server: &mut Server, calls: &Calls) -> Result<(), String> {
     calls.ready().map_or(Ok(()), |notification| server.send(&notification))
 }
 
-fn report(options: &Options, server: &Server, mode: Mode, measured: Measured) -> Value {
-    let per_call =
-        |time: std::time::Duration| round(time.as_secs_f64() * 1e6 / measured.calls as f64);
+fn report(options: &Options, server: &Server, mode: Mode, mut measured: Measured) -> Value {
     let mut report = json!({
-        "label": options.label,
         "mode": mode.name(),
         "revision": options.revision.name(),
-        "payload": options.payload,
+        "payload": options.volume.payload,
         "calls": measured.calls,
         "seconds": round(measured.wall.as_secs_f64()),
-        "calls_per_s": round(measured.calls as f64 / measured.wall.as_secs_f64()),
-        "server_cpu_us": per_call(measured.server_cpu),
-        "driver_cpu_us": per_call(measured.driver_cpu),
+        "calls_per_s": measured.calls_per_s(),
+        "server_cpu_us": measured.per_call(measured.server_cpu),
+        "driver_cpu_us": measured.per_call(measured.driver_cpu),
         "pipe_bytes": server.pipe_bytes,
         "pinned": server.pinned,
     });
     match mode {
         Mode::Pipelined => report["depth"] = json!(options.depth),
         Mode::Sequential => {
-            let mut latencies = measured.latencies;
-            latencies.sort_unstable();
-            let at = |share: f64| latencies[((latencies.len() - 1) as f64 * share) as usize];
-            report["p50_us"] = json!(round(at(0.50).as_secs_f64() * 1e6));
-            report["p99_us"] = json!(round(at(0.99).as_secs_f64() * 1e6));
+            measured.latencies.sort_unstable();
+            report["p50_us"] = json!(measured.latency(0.50));
+            report["p99_us"] = json!(measured.latency(0.99));
         }
     }
     report

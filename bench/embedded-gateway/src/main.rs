@@ -24,6 +24,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
         limits: Limits::default().in_flight(1024),
         otel: None,
         lasting: Some(Arc::new(Lasting::new([7; 32]))),
+        fleet: None,
+        sessions: None,
     };
     let gateway =
         Gateway::open(loaded.plan, settings).await.map_err(|failure| failure.to_string())?;

@@ -105,7 +105,7 @@ impl Guard {
         let host = shown(host);
         Err(FetchError::Forbidden(format!(
             "`{host}` {leads} {class}: requests may not be sent there by what a server says. \
-             Ask whoever runs the server{advice}."
+             Ask the operator of the server{advice}."
         )))
     }
 }

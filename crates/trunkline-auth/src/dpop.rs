@@ -32,7 +32,7 @@ mod seen;
 mod tests;
 
 use htu::same_target;
-use seen::{Seen, Sight};
+use seen::{Name, Seen, Sight};
 
 /// Proves that the holder of `key` makes this request now. The query and the fragment of `url` are
 /// left out.
@@ -102,6 +102,15 @@ impl Checker {
     /// bound to. Check the token first: a valid proof takes memory until it can no longer be
     /// replayed.
     pub fn check(&self, proof: &str, expect: Expect<'_>) -> Result<String, DpopError> {
+        self.check_named(proof, expect).map(|(jkt, _)| jkt)
+    }
+
+    /// As [`Self::check`]; also returns a name of the proof, by which others can remember it.
+    pub(crate) fn check_named(
+        &self,
+        proof: &str,
+        expect: Expect<'_>,
+    ) -> Result<(String, Name), DpopError> {
         if proof.len() > MOST_PROOF {
             return invalid("The proof is too long.");
         }
@@ -142,10 +151,10 @@ impl Checker {
         let jkt = key.thumbprint();
         // Thumbprints have a fixed length, so no two pairs share a name.
         let name = digest(&SHA256, format!("{jkt}{jti}").as_bytes());
-        let name = name.as_ref().try_into().expect("a SHA-256 has 32 bytes");
+        let name: Name = name.as_ref().try_into().expect("a SHA-256 has 32 bytes");
         let mut seen = self.seen.lock().unwrap_or_else(|broken| broken.into_inner());
         match seen.see(&jkt, name, expect.now) {
-            Sight::First => Ok(jkt),
+            Sight::First => Ok((jkt, name)),
             Sight::Again => Err(DpopError::Replayed),
             Sight::Full => Err(DpopError::Full),
         }

@@ -48,6 +48,22 @@ macro_rules! setters {
     )* };
 }
 
+/// Makes a struct around a sentence an error that says it.
+#[cfg(feature = "oauth")]
+macro_rules! error_in_words {
+    ($Name:ident) => {
+        impl std::fmt::Display for $Name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl std::error::Error for $Name {}
+    };
+}
+#[cfg(feature = "oauth")]
+pub(crate) use error_in_words;
+
 pub mod address;
 pub mod challenge;
 #[cfg(feature = "oauth")]

@@ -12,8 +12,6 @@
 //! assert_eq!(document.authorization_servers, ["https://id.example"]);
 //! ```
 
-use std::fmt;
-
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// The metadata of a protected resource.
@@ -141,13 +139,7 @@ impl Unreadable {
     }
 }
 
-impl fmt::Display for Unreadable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Unreadable {}
+crate::error_in_words!(Unreadable);
 
 /// The URL of this resource's metadata: the well-known name goes between host and path (RFC 9728
 /// §3.1). `None` if it is not a URL with a host.

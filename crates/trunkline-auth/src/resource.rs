@@ -41,6 +41,7 @@ pub mod jwt;
 mod keys;
 mod present;
 mod protect;
+mod replays;
 #[cfg(test)]
 mod scripted;
 mod target;
@@ -50,3 +51,4 @@ pub use answer::{Admission, Denied};
 pub use gate::Gate;
 pub use present::HeadView;
 pub use protect::{Dpop, Introspection, JwtIssuer, Misconfigured, Protect};
+pub use replays::Replays;

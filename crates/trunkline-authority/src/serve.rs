@@ -5,7 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::ops::Deref;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use http_body::Body;
@@ -13,9 +13,8 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use trunkline_auth::fetch::{Ask, Fetch};
-use trunkline_proto::server::EnvelopeCache;
 use trunkline_transport::Limits;
-use trunkline_transport::http::{Answers, HttpBody, RequestBody, serve};
+use trunkline_transport::http::{Answers, Envelopes, HttpBody, RequestBody, serve};
 
 use crate::authority::Authority;
 use crate::message::{Request, Response};
@@ -91,7 +90,7 @@ impl Answers for Entrance {
     async fn answer(
         &self,
         request: http::Request<RequestBody>,
-        _: &Mutex<EnvelopeCache>,
+        _: &Envelopes,
     ) -> http::Response<HttpBody> {
         answer(&self.authority, self.fetch.as_deref(), request).await
     }

@@ -23,17 +23,17 @@ use place::Place;
 /// Which gateway.
 #[derive(Clone, clap::Args)]
 pub(crate) struct Gateway {
-    /// Where its admin API is: unix:PATH, or a URL. Where the state folder says, unless said.
+    /// The address of its admin API: unix:PATH, or a URL. The default is in the state folder.
     #[arg(long, value_name = "PLACE", env = "TRUNKLINE_ADMIN")]
     admin: Option<Place>,
-    /// Where the admin token is, for a URL: env:NAME, file:PATH, or - for stdin. The one in the
-    /// state folder, unless said.
+    /// The source of the admin token, for a URL: env:NAME, file:PATH, or - for stdin. The default is
+    /// the one in the state folder.
     #[arg(long, value_name = "SOURCE")]
     token: Option<Source>,
     /// The gateway's state folder.
     #[arg(long, value_name = "DIR", env = "TRUNKLINE_STATE")]
     state: Option<PathBuf>,
-    /// A PEM file with certificates to believe, for https.
+    /// A PEM file with certificates to trust, for https.
     #[arg(long, value_name = "FILE")]
     cacert: Option<PathBuf>,
     /// A PEM file with our own certificate, for a gateway that wants one.
@@ -48,6 +48,17 @@ pub(crate) struct Gateway {
 }
 
 impl Gateway {
+    /// The gateway whose admin API is at `HOST:PORT` or `unix:PATH`.
+    pub(crate) fn at(place: &str) -> Result<Self, Failure> {
+        let place = match place.starts_with("unix:") {
+            true => place.to_owned(),
+            false => format!("http://{place}"),
+        };
+        let admin = place.parse::<Place>().map_err(Failure::usage)?;
+        let (token, state, cacert, cert, key) = (None, None, None, None, None);
+        Ok(Self { admin: Some(admin), token, state, cacert, cert, key, json: false })
+    }
+
     /// Every gateway that is meant: the one that was named, or all that run for this user. If there
     /// is none, one whose requests report that.
     pub(crate) async fn all(&self) -> Result<Vec<Self>, Failure> {

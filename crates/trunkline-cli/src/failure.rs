@@ -89,6 +89,11 @@ impl Failure {
         Self::new(CONNECT, "serve", format!("{error:#}"))
     }
 
+    /// A server that cannot be started or reached, before there is a conversation with it.
+    pub(crate) fn reach(stage: &str, cause: impl Into<String>) -> Self {
+        Self::new(CONNECT, stage, cause)
+    }
+
     /// A gateway that cannot be reached, or refuses.
     pub(crate) fn admin(code: u8, cause: impl Into<String>) -> Self {
         Self::new(code, "admin", cause)
@@ -121,7 +126,7 @@ impl Failure {
                 (PEER, Some("See names and arguments with `trunkline list -- COMMAND`."))
             }
             CallError::Invalid(_) | CallError::Decode { .. } => {
-                (PEER, Some("Tell whoever wrote the server."))
+                (PEER, Some("Tell the author of the server."))
             }
             _ => (PEER, None),
         };
@@ -228,7 +233,7 @@ impl Failure {
         );
         let advice = match login.is_bound {
             true => format!("Log in without a key: `trunkline login --no-dpop {}`", as_word(url)),
-            false => "Tell whoever runs the server; its log may say why.".to_owned(),
+            false => "Tell the operator of the server; its log may say why.".to_owned(),
         };
         Self::new(PEER, "login", cause).advice(advice)
     }

@@ -103,10 +103,10 @@ static LAST: Mutex<Vec<Pending<'static, ()>>> = Mutex::new(Vec::new());
 static IS_SETTLING: AtomicBool = AtomicBool::new(false);
 
 /// The signals that ask a program to end.
-struct Signals(Vec<(u8, Signal)>);
+pub(crate) struct Signals(Vec<(u8, Signal)>);
 
 impl Signals {
-    fn new() -> io::Result<Self> {
+    pub(crate) fn new() -> io::Result<Self> {
         let ignored = ignored();
         let kinds = [
             SignalKind::interrupt(),
@@ -125,7 +125,7 @@ impl Signals {
         Ok(Self(signals))
     }
 
-    async fn next(&mut self) -> u8 {
+    pub(crate) async fn next(&mut self) -> u8 {
         poll_fn(|cx| {
             for (number, signal) in &mut self.0 {
                 if signal.poll_recv(cx).is_ready() {

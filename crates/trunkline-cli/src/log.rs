@@ -18,10 +18,10 @@ use tracing_subscriber::{Layer, fmt};
 #[derive(Default, clap::Args)]
 pub(crate) struct LogArgs {
     /// What is logged to stderr: `error`, `warn`, `info`, `debug`, `trace`, `off`, or more finely
-    /// `warn,trunkline::call=debug`. Unless said, `info`, and `warn` where hosts are served.
+    /// `warn,trunkline::call=debug`. The default is `info`, or `warn` when it serves hosts.
     #[arg(long, value_name = "FILTER", env = "TRUNKLINE_LOG")]
     log: Option<String>,
-    /// How.
+    /// The format of the log.
     #[arg(long, value_enum, default_value_t, env = "TRUNKLINE_LOG_FORMAT")]
     log_format: Format,
 }

@@ -16,6 +16,7 @@ mod log;
 mod logins;
 mod output;
 mod ready;
+mod recordings;
 mod secret;
 mod state;
 mod target;
@@ -42,7 +43,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Serves the servers of a catalog behind one door; without a command, this is what runs.
+    /// Runs the gateway of a catalog (the default command).
     Serve(cmd::serve::Args),
     /// Shows what this program can do, on its own demo server.
     Tour,
@@ -58,39 +59,45 @@ enum Command {
     Prompt(cmd::prompt::Args),
     /// Completes an argument of a prompt or a resource template.
     Complete(cmd::complete::Args),
-    /// Asks whether a server is there.
+    /// Checks whether a server answers.
     Ping(cmd::ping::Args),
-    /// Logs in to a server at a URL, so that calls are let in.
+    /// Records what a client and a server say to each other, between the two of them.
+    Record(Box<cmd::record::Args>),
+    /// Compares two recordings.
+    Diff(cmd::diff::Args),
+    /// Says a recording's requests again to a server and compares the answers, or plays its server.
+    Replay(Box<cmd::replay::Args>),
+    /// Logs in to a server at a URL, for later calls.
     Login(Box<cmd::login::Args>),
-    /// Gives a login back and forgets it.
+    /// Revokes a login and forgets it.
     Logout(cmd::logout::Args),
     /// Shows who is logged in where.
     Whoami(cmd::whoami::Args),
     /// Shows what a gateway runs.
     Ps(cmd::ps::Args),
-    /// Shows what a gateway and its servers wrote.
+    /// Shows the logs of a gateway and its servers.
     Logs(cmd::logs::Args),
-    /// Shows how much a gateway does and how long it takes.
+    /// Shows call counts and latencies of a gateway.
     Stats(cmd::stats::Args),
-    /// Has a gateway read its catalog anew.
+    /// Reloads the catalog of a gateway.
     Reload(cmd::reload::Args),
-    /// Has a gateway start a server again that it gave up on.
+    /// Starts a server again that a gateway gave up on.
     Retry(cmd::retry::Args),
-    /// Gives the logins of a gateway's principals back and forgets them.
+    /// Revokes the upstream logins of a gateway's principals and forgets them.
     Disconnect(cmd::disconnect::Args),
-    /// Lets tools through whose definitions have changed.
+    /// Approves tools whose definitions have changed.
     Approve(cmd::approve::Args),
-    /// Checks what a gateway has noted of calls.
+    /// Verifies a gateway's audit log of calls.
     Audit(cmd::audit::Args),
     /// Checks a catalog of servers.
     Check(cmd::check::Args),
     /// Prints the JSON Schema of catalogs.
     Schema(cmd::schema::Args),
-    /// Takes servers over from the settings of other programs.
+    /// Imports servers from the settings of other programs.
     Import(cmd::import::Args),
-    /// Puts the gateway into the settings of another program, or takes it out again.
+    /// Adds the gateway to the settings of another program, or removes it.
     Connect(cmd::connect::Args),
-    /// Goes through everything that a call depends on, and says what is wrong.
+    /// Checks everything that a call depends on, and says what is wrong.
     Doctor(cmd::doctor::Args),
 }
 
@@ -98,7 +105,9 @@ impl Command {
     /// Whether the output is for a program.
     fn is_json(&self) -> bool {
         match self {
-            Self::Demo(_) | Self::Serve(_) | Self::Tour => false,
+            Self::Demo(_) | Self::Serve(_) | Self::Tour | Self::Record(_) => false,
+            Self::Diff(args) => args.compared.json,
+            Self::Replay(args) => args.compared.json,
             Self::List(args) => args.target.json,
             Self::Call(args) => args.target.json,
             Self::Read(args) => args.target.json,
@@ -148,6 +157,8 @@ fn main() -> ExitCode {
         Some(Command::Demo(args)) => demo::run(args)
             .map(|()| ExitCode::SUCCESS)
             .map_err(|error| Failure::serving(&error).into()),
+        // A tap hands its signals on to the server.
+        Some(Command::Record(args)) => cmd::record::run(*args),
         command => {
             let screen = screen.clone();
             interrupt::until_signal(move || async move { run(command, &screen).await })
@@ -159,7 +170,7 @@ fn main() -> ExitCode {
 async fn run(command: Option<Command>, screen: &Screen) -> anyhow::Result<ExitCode> {
     match command {
         Some(Command::Tour) => cmd::welcome::run(screen).await,
-        None | Some(Command::Demo(_) | Command::Serve(_)) => {
+        None | Some(Command::Demo(_) | Command::Record(_) | Command::Serve(_)) => {
             unreachable!("it has been served already")
         }
         Some(Command::List(args)) => cmd::list::run(args, screen).await,
@@ -168,6 +179,8 @@ async fn run(command: Option<Command>, screen: &Screen) -> anyhow::Result<ExitCo
         Some(Command::Prompt(args)) => cmd::prompt::run(args, screen).await,
         Some(Command::Complete(args)) => cmd::complete::run(args, screen).await,
         Some(Command::Ping(args)) => cmd::ping::run(args, screen).await,
+        Some(Command::Diff(args)) => cmd::diff::run(args, screen).await,
+        Some(Command::Replay(args)) => cmd::replay::run(*args, screen).await,
         Some(Command::Login(args)) => cmd::login::run(*args, screen).await,
         Some(Command::Logout(args)) => cmd::logout::run(args, screen).await,
         Some(Command::Whoami(args)) => cmd::whoami::run(args, screen).await,
@@ -205,7 +218,7 @@ fn fail(screen: &Screen, is_json: bool, error: anyhow::Error) -> ExitCode {
 const EXIT_CODES: &str = "\
 Exit codes:
   0  it worked
-  1  the tool reported an error
+  1  the tool reported an error, or two recordings differ
   2  the command line makes no sense
   3  there is no connection: the server did not start, refused the handshake or hung up;
      or the output cannot be written

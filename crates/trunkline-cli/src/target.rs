@@ -25,7 +25,7 @@ pub(crate) struct Target {
     /// Print JSON, for programs.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Give up after so many seconds without news.
+    /// Give up after this many seconds without a message.
     #[arg(long, value_name = "SECS", value_parser = seconds)]
     timeout: Option<Duration>,
     /// How messages are separated.
@@ -204,12 +204,12 @@ const LOOK_AT_ROOTS: Duration = Duration::from_secs(1);
 
 /// Commands that are not about one server, or name it themselves.
 const OTHERS: &[&str] = &[
-    "approve", "check", "connect", "demo", "doctor", "import", "login", "logout", "logs", "ps",
-    "reload", "retry", "schema", "serve", "stats", "tour", "whoami",
+    "approve", "check", "connect", "demo", "diff", "doctor", "import", "login", "logout", "logs",
+    "ps", "reload", "retry", "schema", "serve", "stats", "tour", "whoami",
 ];
 
 /// `Name: value`.
-fn header(text: &str) -> Result<(String, String), String> {
+pub(crate) fn header(text: &str) -> Result<(String, String), String> {
     match text.split_once(':') {
         Some((name, value)) if !name.trim().is_empty() => {
             Ok((name.trim().to_owned(), value.trim().to_owned()))
@@ -218,7 +218,7 @@ fn header(text: &str) -> Result<(String, String), String> {
     }
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
+pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "give a number of seconds".to_owned())?;
     match Duration::try_from_secs_f64(seconds) {
         Ok(duration) if !duration.is_zero() => Ok(duration),
@@ -227,7 +227,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
 }
 
 /// `NAME` or `NAME=VALUE`.
-fn variable(text: &str) -> Result<String, String> {
+pub(crate) fn variable(text: &str) -> Result<String, String> {
     match text.split('=').next() {
         None | Some("") => Err("write it as NAME=VALUE or NAME".to_owned()),
         Some(_) => Ok(text.to_owned()),

@@ -5,6 +5,7 @@
 //! requests of a browser, `http` answers them, `vault` keeps the logins apart.
 
 mod desk;
+mod fleet_vault;
 mod flow;
 mod http;
 mod pages;
@@ -28,6 +29,7 @@ use trunkline_transport::conversation_handle::ConversationHandle;
 use crate::catalog::plan::{LoginClient, Reach, ServerPlan};
 use crate::failure::{Failure, Reason, Stage};
 use desk::{Desk, Link};
+pub(crate) use fleet_vault::FleetVault;
 use flow::Flow;
 pub(crate) use http::PATHS;
 use vault::Scoped;
@@ -126,6 +128,45 @@ impl Accounts {
             let person = Person { name: person, login: None };
             self.people().entry(server).or_default().entry(Arc::from(id)).or_insert(person);
         }
+        Ok(())
+    }
+
+    /// Follows a change that another replica stored.
+    pub(crate) async fn follow(&self, server: &str, id: &str) -> Result<(), VaultError> {
+        let found = self.vault.get(&vault::person(id, server)).await?;
+        {
+            let mut people = self.people();
+            let people = people.entry(server.to_owned()).or_default();
+            let before = match found {
+                // The new login is read on first use.
+                Some(name) => people.insert(Arc::from(id), Person { name, login: None }),
+                None => people.remove(id),
+            };
+            if let Some(login) = before.and_then(|it| it.login) {
+                login.is_refused.store(true, Ordering::Relaxed);
+            }
+        }
+        self.tell_waiting(id, server);
+        Ok(())
+    }
+
+    /// Follows all changes that other replicas may have stored.
+    pub(crate) async fn follow_all(&self) -> Result<(), VaultError> {
+        let names = self.vault.names().await?;
+        let known: Vec<_> = names.iter().filter_map(|it| vault::is_person(it)).collect();
+        let gone: Vec<(String, Arc<str>)> = {
+            let people = self.people();
+            let all = people.iter().flat_map(|(server, of)| of.keys().map(move |id| (server, id)));
+            let gone = all.filter(|(server, id)| {
+                !known.iter().any(|(known, at)| *known == ***id && at == *server)
+            });
+            gone.map(|(server, id)| (server.clone(), Arc::clone(id))).collect()
+        };
+        for (server, id) in gone {
+            self.follow(&server, &id).await?;
+        }
+        self.load().await?;
+        self.changed.notify_waiters();
         Ok(())
     }
 
@@ -261,17 +302,25 @@ impl Accounts {
             .entry(owner.server.clone())
             .or_default()
             .insert(Arc::clone(&owner.id), person);
+        self.tell_waiting(&owner.id, &owner.server);
+        Ok(())
+    }
+
+    /// Wakes calls and sessions that wait for a principal's login.
+    fn tell_waiting(&self, id: &str, server: &str) {
         self.changed.notify_waiters();
+        if !self.is_logged_in(server, id) {
+            return;
+        }
         let mut visits = self.visits.lock().unwrap_or_else(PoisonError::into_inner);
         visits.retain(|(elicitation, whose, handle)| {
-            let is_theirs = (&whose.id, &whose.server) == (&owner.id, &owner.server);
+            let is_theirs = (&*whose.id, &*whose.server) == (id, server);
             if is_theirs {
                 // A full queue drops it: that client has more urgent messages to read.
                 let _ = handle.try_changed(Change::ElicitationComplete(elicitation.clone()));
             }
             !is_theirs
         });
-        Ok(())
     }
 
     /// The OAuth client for one principal at a server. Tokens are the principal's own; the registration is

@@ -58,17 +58,24 @@ impl Cache {
         Some(lists)
     }
 
-    /// Stores the lists of a server with this fingerprint. Free if they are stored already.
-    pub(crate) async fn save(&self, fingerprint: &str, lists: &Lists) {
+    /// Stores the lists of a server with this fingerprint. Free if they are stored already. Returns whether
+    /// they were not.
+    pub(crate) async fn save(&self, fingerprint: &str, lists: &Lists) -> bool {
         let key = key(fingerprint);
         if self.is_kept(&key, lists.etag()) {
-            return;
+            return false;
         }
         let value = serde_json::to_vec(&Written { version: VERSION, lists })
             .expect("the protocol's own types are always writable as JSON");
         match self.store.put(&key, &value, Some(TTL)).await {
-            Ok(_) => self.remember(&key, lists.etag()),
-            Err(error) => warn!(%error, "lists cannot be cached"),
+            Ok(_) => {
+                self.remember(&key, lists.etag());
+                true
+            }
+            Err(error) => {
+                warn!(%error, "lists cannot be cached");
+                false
+            }
         }
     }
 
@@ -132,13 +139,18 @@ mod tests {
 
     const PAGE: &str = r#"{"tools":[{"name":"log","inputSchema":{"type":"object","properties":{"n":{"maximum":1.50}}},"_meta":{"x/y":[1.0]}}]}"#;
 
+    /// A store with the lists of `f`, and the cache that saved them.
+    async fn saved() -> (Arc<dyn Store>, Cache) {
+        let store: Arc<dyn Store> = Arc::new(Memory::default());
+        let cache = Cache::new(store.clone());
+        cache.save("f", &lists(PAGE)).await;
+        (store, cache)
+    }
+
     #[tokio::test]
     async fn saved_lists_are_loaded_by_another_process() {
-        let store: Arc<dyn Store> = Arc::new(Memory::default());
-        let saved = lists(PAGE);
-        Cache::new(store.clone()).save("f1", &saved).await;
-        let cache = Cache::new(store);
-        let loaded = cache.load("f1").await.unwrap();
+        let (saved, cache) = (lists(PAGE), Cache::new(saved().await.0));
+        let loaded = cache.load("f").await.unwrap();
         assert_eq!(loaded, saved);
         assert_eq!(loaded.tools[0].input_schema.get(), saved.tools[0].input_schema.get());
         assert_eq!(cache.load("f2").await, None);
@@ -146,9 +158,7 @@ mod tests {
 
     #[tokio::test]
     async fn unchanged_lists_are_not_written_again() {
-        let store: Arc<dyn Store> = Arc::new(Memory::default());
-        let cache = Cache::new(store.clone());
-        cache.save("f", &lists(PAGE)).await;
+        let (store, cache) = saved().await;
         let first = store.get(&key("f")).await.unwrap().unwrap().version;
         cache.save("f", &lists(PAGE)).await;
         assert_eq!(store.get(&key("f")).await.unwrap().unwrap().version, first);
@@ -164,9 +174,7 @@ mod tests {
 
     #[tokio::test]
     async fn damaged_and_foreign_entries_are_cache_misses() {
-        let store: Arc<dyn Store> = Arc::new(Memory::default());
-        let cache = Cache::new(store.clone());
-        cache.save("f", &lists(PAGE)).await;
+        let (store, cache) = saved().await;
         let good = store.get(&key("f")).await.unwrap().unwrap().value;
         let good = String::from_utf8(good.to_vec()).unwrap();
         for bad in [

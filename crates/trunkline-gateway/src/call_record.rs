@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use trunkline_proto::Call;
-use trunkline_wire::glance::ResultType;
+use trunkline_wire::json::glance::ResultType;
 use trunkline_wire::jsonrpc::{Object, Outcome};
 use trunkline_wire::method::Method;
 use trunkline_wire::model::{Tool, meta};
@@ -183,6 +183,7 @@ impl CallRecord {
             decision: self.decision,
             outcome: Cow::Borrowed(outcome.word()),
             ms: self.began.elapsed().as_millis() as u64,
+            replica: None,
         }
     }
 }

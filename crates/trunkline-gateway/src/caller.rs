@@ -31,46 +31,35 @@ pub(crate) struct Caller {
 
 impl Caller {
     pub(crate) fn of(call: &Call, handle: &ConversationHandle) -> Self {
-        Self {
-            has_session: call.revision.era() == Era::Stateful,
-            peer: Arc::clone(&call.peer),
-            ..Self::listening(&call.attached, handle)
-        }
+        let has_session = call.revision.era() == Era::Stateful;
+        let peer = Arc::clone(&call.peer);
+        Self { has_session, ..Self::new(principal(&call.attached), handle.number(), peer) }
     }
 
     /// The client that listens in a conversation.
     pub(crate) fn listening(attached: &Attached, handle: &ConversationHandle) -> Self {
-        let principal = principal(attached);
-        Self {
-            name: principal.map(name),
-            bearer: principal.map(Bearer::of).unwrap_or_default(),
-            id: id(principal),
-            issuer: issuer(principal),
-            conversation: handle.number(),
-            has_session: false,
-            peer: Arc::default(),
-        }
+        Self::new(principal(attached), handle.number(), Arc::default())
     }
 
     /// The principal of an admitted request, before there is a conversation.
     pub(crate) fn let_in(extensions: &Extensions) -> Self {
-        Self::asking(extensions.get())
+        Self::new(extensions.get(), 0, Arc::default())
     }
 
     /// The client that opens a conversation.
     pub(crate) fn opening(attached: &Attached) -> Self {
-        Self::asking(principal(attached))
+        Self::new(principal(attached), 0, Arc::default())
     }
 
-    fn asking(principal: Option<&Principal>) -> Self {
+    fn new(principal: Option<&Principal>, conversation: u64, peer: Arc<Peer>) -> Self {
         Self {
             name: principal.map(name),
             bearer: principal.map(Bearer::of).unwrap_or_default(),
             id: id(principal),
             issuer: issuer(principal),
-            conversation: 0,
+            conversation,
             has_session: false,
-            peer: Arc::default(),
+            peer,
         }
     }
 

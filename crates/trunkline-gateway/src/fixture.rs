@@ -21,5 +21,7 @@ pub(crate) fn settings() -> Settings {
         limits: trunkline_transport::Limits::default(),
         otel: None,
         lasting: None,
+        fleet: None,
+        sessions: None,
     }
 }

@@ -178,12 +178,15 @@ impl Forward {
 /// capabilities for a server of the stateless era.
 pub(crate) fn meta_for(call: &Call, era: Era, known: &Envelopes) -> Option<Json> {
     let is_new = call.revision.era() == Era::Stateless;
-    let has_token = call.meta.as_ref().is_some_and(|it| it.get().contains(meta::PROGRESS_TOKEN));
     match (&call.meta, era) {
         (None, Era::Stateful) => return None,
         // The connection replaces the revision that it names.
-        (Some(meta), Era::Stateless) if is_new && !has_token => return Some(meta.clone()),
-        (Some(meta), Era::Stateful) if !is_new && !has_token => return Some(meta.clone()),
+        (Some(meta), Era::Stateless) if is_new && !call.wants_progress => {
+            return Some(meta.clone());
+        }
+        (Some(meta), Era::Stateful) if !is_new && !call.wants_progress => {
+            return Some(meta.clone());
+        }
         (None, Era::Stateless) => return Some(known.of(call)),
         _ => {}
     }

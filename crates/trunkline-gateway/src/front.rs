@@ -8,6 +8,7 @@ mod choice;
 use std::collections::HashMap;
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
@@ -21,8 +22,9 @@ use trunkline_proto::http::fields::Fields;
 use trunkline_proto::server::EnvelopeCache;
 use trunkline_transport::auth::HttpFetch;
 use trunkline_transport::budget::{Budget, Held};
+use trunkline_transport::http::forward::AnswersForwarded;
 use trunkline_transport::http::{
-    Answers, Budgets, Endpoint, HttpBody, RequestBody, Settings, plain, refuse,
+    Answers, Budgets, Endpoint, HttpBody, LetIn, RequestBody, Settings, plain, refuse,
 };
 
 use crate::accounts;
@@ -47,6 +49,8 @@ pub struct Front {
     /// The gateway's own origin, as clients see it.
     origin: String,
     address: SocketAddr,
+    /// Whether it ends soon, so that balancers should send nothing more.
+    is_leaving: AtomicBool,
 }
 
 /// What was built for the auth rules in force.
@@ -101,7 +105,8 @@ impl Front {
         let doors = Doors { plan, gate, all, chosen: HashMap::new(), is_closing: false };
         let (gateway, doors) = (gateway.clone(), RwLock::new(doors));
         let room = Budget::new(CHOICES, CHOICES_OF_ONE);
-        Ok(Arc::new(Self { gateway, doors, room, budgets, origin, address }))
+        let is_leaving = AtomicBool::new(false);
+        Ok(Arc::new(Self { gateway, doors, room, budgets, origin, address, is_leaving }))
     }
 
     /// Whether a plan can be put in force here. A plan that is valid by itself may open a door on an address
@@ -137,9 +142,19 @@ impl Front {
         Ok(())
     }
 
-    /// Whether clients are admitted: the front is not closing.
+    /// Whether clients should come: the front is not closing, and will not soon.
     pub fn is_open(&self) -> bool {
-        !self.read().is_closing
+        !self.is_leaving.load(Ordering::Acquire) && !self.read().is_closing
+    }
+
+    /// From now on `/readyz` says that it ends soon. Clients are served as before.
+    pub fn leaves(&self) {
+        self.is_leaving.store(true, Ordering::Release);
+    }
+
+    /// The ids of sessions in which nothing is in flight, so that another replica can go on with them.
+    pub fn quiet_sessions(&self) -> Vec<String> {
+        self.every().iter().flat_map(|it| it.quiet_sessions()).collect()
     }
 
     /// Counts a refused request.
@@ -306,6 +321,7 @@ fn build(
     settings.gate = gate.cloned();
     settings.budgets = Some(budgets.clone());
     settings.lasting = shared.settings.lasting.clone();
+    settings.replicas = shared.settings.sessions.clone();
     let handler = gateway.handler(choice.selector.clone());
     Endpoint::new(Arc::new(shared.core_of(&handler.view)), handler, settings)
 }
@@ -357,6 +373,17 @@ impl Answers for Front {
     }
 }
 
+impl AnswersForwarded for Front {
+    /// Answers what a client sent to another replica, which has let it in.
+    async fn answer_forwarded(
+        &self,
+        request: LetIn<RequestBody>,
+        memo: &Mutex<EnvelopeCache>,
+    ) -> Response<HttpBody> {
+        self.answer_let_in(request, memo).await
+    }
+}
+
 impl Front {
     /// Whether some server has `auth.perUser`.
     fn has_accounts(&self) -> bool {
@@ -392,10 +419,17 @@ impl Front {
         request: Request<RequestBody>,
         memo: &Mutex<EnvelopeCache>,
     ) -> Response<HttpBody> {
-        let mut request = match all.let_in(request, path).await {
-            Ok(request) => request,
-            Err(response) => return response,
-        };
+        match all.let_in(request, path).await {
+            Ok(request) => self.answer_let_in(request, memo).await,
+            Err(response) => response,
+        }
+    }
+
+    async fn answer_let_in(
+        &self,
+        mut request: LetIn<RequestBody>,
+        memo: &Mutex<EnvelopeCache>,
+    ) -> Response<HttpBody> {
         match self.second(request.get()) {
             Ok((endpoint, to)) => {
                 if let Some(to) = to {

@@ -37,6 +37,7 @@ use crate::policy::plugins::CallView;
 use crate::server::Server;
 use crate::state::{ActivePlan, GatewayState, View, Visibility};
 
+pub(crate) use approve::sealed_state;
 use decide::{Decided, Permit};
 use resolve::{About, Resolved, Work};
 

@@ -41,7 +41,11 @@ pub struct Gateway(pub(crate) Arc<GatewayState>);
 impl Gateway {
     /// Puts a plan in force. Only always-on servers start now; unknown lists are fetched in the background.
     pub async fn open(plan: Plan, settings: Settings) -> Result<Self, Failure> {
-        let (pins, fault) = settings.pins.as_ref().map(PinFile::open).unzip();
+        let (pins, fault) = match (&settings.pins, &settings.fleet) {
+            (Some(_), Some(fleet)) => Some(PinFile::shared(fleet).await),
+            (pins, _) => pins.as_ref().map(PinFile::open),
+        }
+        .unzip();
         let core = Arc::new(core(&settings.limits, &plan));
         let gateway = Self(GatewayState::new(settings, core, pins));
         if let Some(fault) = fault.flatten() {
@@ -51,9 +55,14 @@ impl Gateway {
         gateway.apply(plan).await?;
         if let Some(audit) = &gateway.0.active_plan().audit {
             let version = env!("CARGO_PKG_VERSION");
-            audit.note_event("started", serde_json::json!({ "version": version }));
+            let mut started = serde_json::json!({ "version": version });
+            if let Some(fleet) = &gateway.0.settings.fleet {
+                started["replica"] = fleet.me().into();
+            }
+            audit.note_event("started", started);
         }
         gateway.0.spawn_maintenance();
+        gateway.0.spawn_hearing();
         Ok(gateway)
     }
 

@@ -21,6 +21,7 @@ mod copies;
 pub mod failure;
 #[cfg(test)]
 mod fixture;
+mod fleet;
 mod forward;
 mod front;
 #[doc(hidden)]
@@ -57,6 +58,7 @@ mod upstream_call;
 mod watcher;
 
 pub use allowed::{Allowed, allowed};
+pub use fleet::{Fleet, LocalSessions, ReplicaInfo, ReplicaView};
 pub use front::{Front, reached_at};
 pub use gateway::Gateway;
 pub use operate::Operation;

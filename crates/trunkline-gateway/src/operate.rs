@@ -98,7 +98,7 @@ impl Operation {
         let text = match &outcome {
             Ok(told) => {
                 metrics.reloaded(replaced(told));
-                "The catalog was read anew.".to_owned()
+                "The catalog was reloaded.".to_owned()
             }
             Err(why) => {
                 metrics.reload_failed();
@@ -232,6 +232,7 @@ impl Operate for Operation {
             "servers": servers.collect::<Vec<_>>(),
             "clients": shared.client_count(),
             "parked": shared.parked_calls.len(),
+            "replicas": shared.settings.fleet.as_ref().map(|it| it.status()),
             "plugins": active.plugins.status(),
             "audit": active.audit.as_ref().map(|it| it.status()),
             "lastReload": *self.last.lock().unwrap_or_else(PoisonError::into_inner),

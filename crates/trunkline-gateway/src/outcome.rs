@@ -1,7 +1,7 @@
 //! The outcome of a call in one word: for metrics, logs, spans and the audit.
 
-use trunkline_wire::glance::{Glance, ResultType};
 use trunkline_wire::json::Json;
+use trunkline_wire::json::glance::{Glance, ResultType};
 use trunkline_wire::method::Method;
 
 use crate::failure::{Done, Failure, Reason, Stage};
@@ -62,7 +62,7 @@ pub(crate) fn of_result(method: Method, result: &Json) -> (bool, ResultType) {
     if !method.may_ask() {
         return (false, ResultType::None);
     }
-    let glance = Glance::at(result.get());
+    let glance = Glance::of(result);
     (glance.is_error && method == Method::ToolsCall, glance.result_type)
 }
 

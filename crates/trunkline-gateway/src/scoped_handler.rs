@@ -7,6 +7,7 @@ use trunkline_transport::conversation_handle::ConversationHandle;
 use trunkline_transport::handler::{Answer, Handler, Listening};
 use trunkline_wire::header::ParamHeaders;
 use trunkline_wire::json::Json;
+use trunkline_wire::jsonrpc::Params;
 use trunkline_wire::method::Method;
 
 use crate::caller::{Caller, principal};
@@ -43,6 +44,16 @@ impl Handler for ScopedHandler {
         _: &Attached,
     ) -> Option<Arc<ParamHeaders>> {
         self.view.index(&self.shared).param_headers(tool).cloned()
+    }
+
+    fn held_by(&self, _: &str, params: &Params, attached: &Attached) -> Option<String> {
+        let text = |name| params.get(name).and_then(|it| it.to::<String>().ok());
+        let seals = &self.shared.seals;
+        if let Some(state) = text("requestState") {
+            return seals.holder(crate::gate::sealed_state(&state)).map(str::to_owned);
+        }
+        let caller = Caller::opening(attached);
+        seals.open_task(&text("taskId")?, &caller.id)?.replica
     }
 
     fn is_same_caller(&self, one: &Attached, other: &Attached) -> bool {

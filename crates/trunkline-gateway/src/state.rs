@@ -2,8 +2,10 @@
 //! calls.
 
 mod account;
+mod consent;
 mod instructions;
 mod lists;
+mod news;
 mod pinning;
 mod subscribed;
 mod view;
@@ -16,20 +18,21 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
 
 use trunkline_auth::client::vault::Vault;
-use trunkline_auth::seal::Sealer;
 use trunkline_proto::server::Config;
 use trunkline_store::Store;
-use trunkline_transport::http::Lasting;
+use trunkline_transport::http::{Lasting, SharedSessions};
 use trunkline_transport::limits::Limits;
 use trunkline_transport::listeners::Listeners;
 use trunkline_wire::json::Json;
 
-use crate::accounts::Accounts;
+use crate::accounts::{Accounts, FleetVault};
 use crate::cache::Cache;
 use crate::call_record::CallRecord;
 use crate::calls::{Calls, Noted};
 use crate::catalog::plan::Plan;
 use crate::copies::Copies;
+use crate::failure::Failure;
+use crate::fleet::Fleet;
 use crate::forward::Envelopes;
 use crate::logs::{Logged, Logs};
 use crate::merge::{Kind, Page, Target};
@@ -40,7 +43,7 @@ use crate::outcome::Outcome;
 use crate::parked_calls::ParkedCalls;
 use crate::policy::What;
 use crate::policy::ask::Approvals;
-use crate::policy::audit::Audit;
+use crate::policy::audit::{Audit, Entry};
 use crate::policy::pins::PinFile;
 use crate::policy::plugins::Pipeline;
 use crate::policy::quota::Quota;
@@ -77,6 +80,10 @@ pub struct Settings {
     pub otel: Option<OtelSettings>,
     /// What lets HTTP sessions outlive the process; `None` ends them with it.
     pub lasting: Option<Arc<Lasting>>,
+    /// What this gateway shares with its other replicas; `None` if it is alone.
+    pub fleet: Option<Fleet>,
+    /// How HTTP sessions are shared with the other replicas.
+    pub sessions: Option<Arc<SharedSessions>>,
 }
 
 /// The state that all calls share.
@@ -141,6 +148,28 @@ impl ActivePlan {
         quota.take(principal, &subject, Instant::now())
     }
 
+    /// As [`take`](Self::take), where all replicas count together.
+    pub(crate) async fn take_shared(
+        &self,
+        fleet: &Fleet,
+        principal: &[String],
+        target: &Target,
+    ) -> Result<Result<(), Duration>, Failure> {
+        let subject = Subject::new(&target.server, What::of(target));
+        let buckets = {
+            let quota = self.quota.lock().unwrap_or_else(PoisonError::into_inner);
+            quota.buckets(principal, &subject)
+        };
+        match buckets {
+            Err(wait) => Ok(Err(wait)),
+            Ok(buckets) if buckets.is_empty() => Ok(Ok(())),
+            Ok(buckets) => {
+                let who = principal.first().map_or("", String::as_str);
+                fleet.take(who, &buckets).await
+            }
+        }
+    }
+
     pub(crate) fn audits(&self) -> bool {
         self.audit.is_some()
     }
@@ -203,7 +232,7 @@ impl GatewayState {
             views: Mutex::default(),
             copies: Mutex::default(),
             clients: Mutex::default(),
-            seals: Seals::new(Sealer::random()),
+            seals: settings.fleet.as_ref().map_or_else(Seals::alone, Seals::shared),
             parked_calls: Arc::default(),
             notices: Arc::default(),
             envelopes: Envelopes::default(),
@@ -214,7 +243,10 @@ impl GatewayState {
             approvals: Mutex::new(Approvals::new(crate::question::PATIENCE)),
             seen: Mutex::default(),
             cache,
-            accounts: Accounts::new(Arc::clone(&settings.accounts)),
+            accounts: Accounts::new(match &settings.fleet {
+                Some(fleet) => Arc::new(FleetVault::new(fleet)),
+                None => Arc::clone(&settings.accounts),
+            }),
             pins,
             told_held: pinning::HeldReports::default(),
             metrics: Metrics::default(),
@@ -303,10 +335,6 @@ impl GatewayState {
         Page { server_info: Some(Json::of(&self.core.info)), ..Page::default() }
     }
 
-    pub(crate) fn approvals<T>(&self, with: impl FnOnce(&mut Approvals) -> T) -> T {
-        with(&mut self.approvals.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
     pub(crate) fn seen<T>(&self, with: impl FnOnce(&mut Seen) -> T) -> T {
         with(&mut self.seen.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -344,7 +372,8 @@ impl GatewayState {
             trace: record.id,
         });
         if let Some(audit) = &active.audit {
-            audit.note(record.entry(outcome));
+            let replica = self.settings.fleet.as_ref().map(|it| it.me().to_owned());
+            audit.note(Entry { replica, ..record.entry(outcome) });
         }
     }
 

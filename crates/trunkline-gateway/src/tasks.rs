@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use trunkline_proto::PeerNotification;
 use trunkline_transport::handler::Answer;
-use trunkline_wire::glance::Glance;
 use trunkline_wire::json::Json;
+use trunkline_wire::json::glance::Glance;
 use trunkline_wire::jsonrpc::Object;
 use trunkline_wire::method::Method;
 
@@ -48,7 +48,7 @@ pub(crate) fn question(
 
 /// Whether a result reports a tool error.
 fn is_error(said: &Json) -> bool {
-    Glance::at(said.get()).is_error
+    Glance::of(said).is_error
 }
 
 pub(crate) fn lost(server: &str) -> Failure {

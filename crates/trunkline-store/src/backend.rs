@@ -7,8 +7,8 @@ use crate::bounds::check_ttl;
 use crate::channels::Channels;
 use crate::decide::{self, Change, Held, Space};
 use crate::{
-    Bounds, Capabilities, Entry, Expect, Lease, Listener, Page, Pending, Store, StoreError, Swap,
-    Version,
+    Bounds, Bucket, Capabilities, Cursor, Entry, Expect, Lease, Listener, Page, Pending, Store,
+    StoreError, Swap, Ttl, Version,
 };
 
 /// Where entries and leases lie. The operations of a [`Store`] are made of these.
@@ -45,12 +45,7 @@ impl<B: Backend> Store for B {
         Box::pin(self.read(key))
     }
 
-    fn put<'a>(
-        &'a self,
-        key: &'a str,
-        value: &'a [u8],
-        ttl: Option<Duration>,
-    ) -> Pending<'a, Version> {
+    fn put<'a>(&'a self, key: &'a str, value: &'a [u8], ttl: Ttl) -> Pending<'a, Version> {
         Box::pin(async move {
             let value = checked(self, value, ttl)?;
             let decide = move |_: Option<&_>, now| Ok(decide::put(value.clone(), ttl, now));
@@ -59,18 +54,11 @@ impl<B: Backend> Store for B {
         })
     }
 
-    fn swap<'a>(
-        &'a self,
-        key: &'a str,
-        expect: Expect,
-        value: &'a [u8],
-        ttl: Option<Duration>,
-    ) -> Pending<'a, Swap> {
+    fn swap<'a>(&'a self, key: &'a str, old: Expect, new: &'a [u8], ttl: Ttl) -> Pending<'a, Swap> {
         Box::pin(async move {
-            let value = checked(self, value, ttl)?;
-            let decide = move |held: Option<&_>, now| {
-                Ok(decide::swap(held, expect, value.clone(), ttl, now))
-            };
+            let new = checked(self, new, ttl)?;
+            let decide =
+                move |held: Option<&_>, now| Ok(decide::swap(held, old, new.clone(), ttl, now));
             let (conflict, number) = self.change(Space::Entries, key, decide).await?;
             Ok(conflict.map_or(Swap::Done(Version::new(number)), Swap::Conflict))
         })
@@ -82,10 +70,22 @@ impl<B: Backend> Store for B {
         })
     }
 
-    fn count<'a>(&'a self, key: &'a str, by: i64, ttl: Option<Duration>) -> Pending<'a, i64> {
+    fn count<'a>(&'a self, key: &'a str, by: i64, ttl: Ttl) -> Pending<'a, i64> {
         Box::pin(async move {
             check_ttl(ttl)?;
             let decide = move |held: Option<&_>, now| decide::count(held, by, ttl, now);
+            Ok(self.change(Space::Entries, key, decide).await?.0)
+        })
+    }
+
+    fn take<'a>(
+        &'a self,
+        key: &'a str,
+        buckets: &'a [Bucket],
+    ) -> Pending<'a, Result<(), Duration>> {
+        Box::pin(async move {
+            let buckets = buckets.to_vec();
+            let decide = move |held: Option<&_>, now| decide::take(held, &buckets, now);
             Ok(self.change(Space::Entries, key, decide).await?.0)
         })
     }
@@ -116,12 +116,7 @@ impl<B: Backend> Store for B {
         })
     }
 
-    fn scan<'a>(
-        &'a self,
-        prefix: &'a str,
-        after: Option<&'a str>,
-        limit: usize,
-    ) -> Pending<'a, Page> {
+    fn scan<'a>(&'a self, prefix: &'a str, after: Cursor<'a>, limit: usize) -> Pending<'a, Page> {
         Box::pin(self.page(prefix, after, limit))
     }
 
@@ -138,11 +133,7 @@ impl<B: Backend> Store for B {
     }
 }
 
-fn checked(
-    backend: &impl Backend,
-    value: &[u8],
-    ttl: Option<Duration>,
-) -> Result<Arc<[u8]>, StoreError> {
+fn checked(backend: &impl Backend, value: &[u8], ttl: Ttl) -> Result<Arc<[u8]>, StoreError> {
     check_ttl(ttl)?;
     backend.bounds().check_value(value)?;
     Ok(value.into())

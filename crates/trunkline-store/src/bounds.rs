@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::StoreError;
+use crate::{StoreError, Ttl};
 
 macro_rules! bounds {
     ($($(#[$doc:meta])* $name:ident: $default:expr;)*) => {
@@ -86,7 +86,7 @@ impl Bounds {
     }
 }
 
-pub(crate) fn check_ttl(ttl: Option<Duration>) -> Result<(), StoreError> {
+pub(crate) fn check_ttl(ttl: Ttl) -> Result<(), StoreError> {
     if ttl == Some(Duration::ZERO) { Err(StoreError::ZeroTtl) } else { Ok(()) }
 }
 

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{Entry, Expect, StoreError, Version};
+use crate::bucket::Levels;
+use crate::{Bucket, Entry, Expect, StoreError, Ttl, Version};
 
 /// The two key spaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -55,25 +56,25 @@ pub(crate) enum Act {
 
 // Each of these takes the live state of the key, and the time.
 
-pub(crate) fn put(value: Arc<[u8]>, ttl: Option<Duration>, now: Duration) -> Change<()> {
+pub(crate) fn put(value: Arc<[u8]>, ttl: Ttl, now: Duration) -> Change<()> {
     write(value, until(now, ttl), ())
 }
 
 /// Answers `None` if the value is to be written, else the current entry.
 pub(crate) fn swap(
     held: Option<&Held>,
-    expect: Expect,
-    value: Arc<[u8]>,
-    ttl: Option<Duration>,
+    old: Expect,
+    new: Arc<[u8]>,
+    ttl: Ttl,
     now: Duration,
 ) -> Change<Option<Option<Entry>>> {
-    let is_expected = match (expect, held) {
+    let is_expected = match (old, held) {
         (Expect::Absent, None) => true,
         (Expect::Version(version), Some(held)) => held.number == version.number(),
         _ => false,
     };
     if is_expected {
-        write(value, until(now, ttl), None)
+        write(new, until(now, ttl), None)
     } else {
         Change { act: Act::Keep, answer: Some(held.map(Held::entry)) }
     }
@@ -87,7 +88,7 @@ pub(crate) fn delete(held: Option<&Held>) -> Change<bool> {
 pub(crate) fn count(
     held: Option<&Held>,
     by: i64,
-    ttl: Option<Duration>,
+    ttl: Ttl,
     now: Duration,
 ) -> Result<Change<i64>, StoreError> {
     let (number, expires) = match held {
@@ -96,6 +97,24 @@ pub(crate) fn count(
     };
     let sum = number.checked_add(by).ok_or(StoreError::OutOfRange)?;
     Ok(write(sum.to_string().into_bytes().into(), expires, sum))
+}
+
+/// Answers how long to wait if a bucket is empty.
+pub(crate) fn take(
+    held: Option<&Held>,
+    buckets: &[Bucket],
+    now: Duration,
+) -> Result<Change<Result<(), Duration>>, StoreError> {
+    let levels = held.map(|held| Levels::read(&held.value).ok_or(StoreError::NotANumber));
+    let mut levels = levels.transpose()?.unwrap_or_default();
+    let micros = u64::try_from(now.as_micros()).unwrap_or(u64::MAX);
+    Ok(match levels.take(buckets, micros) {
+        Err(wait) => Change { act: Act::Keep, answer: Err(wait) },
+        Ok(()) => {
+            let expires = Duration::from_micros(levels.last().max(micros + 1));
+            write(levels.write().into(), Some(expires), Ok(()))
+        }
+    })
 }
 
 /// Answers whether the lease was taken.
@@ -125,7 +144,7 @@ fn write<T>(value: Arc<[u8]>, expires: Option<Duration>, answer: T) -> Change<T>
 }
 
 /// A time too far away to represent means never.
-fn until(now: Duration, ttl: Option<Duration>) -> Option<Duration> {
+fn until(now: Duration, ttl: Ttl) -> Option<Duration> {
     now.checked_add(ttl?)
 }
 

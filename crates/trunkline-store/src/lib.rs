@@ -1,7 +1,7 @@
 //! Keys ⇄ bytes, with a TTL. Knows nothing of MCP.
 //!
 //! What must outlive a call, a process or a machine goes through [`Store`]: values with a TTL,
-//! compare-and-swap, counters, leases, scans by prefix and channels. [`Memory`] keeps it in this
+//! compare-and-swap, counters, token buckets, leases, scans by prefix and channels. [`Memory`] keeps it in this
 //! process, [`Folder`] in files that survive it, `Redis` (feature `redis`) on other machines that
 //! many processes share. A program holds an `Arc<dyn Store>` and does not depend on the backend.
 //!
@@ -39,8 +39,10 @@
 
 #![forbid(unsafe_code)]
 
+mod address;
 mod backend;
 mod bounds;
+mod bucket;
 mod channels;
 mod clock;
 mod decide;
@@ -57,7 +59,9 @@ pub mod suite;
 use std::pin::Pin;
 use std::time::Duration;
 
+pub use address::{BadAddress, RedisAddress};
 pub use bounds::Bounds;
+pub use bucket::Bucket;
 pub use clock::{Clock, Manual, Monotonic, Wall};
 pub use entry::{Capabilities, Entry, Expect, Item, Lease, Page, Swap, Version};
 pub use error::StoreError;
@@ -65,40 +69,33 @@ pub use folder::{Damage, Folder};
 pub use listen::{Feed, Heard, Listener};
 pub use memory::Memory;
 #[cfg(feature = "redis")]
-pub use redis::{BadAddress, Redis, RedisAddress, RedisSettings};
+pub use redis::{Redis, RedisSettings};
 
 /// A store operation: a future that does nothing until it is awaited.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
+
+/// How long an entry lives (time to live). `None` means for ever; zero is refused.
+pub type Ttl = Option<Duration>;
+
+/// The key after which a scan goes on: [`Page::next`] of the page before; `None` begins.
+pub type Cursor<'a> = Option<&'a str>;
 
 /// Keys and bytes.
 ///
 /// A key is any text of 1 to [`Bounds::key`] bytes; it is case-sensitive, and no character is special.
 /// The names of leases and channels follow the same rule. Entries, leases and channels are three
 /// namespaces: a lease `a` has nothing to do with an entry `a`.
-///
-/// A `ttl` of `None` means for ever. Zero is refused.
 pub trait Store: Send + Sync + 'static {
     /// The entry of `key`, unless it has expired.
     fn get<'a>(&'a self, key: &'a str) -> Pending<'a, Option<Entry>>;
 
     /// Writes `value` under `key`, whatever is there, and returns its version.
-    fn put<'a>(
-        &'a self,
-        key: &'a str,
-        value: &'a [u8],
-        ttl: Option<Duration>,
-    ) -> Pending<'a, Version>;
+    fn put<'a>(&'a self, key: &'a str, value: &'a [u8], ttl: Ttl) -> Pending<'a, Version>;
 
-    /// Writes `value` under `key` if the current entry is the expected one (compare-and-swap). Of
+    /// Writes `new` under `key` if the current entry is the expected `old` one (compare-and-swap). Of
     /// concurrent swaps with the same expectation, one wins; the others get the current entry. The new
     /// entry has the TTL given here.
-    fn swap<'a>(
-        &'a self,
-        key: &'a str,
-        expect: Expect,
-        value: &'a [u8],
-        ttl: Option<Duration>,
-    ) -> Pending<'a, Swap>;
+    fn swap<'a>(&'a self, key: &'a str, old: Expect, new: &'a [u8], ttl: Ttl) -> Pending<'a, Swap>;
 
     /// Deletes the entry of `key`. Of concurrent deletes of one entry exactly one gets `true`, so this
     /// also implements one-time use.
@@ -108,7 +105,22 @@ pub trait Store: Send + Sync + 'static {
     /// `ttl`; an existing one keeps its expiry, so that a time window ends when it should.
     ///
     /// The number is an ordinary entry, written in decimal.
-    fn count<'a>(&'a self, key: &'a str, by: i64, ttl: Option<Duration>) -> Pending<'a, i64>;
+    fn count<'a>(&'a self, key: &'a str, by: i64, ttl: Ttl) -> Pending<'a, i64>;
+
+    /// Takes one token of each of these buckets under `key`, or of none: then it returns how long to wait. A
+    /// bucket that was never taken of is full. Time is the store's own, so processes need not agree on it.
+    ///
+    /// The buckets are an ordinary entry, which expires when all are full. A store that has no buckets, as
+    /// unless it implements this, refuses.
+    fn take<'a>(
+        &'a self,
+        _key: &'a str,
+        _buckets: &'a [Bucket],
+    ) -> Pending<'a, Result<(), Duration>> {
+        Box::pin(async {
+            Err(StoreError::Unavailable("This store cannot limit rates; use another.".to_owned()))
+        })
+    }
 
     /// Acquires the lease `name` for `ttl`, or returns `None` if it is held.
     ///
@@ -125,14 +137,9 @@ pub trait Store: Send + Sync + 'static {
     /// The entries whose keys start with `prefix` and follow `after`, in byte order: at most `limit`
     /// (at least 1, at most [`Bounds::page`]), and fewer if they are large.
     ///
-    /// [`Page::next`] is the cursor; only `None` means that there is no more. An entry that exists from
+    /// [`Page::next`] is the next [`Cursor`]; only `None` means that there is no more. An entry that exists from
     /// the first page to the last is returned exactly once, whatever happens to others meanwhile.
-    fn scan<'a>(
-        &'a self,
-        prefix: &'a str,
-        after: Option<&'a str>,
-        limit: usize,
-    ) -> Pending<'a, Page>;
+    fn scan<'a>(&'a self, prefix: &'a str, after: Cursor<'a>, limit: usize) -> Pending<'a, Page>;
 
     /// Sends `message` to all current listeners of `channel`. Having none is no error.
     fn publish<'a>(&'a self, channel: &'a str, message: &'a [u8]) -> Pending<'a, ()>;

@@ -1,6 +1,5 @@
 //! Keys ⇄ bytes in a Redis or Valkey, for many processes on many machines.
 
-mod address;
 mod link;
 mod scripts;
 mod subscriber;
@@ -11,15 +10,14 @@ use std::time::Duration;
 
 use redis::{Cmd, Pipeline, Script};
 
-pub use address::{BadAddress, RedisAddress};
 use link::{Kind, Link, Request};
 use scripts::{BUCKETS, Scripts, bucket, global, local};
 use subscriber::{MESSAGE, Subscriber, framed};
 
 use crate::bounds::check_ttl;
 use crate::{
-    Bounds, Capabilities, Entry, Expect, Item, Lease, Listener, Page, Pending, Store, StoreError,
-    Swap, Version,
+    Bounds, Bucket, Capabilities, Cursor, Entry, Expect, Item, Lease, Listener, Page, Pending,
+    RedisAddress, Store, StoreError, Swap, Ttl, Version,
 };
 
 /// A store in a Redis or Valkey (6.2 or newer): one server, sentinels or a cluster.
@@ -197,18 +195,12 @@ impl Redis {
         Ok(answers)
     }
 
-    /// One page, and whether there may be more after it.
-    async fn page(
-        &self,
-        prefix: &str,
-        after: Option<&str>,
-        limit: usize,
-    ) -> Result<Page, StoreError> {
-        let range = range(prefix, after);
+    /// One page of the keys that [`range`] gives, and whether there may be more after it.
+    async fn page(&self, range: &(Vec<u8>, Vec<u8>), limit: usize) -> Result<Page, StoreError> {
         let mut keys = Vec::new();
         for bucket in 0..BUCKETS {
             // One more than fits, to know whether there is more.
-            keys.extend(self.keys(bucket, &range, limit + 1).await?);
+            keys.extend(self.keys(bucket, range, limit + 1).await?);
         }
         keys.sort_unstable();
         let is_last = keys.len() <= limit;
@@ -255,12 +247,7 @@ impl Store for Redis {
         })
     }
 
-    fn put<'a>(
-        &'a self,
-        key: &'a str,
-        value: &'a [u8],
-        ttl: Option<Duration>,
-    ) -> Pending<'a, Version> {
+    fn put<'a>(&'a self, key: &'a str, value: &'a [u8], ttl: Ttl) -> Pending<'a, Version> {
         Box::pin(async move {
             check_ttl(ttl)?;
             self.bounds.check_value(value)?;
@@ -271,18 +258,12 @@ impl Store for Redis {
         })
     }
 
-    fn swap<'a>(
-        &'a self,
-        key: &'a str,
-        expect: Expect,
-        value: &'a [u8],
-        ttl: Option<Duration>,
-    ) -> Pending<'a, Swap> {
+    fn swap<'a>(&'a self, key: &'a str, old: Expect, new: &'a [u8], ttl: Ttl) -> Pending<'a, Swap> {
         Box::pin(async move {
             check_ttl(ttl)?;
-            self.bounds.check_value(value)?;
+            self.bounds.check_value(new)?;
             let bucket = bucket(key);
-            let expect = match expect {
+            let old = match old {
                 Expect::Absent => String::new(),
                 // A version of another bucket is never found.
                 Expect::Version(version) => {
@@ -290,7 +271,7 @@ impl Store for Redis {
                 }
             };
             let ttl = millis(ttl);
-            let args = [key.as_bytes(), expect.as_bytes(), value, ttl.as_bytes()];
+            let args = [key.as_bytes(), old.as_bytes(), new, ttl.as_bytes()];
             let (is_done, number, there): (bool, Option<u64>, Option<Vec<u8>>) =
                 self.invoke(&self.scripts.swap, "e", key, &args).await?;
             Ok(match (is_done, number) {
@@ -306,12 +287,32 @@ impl Store for Redis {
         )
     }
 
-    fn count<'a>(&'a self, key: &'a str, by: i64, ttl: Option<Duration>) -> Pending<'a, i64> {
+    fn count<'a>(&'a self, key: &'a str, by: i64, ttl: Ttl) -> Pending<'a, i64> {
         Box::pin(async move {
             check_ttl(ttl)?;
             let (by, ttl) = (by.to_string(), millis(ttl));
             let args = [key.as_bytes(), by.as_bytes(), ttl.as_bytes()];
             self.invoke(&self.scripts.count, "e", key, &args).await.map_err(why_not_counted)
+        })
+    }
+
+    fn take<'a>(
+        &'a self,
+        key: &'a str,
+        buckets: &'a [Bucket],
+    ) -> Pending<'a, Result<(), Duration>> {
+        Box::pin(async move {
+            let mut args = vec![key.to_owned()];
+            for bucket in buckets {
+                let (interval, slack) = bucket.micros();
+                args.extend([bucket.name.clone(), interval.to_string(), slack.to_string()]);
+            }
+            let args: Vec<&[u8]> = args.iter().map(String::as_bytes).collect();
+            let wait = self.invoke(&self.scripts.take, "e", key, &args).await;
+            match wait.map_err(why_not_counted)? {
+                0 => Ok(Ok(())),
+                wait => Ok(Err(Duration::from_micros(wait))),
+            }
         })
     }
 
@@ -341,17 +342,12 @@ impl Store for Redis {
         })
     }
 
-    fn scan<'a>(
-        &'a self,
-        prefix: &'a str,
-        after: Option<&'a str>,
-        limit: usize,
-    ) -> Pending<'a, Page> {
+    fn scan<'a>(&'a self, prefix: &'a str, after: Cursor<'a>, limit: usize) -> Pending<'a, Page> {
         Box::pin(async move {
             let limit = self.bounds.page_limit(limit);
             let mut after = after.map(str::to_owned);
             loop {
-                let page = self.page(prefix, after.as_deref(), limit).await?;
+                let page = self.page(&range(prefix, after.as_deref()), limit).await?;
                 // A page of entries that have all expired is no answer; the next one may be.
                 match page.next {
                     Some(next) if page.items.is_empty() => after = Some(next),
@@ -410,7 +406,7 @@ fn range(prefix: &str, after: Option<&str>) -> (Vec<u8>, Vec<u8>) {
 }
 
 /// A time to live in milliseconds, at least one; empty for ever.
-fn millis(ttl: Option<Duration>) -> String {
+fn millis(ttl: Ttl) -> String {
     ttl.filter(|ttl| *ttl < LONGEST).map_or_else(String::new, lease_millis)
 }
 

@@ -26,6 +26,7 @@ mod keys;
 mod leases;
 mod scans;
 mod swaps;
+mod takes;
 mod values;
 
 use std::fmt;
@@ -194,6 +195,11 @@ cases! {
         a_count_keeps_the_time_of_the_first
         what_is_no_number_is_not_counted
         a_sum_that_does_not_fit_changes_nothing;
+    takes:
+        a_bucket_gives_its_burst_and_then_its_rate
+        of_several_buckets_all_or_none_give
+        many_takers_get_what_one_would_get
+        what_is_no_bucket_gives_nothing;
     leases:
         a_lease_is_held_by_one
         a_lease_ends_by_itself

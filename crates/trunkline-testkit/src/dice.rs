@@ -17,4 +17,9 @@ impl Dice {
     pub fn roll(&mut self, sides: usize) -> usize {
         self.below(sides as u64) as usize
     }
+
+    /// One of these.
+    pub fn pick<'a, T: ?Sized>(&mut self, of: &[&'a T]) -> &'a T {
+        of[self.roll(of.len())]
+    }
 }

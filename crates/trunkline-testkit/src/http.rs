@@ -6,6 +6,7 @@
 
 pub mod bad;
 
+use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -14,7 +15,6 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use trunkline_wire::method::Method;
-use trunkline_wire::model::meta;
 use trunkline_wire::revision::{Era, Revision};
 
 use crate::oracle::{self, Side};
@@ -66,9 +66,15 @@ pub struct Event {
 impl Line {
     /// Connects.
     pub async fn to(address: SocketAddr) -> Self {
-        let stream = TcpStream::connect(address).await.expect("the server listens");
+        Self::try_to(address).await.expect("the server listens")
+    }
+
+    /// Connects to a server that may be gone.
+    pub async fn try_to(address: SocketAddr) -> io::Result<Self> {
+        let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true).expect("this is a socket");
-        Self { stream, raw: Vec::new(), rest: Rest::Nothing, text: Vec::new(), comments: 0 }
+        let (raw, text) = Default::default();
+        Ok(Self { stream, raw, rest: Rest::Nothing, text, comments: 0 })
     }
 
     /// Sends bytes as they are. A server that has hung up is no failure: its answer decides.
@@ -136,7 +142,19 @@ impl Line {
         while let Some(piece) = self.piece().await {
             body.extend(piece);
         }
+        if let Rest::Bytes(left) = self.rest {
+            panic!("{left} bytes of the body are missing");
+        }
         body
+    }
+
+    /// What is left of the body; `None` if the server hung up before its end.
+    pub async fn try_body(&mut self) -> Option<Vec<u8>> {
+        let mut body = std::mem::take(&mut self.text);
+        while let Some(piece) = self.piece().await {
+            body.extend(piece);
+        }
+        matches!(self.rest, Rest::Nothing | Rest::UntilTheEnd).then_some(body)
     }
 
     /// The body as JSON.
@@ -197,7 +215,7 @@ impl Line {
             }
             Rest::Bytes(left) => {
                 if self.raw.is_empty() && !self.read().await {
-                    panic!("{left} bytes of the body are missing");
+                    return None;
                 }
                 let length = left.min(self.raw.len());
                 self.rest = Rest::Bytes(left - length);
@@ -363,13 +381,7 @@ impl Guest {
         self.last_id += 1;
         if self.revision.era() == Era::Stateless {
             let own = params.as_object_mut().expect("parameters are an object");
-            let own = own.entry("_meta").or_insert_with(|| json!({}));
-            own[meta::PROTOCOL_VERSION] = json!(self.revision.as_str());
-            own[meta::CLIENT_INFO] = json!({ "name": "guest", "version": "1" });
-            own[meta::CLIENT_CAPABILITIES] = self.capabilities.clone();
-            for (name, value) in &self.meta {
-                own[name] = value.clone();
-            }
+            crate::peer::envelop(own, "guest", self.revision, &self.capabilities, &self.meta);
         }
         json!({ "jsonrpc": "2.0", "id": self.last_id, "method": method, "params": params })
     }

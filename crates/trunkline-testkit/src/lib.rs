@@ -3,7 +3,7 @@
 //! [`transcript`] reads a conversation written as text, [`oracle`] says whether a message is one
 //! that its revision's JSON Schema allows, [`corpus`] has an example of each, [`rewrite`] sends them through the
 //! codec, [`fault`] runs a server that misbehaves on purpose, [`fake`] one
-//! that writes down what happens to it,
+//! that writes down what happens to it, [`redis`] Debian's servers,
 //! `peer` (a feature) is a client that follows a script, and `http` (another) one that knows HTTP.
 
 #![forbid(unsafe_code)]
@@ -19,6 +19,8 @@ pub mod http;
 pub mod oracle;
 #[cfg(feature = "peer")]
 pub mod peer;
+pub mod process;
+pub mod redis;
 pub mod rewrite;
 pub mod transcript;
 

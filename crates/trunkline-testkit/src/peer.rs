@@ -298,13 +298,7 @@ impl Peer {
             other => return other,
         };
         if self.is_stateless() {
-            let own = params.entry("_meta").or_insert_with(|| json!({}));
-            own[meta::PROTOCOL_VERSION] = json!(self.revision.as_str());
-            own[meta::CLIENT_INFO] = json!({ "name": "peer", "version": "1" });
-            own[meta::CLIENT_CAPABILITIES] = self.capabilities.clone();
-            for (name, value) in &self.meta {
-                own[name] = value.clone();
-            }
+            envelop(&mut params, "peer", self.revision, &self.capabilities, &self.meta);
         }
         params.into()
     }
@@ -422,4 +416,21 @@ fn outcome(response: Value) -> Result<Value, Value> {
 /// What is asked, in a word or in the server's own.
 fn question(method: &str, params: &Value) -> String {
     params["message"].as_str().unwrap_or(method).to_owned()
+}
+
+/// Puts the envelope of the newest revision into parameters: who calls, what it can, and more.
+pub(crate) fn envelop(
+    params: &mut Map<String, Value>,
+    client: &str,
+    revision: Revision,
+    capabilities: &Value,
+    more: &Map<String, Value>,
+) {
+    let own = params.entry("_meta").or_insert_with(|| json!({}));
+    own[meta::PROTOCOL_VERSION] = json!(revision.as_str());
+    own[meta::CLIENT_INFO] = json!({ "name": client, "version": "1" });
+    own[meta::CLIENT_CAPABILITIES] = capabilities.clone();
+    for (name, value) in more {
+        own[name] = value.clone();
+    }
 }

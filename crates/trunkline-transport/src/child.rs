@@ -13,6 +13,7 @@ mod stderr;
 
 use std::fmt;
 use std::io;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -74,7 +75,12 @@ impl Child {
         let errors_read =
             pipe::Receiver::from_owned_fd(stderr.into()).map_err(fail(Stage::Pipes))?;
 
-        let ends = [input.into(), output.into(), errors.into()];
+        let errors = match command.shares_stderr() {
+            true => io::stderr().as_fd().try_clone_to_owned().map_err(fail(Stage::Pipes))?,
+            false => errors.into(),
+        };
+
+        let ends = [input.into(), output.into(), errors];
         let (group, exit) = spawn::spawn(command, ends).await?;
 
         let stderr = Stderr::new(limits);
@@ -139,6 +145,11 @@ impl Child {
             }
         }
         self.exited().await
+    }
+
+    /// Sends a signal to the whole process group, such as one that this process got itself.
+    pub fn signal(&self, number: i32) {
+        self.group.signal(number);
     }
 
     /// Kills the whole process group now.

@@ -245,26 +245,7 @@ fn find(needle: u8, bytes: &[u8]) -> Option<usize> {
     last.iter().position(|byte| *byte == needle).map(|offset| start + offset)
 }
 
-/// The first byte that is one of two, the same way.
-pub(crate) fn find_either(one: u8, other: u8, bytes: &[u8]) -> Option<usize> {
-    let is_it = |byte: &u8| (*byte == one) | (*byte == other);
-    // Most strings end soon: the setup of a block would cost more than they do.
-    let (head, rest) = bytes.split_at(bytes.len().min(SHORT));
-    if let Some(at) = head.iter().position(is_it) {
-        return Some(at);
-    }
-    let (blocks, tail) = rest.as_chunks::<BLOCK>();
-    let has = |block: &[u8; BLOCK]| block.iter().fold(false, |any, byte| any | is_it(byte));
-    let (start, last) = match blocks.iter().position(has) {
-        Some(at) => (at * BLOCK, &blocks[at][..]),
-        None => (blocks.len() * BLOCK, tail),
-    };
-    last.iter().position(is_it).map(|offset| head.len() + start + offset)
-}
-
 const BLOCK: usize = 64;
-/// How many bytes are looked at one by one first.
-const SHORT: usize = 16;
 
 #[cfg(test)]
 pub(crate) mod tests {
@@ -415,8 +396,6 @@ pub(crate) mod tests {
         for length in 0..300 {
             let bytes: Vec<u8> = (0..length).map(|_| random.below(100) as u8).collect();
             assert_eq!(find(b'\n', &bytes), bytes.iter().position(|byte| *byte == b'\n'));
-            let either = bytes.iter().position(|byte| *byte == 7 || *byte == 9);
-            assert_eq!(find_either(7, 9, &bytes), either);
         }
     }
 }

@@ -10,6 +10,7 @@
 //! assert_eq!(json.get(), r#"{"b": 1.50, "a": 10000000000000000000000}"#);
 //! ```
 
+pub mod glance;
 mod reader;
 
 use std::borrow::Cow;
@@ -21,6 +22,7 @@ use serde::de::{DeserializeOwned, DeserializeSeed, Error as _, MapAccess, Visito
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
+use glance::Glance;
 use reader::end_of_plain;
 pub(crate) use reader::{Reader, Unreadable};
 
@@ -34,6 +36,8 @@ enum Text {
     Copied(Arc<str>),
     /// A long text that was written here, in its own allocation.
     Written(Arc<Box<str>>),
+    /// A result that came in a message, and what was seen of it then.
+    Result(Arc<str>, Glance),
 }
 
 impl Json {
@@ -73,6 +77,14 @@ impl Json {
 
     /// A JSON string.
     pub fn string(text: &str) -> Self {
+        let bytes = text.as_bytes();
+        // A short one without anything to escape needs no room but its own.
+        let mut short = [b'"'; SHORT];
+        if bytes.len() + 2 <= SHORT && end_of_plain(bytes, 0) == bytes.len() {
+            short[1..=bytes.len()].copy_from_slice(bytes);
+            let quoted = str::from_utf8(&short[..bytes.len() + 2]);
+            return Self::copied(quoted.expect("quotes around UTF-8 are UTF-8"));
+        }
         let mut out = Vec::with_capacity(text.len() + 2);
         write_string(text, &mut out);
         Self::from_written(out)
@@ -89,6 +101,12 @@ impl Json {
         Self(Text::Copied(text.into()))
     }
 
+    /// Copies the result that is next, and remembers what it shows.
+    pub(crate) fn result(reader: &mut Reader<'_>) -> Result<Self, Unreadable> {
+        let (text, glance) = Glance::read(reader)?;
+        Ok(Self(Text::Result(text.into(), glance)))
+    }
+
     /// Takes over a text that is known to be JSON. Copying a short one costs no more than shrinking its
     /// allocation; a long one stays where it is.
     fn written(text: String) -> Self {
@@ -101,7 +119,7 @@ impl Json {
     /// The text.
     pub fn get(&self) -> &str {
         match &self.0 {
-            Text::Copied(text) => text,
+            Text::Copied(text) | Text::Result(text, _) => text,
             Text::Written(text) => text,
         }
     }
@@ -284,6 +302,9 @@ impl Visitor<'_> for RawText {
 /// The name that `serde_json` gives a raw text internally.
 const RAW_VALUE: &str = "$serde_json::private::RawValue";
 
+/// The longest string that is put together on the stack.
+const SHORT: usize = 64;
+
 /// From this length on, copying costs more than a second allocation.
 const LONG: usize = 4096;
 
@@ -378,8 +399,10 @@ mod tests {
     #[test]
     fn strings_are_written_as_serde_json_writes_them() {
         let every: String = (0..=0x7f_u8).map(char::from).collect();
-        for text in ["", "plain", "héllo ✓", "tab\tquote\"back\\slash", &every, &every.repeat(3)]
-        {
+        let short: Vec<String> = (55..70).map(|length| "x".repeat(length)).collect();
+        let short = short.iter().map(String::as_str);
+        let texts = ["", "plain", "héllo ✓", "tab\tquote\"back\\slash", &every, &every.repeat(3)];
+        for text in short.chain(texts) {
             assert_eq!(Json::string(text).get(), serde_json::to_string(text).unwrap());
         }
     }

@@ -249,6 +249,22 @@ impl Object {
         }
     }
 
+    /// A copy with room for one more member.
+    ///
+    /// ```
+    /// # use trunkline_wire::{json::Json, jsonrpc::Object};
+    /// let given = Object::parse(r#"{"name":"echo"}"#).unwrap();
+    /// let mut passed_on = given.clone_for_one_more();
+    /// assert_eq!(passed_on, given);
+    /// passed_on.set("_meta", Json::empty_object());
+    /// assert_eq!(passed_on.to_json().get(), r#"{"name":"echo","_meta":{}}"#);
+    /// ```
+    pub fn clone_for_one_more(&self) -> Self {
+        let mut members = Vec::with_capacity(self.0.len() + 1);
+        members.extend_from_slice(&self.0);
+        Self(members)
+    }
+
     /// The first of `names` that is present and no object.
     pub fn not_an_object<'n>(&self, names: &[&'n str]) -> Option<&'n str> {
         names.iter().copied().find(|name| self.get(name).is_some_and(|it| !it.is_object()))

@@ -24,7 +24,6 @@ pub mod dialect;
 pub mod era;
 pub mod ext;
 pub mod frame;
-pub mod glance;
 pub mod header;
 pub mod json;
 pub mod jsonrpc;

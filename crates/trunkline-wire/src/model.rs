@@ -100,6 +100,17 @@ macro_rules! setters {
     };
 }
 
+// Each of these types is a variant of the enum.
+macro_rules! variants {
+    ($Enum:ident: $($Type:ident => $Variant:ident),*) => { $(
+        impl From<$Type> for $Enum {
+            fn from(it: $Type) -> Self {
+                Self::$Variant(it)
+            }
+        }
+    )* };
+}
+
 mod cache;
 mod cancel;
 mod capability;

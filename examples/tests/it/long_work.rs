@@ -19,6 +19,12 @@ impl Place {
         Self(path)
     }
 
+    async fn with_client(name: &str, revision: Revision) -> (Self, Client) {
+        let place = Self::new(name, revision);
+        let client = place.client(revision).await;
+        (place, client)
+    }
+
     async fn client(&self, revision: Revision) -> Client {
         let words = [example!("long-work"), self.0.to_str().unwrap()];
         builder(revision).connect_args(words).await.unwrap()
@@ -39,8 +45,7 @@ impl Drop for Place {
 #[tokio::test]
 async fn who_only_wants_the_result_waits_for_it() {
     for revision in ERAS {
-        let place = Place::new("waits", revision);
-        let client = place.client(revision).await;
+        let (place, client) = Place::with_client("waits", revision).await;
         let result = client.call_tool("render", json!({ "frames": 3 })).await.unwrap();
         assert_eq!(text(&result), "A film of 3 frames.");
         assert_eq!(place.frames(), ["frame 1", "frame 2", "frame 3"]);
@@ -51,8 +56,7 @@ async fn who_only_wants_the_result_waits_for_it() {
 #[tokio::test]
 async fn a_task_goes_on_where_its_process_left_it() {
     for revision in ERAS {
-        let place = Place::new("goes-on", revision);
-        let client = place.client(revision).await;
+        let (place, client) = Place::with_client("goes-on", revision).await;
         let begun = client.call_tool_task("render", json!({ "frames": 40 })).await.unwrap();
         let ToolCall::Task(task) = begun else { panic!("it is no task: {begun:?}") };
         while place.frames().len() < 3 {

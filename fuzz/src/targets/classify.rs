@@ -31,11 +31,11 @@ pub(crate) fn check(data: &[u8]) {
     let rules =
         Rules { config: &CONFIGS[usize::from(settings >> 1) % 4], sessions: settings & 1 == 1 };
     let mut fresh = EnvelopeCache::default();
-    let fields = Fields::of(&headers);
+    let fields = Fields::of(&headers).mcp;
     let route = classify(&fields, &incoming, rules, &mut fresh);
     assert_eq!(route, classify(&fields, &incoming, rules, &mut fresh), "asked twice");
     let mut used = EnvelopeCache::default();
-    let _ = classify(&Fields::of(&before.0), &before.1, rules, &mut used);
+    let _ = classify(&Fields::of(&before.0).mcp, &before.1, rules, &mut used);
     assert_eq!(route, classify(&fields, &incoming, rules, &mut used), "something came before");
 
     match &route {

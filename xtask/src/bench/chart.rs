@@ -1,5 +1,7 @@
 //! Figures in groups → bars in an SVG that needs nothing else to be seen.
 
+use super::svg::{colour, label, picture};
+
 /// Bars of one chart, lying, in groups.
 pub struct Chart {
     pub title: String,
@@ -28,8 +30,9 @@ impl Chart {
     pub fn svg(&self) -> String {
         let all = self.groups.iter().flat_map(|group| &group.bars);
         let longest = all.map(|bar| bar.value.max(bar.target.unwrap_or(0.0))).fold(1.0, f64::max);
-        let scale = BARS / longest;
-        let mut y = TOP;
+        // The longest bar leaves room for the text at its end.
+        let scale = 480.0 / longest;
+        let mut y = 90.0;
         let mut body = String::new();
         for group in &self.groups {
             let middle = y + group.bars.len() as f64 * STEP / 2.0 + 2.0;
@@ -51,17 +54,9 @@ impl Chart {
                 }
                 y += STEP;
             }
-            y += GAP;
+            y += 12.0;
         }
-        let height = y + 8.0;
-        format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{height:.0}\" viewBox=\"0 0 {WIDTH} {height:.0}\" font-family=\"sans-serif\" font-size=\"12\">\n\
-             <rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n{}{}{}{body}</svg>\n",
-            label(16.0, 26.0, "start", "#000", &self.title)
-                .replace("<text", "<text font-size=\"16\" font-weight=\"bold\""),
-            label(16.0, 46.0, "start", "#444", &self.note),
-            self.legend()
-        )
+        picture(y + 8.0, &self.title, &self.note, &(self.legend() + &body))
     }
 
     fn legend(&self) -> String {
@@ -88,33 +83,9 @@ impl Chart {
     }
 }
 
-pub fn label(x: f64, y: f64, anchor: &str, fill: &str, text: &str) -> String {
-    let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-    format!(
-        "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" fill=\"{fill}\">{text}</text>\n"
-    )
-}
-
-pub fn colour(name: &str) -> &'static str {
-    match name {
-        "bare" => "#9aa5b1",
-        "bare gateway" => "#57606a",
-        "trunkline" => "#1f6feb",
-        "trunkline stdio" => "#8ab4f8",
-        "gateway" => "#2da44e",
-        "bare stdio" => "#c8ced5",
-        "rmcp" => "#e0803a",
-        _ => "#6b8e23",
-    }
-}
-
-const WIDTH: f64 = 860.0;
 const LEFT: f64 = 270.0;
-const BARS: f64 = 480.0;
-const TOP: f64 = 90.0;
 const HEIGHT: f64 = 14.0;
 const STEP: f64 = 18.0;
-const GAP: f64 = 12.0;
 
 #[cfg(test)]
 mod tests {

@@ -26,9 +26,9 @@ impl Measurement {
     }
 
     /// The driver's words for an amount, the program perhaps started `under` another.
-    pub fn words(&self, amount: [&str; 2], under: &[String]) -> Vec<String> {
+    pub fn words(&self, amount: &[&str], under: &[String]) -> Vec<String> {
         let mut words = self.load.clone();
-        words.extend(amount.map(str::to_owned));
+        words.extend(amount.iter().map(|word| (*word).to_owned()));
         words.push("--".to_owned());
         words.extend(under.iter().chain(&self.command).cloned());
         words
@@ -38,7 +38,7 @@ impl Measurement {
         let run = |calls: u64| {
             let file: String = self.name.replace(|it: char| !it.is_ascii_alphanumeric(), "-");
             let callgrind = programs.callgrind(&file);
-            let mut words = self.words(["--calls", &calls.to_string()], &callgrind.command);
+            let mut words = self.words(&["--calls", &calls.to_string()], &callgrind.command);
             words.splice(1..1, ["--deadline".to_owned(), DEADLINE.to_string()]);
             programs.drive_on(core, &words)?;
             callgrind.profile()
@@ -108,7 +108,7 @@ mod tests {
     fn a_measurement_becomes_words_for_the_driver() {
         let measurement =
             Measurement::new("http", &["http", "--reply", "sse"], vec!["bare-http".into()]);
-        let words = measurement.words(["--calls", "5"], &["valgrind".to_owned()]);
+        let words = measurement.words(&["--calls", "5"], &["valgrind".to_owned()]);
         assert_eq!(words.join(" "), "http --reply sse --calls 5 -- valgrind bare-http");
     }
 }

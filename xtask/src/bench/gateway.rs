@@ -3,20 +3,19 @@
 pub mod cases;
 mod peers;
 mod report;
-mod results;
 
 use self::cases::{CASES, Case, GATEWAYS, Gateway, Upstream};
-use self::results::{Results, Sample};
 use super::counted::Measurement;
+use super::figures::{Figures, Sample};
 use super::programs::{self, Programs};
-use super::{load_average, verdict, write_result};
+use super::{keep_only, load_average, verdict, write_result};
 use crate::run;
 
 /// Runs the benchmark. A missed target is a figure, not an error; a gateway that fails is one.
 pub fn run(args: &[String]) -> Result<(), String> {
     let options = Options::parse(args)?;
     let bench = Bench::prepare(options)?;
-    let mut results = Results::new(bench.options.rounds, load_average());
+    let mut results = Figures::new(bench.options.rounds, load_average());
     bench.measure(&mut results);
     let text = report::text(&results, &bench.options.gateways);
     print!("{text}");
@@ -38,31 +37,22 @@ impl Options {
     fn parse(args: &[String]) -> Result<Options, String> {
         let gateways = GATEWAYS.iter().collect();
         let mut options = Options { rounds: 5, milliseconds: 3000, quick: false, gateways };
-        let mut words = args.iter().map(String::as_str);
-        while let Some(word) = words.next() {
-            let mut value =
-                || words.next().ok_or_else(|| format!("`{word}` needs a value.\n\n{USAGE}"));
+        super::options(args, "gateway", USAGE, |word, value| {
             let number = |value: &str| {
                 let number = value.parse().ok().filter(|number| *number > 0);
                 number.ok_or_else(|| format!("`{word}` takes a number above zero.\n\n{USAGE}"))
             };
             match word {
                 "--quick" => {
-                    options = Options { rounds: 1, milliseconds: 600, quick: true, ..options };
+                    (options.rounds, options.milliseconds, options.quick) = (1, 600, true);
                 }
                 "--rounds" => options.rounds = number(value()?)? as usize,
                 "--milliseconds" => options.milliseconds = number(value()?)?,
-                "--only" => {
-                    let wanted: Vec<&str> = value()?.split(',').collect();
-                    let is_known = |label: &&&str| GATEWAYS.iter().all(|it| it.label != **label);
-                    if let Some(unknown) = wanted.iter().find(is_known) {
-                        return Err(format!("`{unknown}` is not measured here.\n\n{USAGE}"));
-                    }
-                    options.gateways.retain(|gateway| wanted.contains(&gateway.label));
-                }
-                _ => return Err(format!("`{word}` is no option of `bench gateway`.\n\n{USAGE}")),
+                "--only" => keep_only(&mut options.gateways, |it| it.label, value()?, USAGE)?,
+                _ => return Ok(false),
             }
-        }
+            Ok(true)
+        })?;
         Ok(options)
     }
 }
@@ -88,7 +78,7 @@ impl Bench {
     }
 
     /// Every gateway once per case and round, in turn, so that a slow minute of the machine hits them all.
-    fn measure(&self, results: &mut Results) {
+    fn measure(&self, results: &mut Figures) {
         for round in 0..self.options.rounds {
             eprintln!("round {} of {}", round + 1, self.options.rounds);
             for case in &CASES {
@@ -98,9 +88,10 @@ impl Bench {
                     if !gateway.takes(case) || results.has_failed(case, gateway.label) {
                         continue;
                     }
-                    eprintln!("  {}, {}", case.name(), gateway.label);
+                    eprintln!("  {case}, {}", gateway.label);
                     let report = self.drive(case, gateway);
-                    match report.and_then(|report| Sample::read(&report)) {
+                    let keys = ("gateway_cpu_us", Some("upstream_cpu_us"));
+                    match report.and_then(|report| Sample::read(&report, keys.0, keys.1)) {
                         Ok(sample) => results.add(case, gateway.label, sample),
                         Err(sentence) => results.fail(case, gateway.label, &sentence),
                     }
@@ -113,8 +104,8 @@ impl Bench {
     fn drive(&self, case: &Case, gateway: &Gateway) -> Result<String, String> {
         let milliseconds = self.options.milliseconds.to_string();
         let words = measurement(&self.programs, case, gateway);
-        let words = words.words(["--milliseconds", &milliseconds], &[]);
-        self.programs.drive(&words.iter().map(String::as_str).collect::<Vec<_>>())
+        let words = words.words(&["--milliseconds", &milliseconds], &[]);
+        self.programs.drive(&words)
     }
 }
 
@@ -137,7 +128,7 @@ pub fn measurement(programs: &Programs, case: &Case, gateway: &Gateway) -> Measu
     if !config.is_empty() {
         load.extend(["--config", config]);
     }
-    let name = format!("{}, {}", case.name(), gateway.label);
+    let name = format!("{case}, {}", gateway.label);
     Measurement::new(&name, &load, command(programs, case, gateway))
 }
 
@@ -166,17 +157,16 @@ cargo xtask bench gateway [OPTIONS]
 
 #[cfg(test)]
 mod tests {
+    use super::super::words;
     use super::*;
 
     #[test]
     fn options_that_measure_nothing_are_refused() {
-        let parse = |words: &[&str]| {
-            Options::parse(&words.iter().map(|word| word.to_string()).collect::<Vec<_>>())
-        };
-        assert!(parse(&["--rounds", "0"]).is_err());
-        assert!(parse(&["--only", "bare,nobody"]).is_err());
+        let parse = |line| Options::parse(&words(line));
+        assert!(parse("--rounds 0").is_err());
+        assert!(parse("--only bare,nobody").is_err());
         let labels = |options: Options| options.gateways.iter().map(|it| it.label).collect();
-        let two: Result<Vec<&str>, String> = parse(&["--only", "trunkline,bare"]).map(labels);
+        let two: Result<Vec<&str>, String> = parse("--only trunkline,bare").map(labels);
         assert_eq!(two, Ok(vec!["bare", "trunkline"]));
     }
 }

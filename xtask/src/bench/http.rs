@@ -6,9 +6,10 @@ mod results;
 mod targets;
 
 use self::cases::{Case, LABELS};
-use self::results::{Results, Sample};
+use self::results::Results;
+use super::counted::Measurement;
 use super::programs::{self, Programs};
-use super::{load_average, rounds, verdict, write_result};
+use super::{keep_only, load_average, rounds, verdict, write_result};
 
 /// Runs the benchmark. A missed target is a figure, not an error; a program that fails is one.
 pub fn run(args: &[String]) -> Result<(), String> {
@@ -31,7 +32,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
             write_result(name, &svg)?;
         }
     }
-    verdict(&results.failures)
+    verdict(&results.figures.failures)
 }
 
 struct Options {
@@ -43,23 +44,15 @@ struct Options {
 impl Options {
     fn parse(args: &[String]) -> Result<Options, String> {
         let mut options = Options { rounds: 3, quick: false, labels: LABELS.to_vec() };
-        let mut words = args.iter().map(String::as_str);
-        while let Some(word) = words.next() {
-            let mut value =
-                || words.next().ok_or_else(|| format!("`{word}` needs a value.\n\n{USAGE}"));
+        super::options(args, "http", USAGE, |word, value| {
             match word {
                 "--quick" => options.quick = true,
                 "--rounds" => options.rounds = rounds(value()?, USAGE)?,
-                "--only" => {
-                    let wanted: Vec<&str> = value()?.split(',').collect();
-                    if let Some(unknown) = wanted.iter().find(|label| !LABELS.contains(label)) {
-                        return Err(format!("`{unknown}` is not measured here.\n\n{USAGE}"));
-                    }
-                    options.labels.retain(|label| wanted.contains(label));
-                }
-                _ => return Err(format!("`{word}` is no option of `bench http`.\n\n{USAGE}")),
+                "--only" => keep_only(&mut options.labels, |label| label, value()?, USAGE)?,
+                _ => return Ok(false),
             }
-        }
+            Ok(true)
+        })?;
         Ok(options)
     }
 }
@@ -79,15 +72,16 @@ impl Bench {
             for case in &cases {
                 for turn in 0..self.options.labels.len() {
                     let label = self.options.labels[(turn + round) % self.options.labels.len()];
-                    if !case.is_for(label) || results.has_failed(case, label) {
+                    if !case.is_for(label) || results.figures.has_failed(case, label) {
                         continue;
                     }
                     eprintln!("  {}, {label}", case.name);
                     let amount = ["--milliseconds", milliseconds];
-                    let report = self.drive(case, label, &amount, &[]);
-                    match report.and_then(|report| Sample::read(case, &report)) {
-                        Ok(sample) => results.add(case, label, sample),
-                        Err(sentence) => results.fail(case, label, &sentence),
+                    let words = self.measurement(case, label).words(&amount, &[]);
+                    let report = self.programs.drive(&words);
+                    match report.and_then(|report| results::sample(case, &report)) {
+                        Ok(sample) => results.figures.add(case, label, sample),
+                        Err(sentence) => results.figures.fail(case, label, &sentence),
                     }
                 }
             }
@@ -98,19 +92,19 @@ impl Bench {
     fn count(&self, results: &mut Results) {
         for tool in ["valgrind", "strace"] {
             if let Err(sentence) = programs::ensure(tool) {
-                results.failures.push(sentence);
+                results.figures.failures.push(sentence);
                 return;
             }
         }
         for case in cases::counted() {
             for label in self.options.labels.clone() {
-                if results.has_failed(&case, label) {
+                if results.figures.has_failed(&case, label) {
                     continue;
                 }
                 eprintln!("counting: {}, {label}", case.name);
                 match self.count_one(&case, label) {
                     Ok(counts) => results.counts.push((case.name.clone(), label, counts)),
-                    Err(sentence) => results.fail(&case, label, &sentence),
+                    Err(sentence) => results.figures.fail(&case, label, &sentence),
                 }
             }
         }
@@ -149,28 +143,18 @@ impl Bench {
         calls: u64,
         under: &[String],
     ) -> Result<(), String> {
-        let under: Vec<&str> = under.iter().map(String::as_str).collect();
-        let calls = calls.to_string();
-        self.drive(case, label, &["--deadline", "300", "--calls", &calls], &under).map(drop)
+        let amount = ["--deadline", "300", "--calls", &calls.to_string()];
+        let words = self.measurement(case, label).words(&amount, under);
+        self.programs.drive(&words).map(drop)
     }
 
-    /// One run of the driver against one program, perhaps `under` another; the driver's JSON.
-    fn drive(
-        &self,
-        case: &Case,
-        label: &str,
-        amount: &[&str],
-        under: &[&str],
-    ) -> Result<String, String> {
-        let program = self.programs.path(case.program(label));
-        let server = self.programs.path(&programs::BARE_HTTP);
-        let mut words = case.words(&server);
-        words.extend(amount.iter().map(|word| (*word).to_owned()));
-        words.push("--".into());
-        words.extend(under.iter().map(|word| (*word).to_owned()));
-        words.push(program);
-        words.extend(case.arguments());
-        self.programs.drive(&words.iter().map(String::as_str).collect::<Vec<_>>())
+    /// One case of one program, as the driver is told it.
+    fn measurement(&self, case: &Case, label: &str) -> Measurement {
+        let mut measurement =
+            Measurement::new(label, &[], vec![self.programs.path(case.program(label))]);
+        measurement.load = case.words(&self.programs.path(&programs::BARE_HTTP));
+        measurement.command.extend(case.arguments());
+        measurement
     }
 }
 
@@ -184,15 +168,14 @@ const CALLS: u64 = 1000;
 
 #[cfg(test)]
 mod tests {
+    use super::super::words;
     use super::*;
 
     #[test]
     fn options_that_measure_nothing_are_refused() {
-        let parse = |words: &[&str]| {
-            Options::parse(&words.iter().map(|word| word.to_string()).collect::<Vec<_>>())
-        };
-        assert!(parse(&["--rounds", "2"]).is_err());
-        assert!(parse(&["--only", "bare,nobody"]).is_err());
-        assert_eq!(parse(&["--only", "rmcp,bare"]).map(|o| o.labels), Ok(vec!["bare", "rmcp"]));
+        let parse = |line| Options::parse(&words(line));
+        assert!(parse("--rounds 2").is_err());
+        assert!(parse("--only bare,nobody").is_err());
+        assert_eq!(parse("--only rmcp,bare").map(|o| o.labels), Ok(vec!["bare", "rmcp"]));
     }
 }

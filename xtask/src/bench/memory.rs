@@ -1,8 +1,9 @@
 //! Things that are there and do nothing → the memory that each of them takes, here and in a bare program.
 
-use super::counted::Measurement;
 use super::gateway::cases::{BARE, SESSION};
-use super::growth::axes::{self, GATEWAY, Load, SERVER, gateway, http, idle, told};
+use super::growth::axes::{
+    self, GATEWAY, Line, Load, SERVER, gateway, idle, idle_lines, line, told,
+};
 use super::programs::{self, Programs};
 use super::{number, thousands, verdict, write_result};
 
@@ -21,9 +22,9 @@ pub fn run(args: &[String]) -> Result<(), String> {
     let (mut rows, mut failures) = (Vec::new(), Vec::new());
     for thing in &THINGS {
         let count = if is_quick { thing.count / 10 } else { thing.count };
-        for (label, load) in thing.lines {
+        for Line { label, measurement, .. } in thing.lines {
             eprintln!("{}, {label}", thing.what);
-            match held(&programs, *load, count) {
+            match held(&programs, *measurement, count) {
                 Ok(held) => rows.push(row(thing, count, label, &held)),
                 Err(sentence) => failures.push(format!("`{label}`, {}: {sentence}", thing.what)),
             }
@@ -41,7 +42,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
 struct Thing {
     what: &'static str,
     count: u64,
-    lines: &'static [(&'static str, Load)],
+    lines: &'static [Line],
 }
 
 /// Resident memory with one and with many, in KiB.
@@ -53,8 +54,8 @@ struct Held {
 /// A few calls beside what is held, so that all of it was taken in; then the memory.
 fn held(programs: &Programs, load: Load, count: u64) -> Result<Held, String> {
     let resident = |count| {
-        let words = load(programs, count).words(["--calls", "200"], &[]);
-        let report = programs.drive(&words.iter().map(String::as_str).collect::<Vec<_>>())?;
+        let words = load(programs, count).words(&["--calls", "200"], &[]);
+        let report = programs.drive(&words)?;
         let kib = number(&report, "resident_kib");
         kib.ok_or_else(|| format!("the driver reported no memory: {report}"))
     };
@@ -73,73 +74,28 @@ fn row(thing: &Thing, count: u64, label: &str, held: &Held) -> String {
     )
 }
 
-fn bare_idle(programs: &Programs, option: &str, count: u64) -> Measurement {
-    idle(programs, &programs::BARE_HTTP, option, count)
-}
-
-fn server_idle(programs: &Programs, option: &str, count: u64) -> Measurement {
-    idle(programs, &programs::TRUNKLINE_HTTP, option, count)
-}
-
-fn gateway_idle(programs: &Programs, option: &str, count: u64) -> Measurement {
-    told(gateway(programs, SESSION), option, count)
-}
-
 static THINGS: [Thing; 7] = [
     Thing {
         what: "a session, all on one connection",
         count: 9000,
-        lines: &[
-            (BARE, |programs, count| bare_idle(programs, "--sessions", count)),
-            (SERVER, |programs, count| server_idle(programs, "--sessions", count)),
-            (GATEWAY, |programs, count| gateway_idle(programs, "--sessions", count)),
-        ],
+        lines: &idle_lines!("--sessions"),
     },
     Thing {
         what: "a session on an idle connection of its own",
         count: 1000,
-        lines: &[
-            (BARE, |programs, count| bare_idle(programs, "--idle", count)),
-            (SERVER, |programs, count| server_idle(programs, "--idle", count)),
-            (GATEWAY, |programs, count| gateway_idle(programs, "--idle", count)),
-        ],
+        lines: &idle_lines!("--idle"),
     },
-    Thing {
-        what: "the same with a GET stream",
-        count: 1000,
-        lines: &[
-            (BARE, |programs, count| bare_idle(programs, "--streams", count)),
-            (SERVER, |programs, count| server_idle(programs, "--streams", count)),
-            (GATEWAY, |programs, count| gateway_idle(programs, "--streams", count)),
-        ],
-    },
-    Thing {
-        what: "the same with a call in flight",
-        count: 1000,
-        lines: &[
-            (BARE, |programs, count| bare_idle(programs, "--parked", count)),
-            (SERVER, |programs, count| server_idle(programs, "--parked", count)),
-            (GATEWAY, |programs, count| gateway_idle(programs, "--parked", count)),
-        ],
-    },
+    Thing { what: "the same with a GET stream", count: 1000, lines: &idle_lines!("--streams") },
+    Thing { what: "the same with a call in flight", count: 1000, lines: &idle_lines!("--parked") },
     Thing {
         what: "the same with a call that waits for an answer of the user",
         count: 1000,
-        lines: &[(SERVER, |programs, count| server_idle(programs, "--questions", count))],
+        lines: &[line(SERVER, |programs, count| {
+            idle(programs, &programs::TRUNKLINE_HTTP, "--questions", count)
+        })],
     },
-    Thing {
-        what: "a tool",
-        count: 9000,
-        lines: &[
-            (SERVER, |programs, count| {
-                let mut it = http(programs, &programs::TRUNKLINE_HTTP, &[]);
-                it.command.push(count.to_string());
-                it
-            }),
-            (GATEWAY, axes::upstream_tools),
-        ],
-    },
-    Thing { what: "a server in the catalog", count: 1000, lines: &[(GATEWAY, axes::servers)] },
+    Thing { what: "a tool", count: 9000, lines: &axes::TOOLS },
+    Thing { what: "a server in the catalog", count: 1000, lines: &[line(GATEWAY, axes::servers)] },
 ];
 
 const HEAD: &str = "# What things take in memory\n\n\

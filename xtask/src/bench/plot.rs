@@ -1,6 +1,6 @@
 //! Series of points → lines in an SVG, both axes logarithmic: what grows with its cause rises like the dashed line.
 
-use super::chart::{colour, label};
+use super::svg::{colour, label, picture};
 use super::thousands;
 
 /// Lines of one plot.
@@ -20,18 +20,18 @@ pub struct Line<'a> {
 impl Plot<'_> {
     pub fn svg(&self) -> String {
         let all = || self.series.iter().flat_map(|line| &line.points);
-        let x = Axis::around(all().map(|point| point.0), LEFT, RIGHT);
-        let y = Axis::around(all().map(|point| point.1), BOTTOM, TOP);
+        let x = Axis::around(all().map(|point| point.0), FRAME.left, FRAME.right);
+        let y = Axis::around(all().map(|point| point.1), FRAME.bottom, FRAME.top);
         let mut body = String::new();
         for power in x.decades() {
             let at = x.place(power);
-            body += &rule(at, BOTTOM, at, TOP);
-            body += &label(at, BOTTOM + 18.0, "middle", "#444", &short(power));
+            body += &rule(at, FRAME.bottom, at, FRAME.top);
+            body += &label(at, FRAME.bottom + 18.0, "middle", "#444", &short(power));
         }
         for power in y.decades() {
             let at = y.place(power);
-            body += &rule(LEFT, at, RIGHT, at);
-            body += &label(LEFT - 8.0, at + 4.0, "end", "#444", &short(power));
+            body += &rule(FRAME.left, at, FRAME.right, at);
+            body += &label(FRAME.left - 8.0, at + 4.0, "end", "#444", &short(power));
         }
         body += &proportional(&x, &y);
         for (index, line) in self.series.iter().enumerate() {
@@ -46,21 +46,15 @@ impl Plot<'_> {
             for (x, y) in line.points.iter().map(at) {
                 body += &format!("<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\" fill=\"{fill}\"/>\n");
             }
-            let top = TOP + 16.0 + index as f64 * 18.0;
+            let top = FRAME.top + 16.0 + index as f64 * 18.0;
             body += &format!(
                 "<rect x=\"{:.1}\" y=\"{:.1}\" width=\"12\" height=\"12\" fill=\"{fill}\"/>\n",
-                RIGHT + 16.0,
+                FRAME.right + 16.0,
                 top - 10.0
             );
-            body += &label(RIGHT + 34.0, top, "start", "#222", line.label);
+            body += &label(FRAME.right + 34.0, top, "start", "#222", line.label);
         }
-        format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{HEIGHT}\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" font-family=\"sans-serif\" font-size=\"12\">\n\
-             <rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n{}{}{body}</svg>\n",
-            label(16.0, 26.0, "start", "#000", &self.title)
-                .replace("<text", "<text font-size=\"16\" font-weight=\"bold\""),
-            label(16.0, 46.0, "start", "#444", &self.note)
-        )
+        picture(FRAME.bottom + 40.0, &self.title, &self.note, &body)
     }
 }
 
@@ -96,7 +90,7 @@ fn proportional(x: &Axis, y: &Axis) -> String {
     let decades = (x.high - x.low).min(y.high - y.low);
     let (end_x, end_y) =
         (x.place(10f64.powi(x.low + decades)), y.place(10f64.powi(y.low + decades)));
-    rule(LEFT, BOTTOM, end_x, end_y)
+    rule(FRAME.left, FRAME.bottom, end_x, end_y)
         .replace("#ddd", "#bbb")
         .replace("/>", " stroke-dasharray=\"5 4\"/>")
 }
@@ -114,12 +108,15 @@ fn short(number: f64) -> String {
     }
 }
 
-const WIDTH: f64 = 860.0;
-const HEIGHT: f64 = 420.0;
-const LEFT: f64 = 70.0;
-const RIGHT: f64 = 660.0;
-const TOP: f64 = 66.0;
-const BOTTOM: f64 = 380.0;
+/// Where the axes begin and end in the picture.
+struct Frame {
+    left: f64,
+    right: f64,
+    top: f64,
+    bottom: f64,
+}
+
+const FRAME: Frame = Frame { left: 70.0, right: 660.0, top: 66.0, bottom: 380.0 };
 
 #[cfg(test)]
 mod tests {

@@ -1,6 +1,7 @@
 //! The programs of `bench/` → built, and run by the driver, alone or under a tool that watches them.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -16,26 +17,22 @@ pub struct Program {
     features: &'static str,
 }
 
-pub static DRIVER: Program = Program { bin: "driver", package: "driver", features: "" };
-pub static BARE: Program = Program { bin: "bare", package: "bare", features: "" };
-pub static BARE_HTTP: Program = Program { bin: "bare-http", package: "bare", features: "http" };
-pub static BARE_CLIENT: Program =
-    Program { bin: "bare-client", package: "bare", features: "client" };
-pub static BARE_GATEWAY: Program =
-    Program { bin: "bare-gateway", package: "bare-gateway", features: "" };
-pub static EMBEDDED_GATEWAY: Program =
-    Program { bin: "embedded-gateway", package: "embedded-gateway", features: "" };
-pub static TRUNKLINE: Program =
-    Program { bin: "trunkline-echo", package: "trunkline-echo", features: "" };
-pub static TRUNKLINE_HTTP: Program =
-    Program { bin: "trunkline-http", package: "trunkline-echo", features: "http" };
-pub static TRUNKLINE_CLIENT: Program =
-    Program { bin: "trunkline-client", package: "trunkline-echo", features: "client" };
-pub static RMCP: Program = Program { bin: "rmcp-echo", package: "rmcp-echo", features: "" };
-pub static RMCP_HTTP: Program =
-    Program { bin: "rmcp-http", package: "rmcp-echo", features: "http" };
-pub static RMCP_CLIENT: Program =
-    Program { bin: "rmcp-client", package: "rmcp-echo", features: "client" };
+const fn program(bin: &'static str, package: &'static str, features: &'static str) -> Program {
+    Program { bin, package, features }
+}
+
+pub static DRIVER: Program = program("driver", "driver", "");
+pub static BARE: Program = program("bare", "bare", "");
+pub static BARE_HTTP: Program = program("bare-http", "bare", "http");
+pub static BARE_CLIENT: Program = program("bare-client", "bare", "client");
+pub static BARE_GATEWAY: Program = program("bare-gateway", "bare-gateway", "");
+pub static EMBEDDED_GATEWAY: Program = program("embedded-gateway", "embedded-gateway", "");
+pub static TRUNKLINE: Program = program("trunkline-echo", "trunkline-echo", "");
+pub static TRUNKLINE_HTTP: Program = program("trunkline-http", "trunkline-echo", "http");
+pub static TRUNKLINE_CLIENT: Program = program("trunkline-client", "trunkline-echo", "client");
+pub static RMCP: Program = program("rmcp-echo", "rmcp-echo", "");
+pub static RMCP_HTTP: Program = program("rmcp-http", "rmcp-echo", "http");
+pub static RMCP_CLIENT: Program = program("rmcp-client", "rmcp-echo", "client");
 
 /// The programs, built and ready to run.
 pub struct Programs {
@@ -70,7 +67,7 @@ impl Programs {
     }
 
     /// One run of the driver; its JSON.
-    pub fn drive(&self, words: &[&str]) -> Result<String, String> {
+    pub fn drive(&self, words: &[impl AsRef<OsStr>]) -> Result<String, String> {
         said(Command::new(self.path(&DRIVER)).args(words))
     }
 

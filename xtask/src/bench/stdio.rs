@@ -1,7 +1,9 @@
 //! The stdio servers → what a call costs here, in a bare loop and in rmcp, and whether the targets are met.
 
+use super::counted::Measurement;
+use super::figures::needed;
 use super::programs::{self, Program, Programs};
-use super::{load_average, median, number, rounds, thousands, verdict};
+use super::{keep_only, load_average, median, number, rounds, thousands, verdict};
 
 /// Runs the benchmark. A missed target is a figure, not an error; a server that fails is one.
 pub fn run(args: &[String]) -> Result<(), String> {
@@ -37,29 +39,17 @@ impl Options {
             revision: "2025-11-25".into(),
             servers: SERVERS.iter().collect(),
         };
-        let mut words = args.iter().map(String::as_str);
-        while let Some(word) = words.next() {
-            let mut value =
-                || words.next().ok_or_else(|| format!("`{word}` needs a value.\n\n{USAGE}"));
+        super::options(args, "stdio", USAGE, |word, value| {
             match word {
                 "--quick" => options.quick = true,
                 "--json" => options.json = true,
                 "--revision" => options.revision = value()?.into(),
                 "--rounds" => options.rounds = rounds(value()?, USAGE)?,
-                "--only" => {
-                    let labels: Vec<&str> = value()?.split(',').collect();
-                    if let Some(unknown) =
-                        labels.iter().find(|label| SERVERS.iter().all(|s| s.label != **label))
-                    {
-                        return Err(format!(
-                            "`{unknown}` is no server of this benchmark.\n\n{USAGE}"
-                        ));
-                    }
-                    options.servers.retain(|server| labels.contains(&server.label));
-                }
-                _ => return Err(format!("`{word}` is no option of `bench`.\n\n{USAGE}")),
+                "--only" => keep_only(&mut options.servers, |it| it.label, value()?, USAGE)?,
+                _ => return Ok(false),
             }
-        }
+            Ok(true)
+        })?;
         Ok(options)
     }
 
@@ -162,8 +152,8 @@ impl Bench {
                         server.label
                     );
                     let amount = ["--milliseconds", &milliseconds];
-                    match self.drive(server, case, &amount, &[]).and_then(|report| sample(&report))
-                    {
+                    let words = self.measurement(server, case).words(&amount, &[]);
+                    match self.programs.drive(&words).and_then(|report| sample(&report)) {
                         Ok(sample) => results.samples.push((case.name, server.label, sample)),
                         Err(sentence) => {
                             results.failures.push(format!("`{}` failed: {sentence}", server.label))
@@ -198,30 +188,20 @@ impl Bench {
     fn instructions(&self, server: &Server, calls: usize) -> Result<u64, String> {
         let amount = ["--deadline", "300", "--calls", &calls.to_string()];
         let callgrind = self.programs.callgrind(server.label);
-        let under: Vec<&str> = callgrind.command.iter().map(String::as_str).collect();
-        self.drive(server, &CASES[1], &amount, &under)?;
+        let words = self.measurement(server, &CASES[1]).words(&amount, &callgrind.command);
+        self.programs.drive(&words)?;
         Ok(callgrind.profile()?.instructions)
     }
 
-    /// One run of the driver against one server, perhaps `under` another program; the driver's JSON.
-    fn drive(
-        &self,
-        server: &Server,
-        case: &Case,
-        amount: &[&str],
-        under: &[&str],
-    ) -> Result<String, String> {
-        let program = self.programs.path(server.program);
+    /// One case of one server, as the driver is told it.
+    fn measurement(&self, server: &Server, case: &Case) -> Measurement {
         let payload = case.payload.to_string();
-        let mut words = vec!["stdio", "--label", server.label];
-        words.extend(["--revision", &self.options.revision, "--mode", case.mode]);
-        words.extend(["--payload", &payload]);
-        words.extend(amount);
-        words.push("--");
-        words.extend(under);
-        words.push(&program);
-        words.extend(server.args);
-        self.programs.drive(&words)
+        let mut load = vec!["stdio", "--label", server.label];
+        load.extend(["--revision", &self.options.revision, "--mode", case.mode]);
+        load.extend(["--payload", &payload]);
+        let program = self.programs.path(server.program);
+        let arguments = server.args.iter().map(|word| (*word).to_owned());
+        Measurement::new(server.label, &load, [program].into_iter().chain(arguments).collect())
     }
 
     fn table(&self, results: &Results) -> String {
@@ -336,12 +316,9 @@ impl Bench {
 }
 
 fn sample(report: &str) -> Result<Sample, String> {
-    let need = |key| {
-        number(report, key).ok_or_else(|| format!("the driver reported no `{key}`: {report}"))
-    };
     Ok(Sample {
-        calls_per_s: need("calls_per_s")?,
-        server_cpu_us: need("server_cpu_us")?,
+        calls_per_s: needed(report, "calls_per_s")?,
+        server_cpu_us: needed(report, "server_cpu_us")?,
         latency_us: number(report, "p50_us").zip(number(report, "p99_us")),
     })
 }
@@ -383,6 +360,7 @@ const TARGETS: [Target; 8] = [
 
 #[cfg(test)]
 mod tests {
+    use super::super::words;
     use super::*;
 
     #[test]
@@ -413,11 +391,9 @@ mod tests {
 
     #[test]
     fn fewer_than_three_rounds_are_refused() {
-        let parse = |words: &[&str]| {
-            Options::parse(&words.iter().map(|w| w.to_string()).collect::<Vec<_>>())
-        };
-        assert!(parse(&["--rounds", "2"]).is_err());
-        assert_eq!(parse(&["--rounds", "5"]).map(|o| o.rounds), Ok(5));
-        assert!(parse(&["--only", "bare,nobody"]).is_err());
+        let parse = |line| Options::parse(&words(line));
+        assert!(parse("--rounds 2").is_err());
+        assert_eq!(parse("--rounds 5").map(|o| o.rounds), Ok(5));
+        assert!(parse("--only bare,nobody").is_err());
     }
 }

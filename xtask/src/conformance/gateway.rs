@@ -1,25 +1,34 @@
 //! The suite through `trunkline serve` to `conformance-server`: clients of both eras, a server held
-//! to either, over stdio and over HTTP. What cannot be bridged is listed here with its reason, and
+//! to either, over stdio and over HTTP, and the same through three gateways as one. What cannot be bridged is listed here with its reason, and
 //! nothing else may fail.
 
 use super::checks::Check;
 use super::report::Report;
 use super::suite::{self, Role};
-use crate::run;
+use crate::{replicas, run};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+/// What the suite is pointed at.
+#[derive(Clone, Copy)]
+pub enum Front {
+    /// One gateway.
+    One,
+    /// A balancer before three that share their sessions.
+    Three,
+}
+
 /// Every client era × every server era × both ways.
-pub fn run(report: &mut Report) -> Result<(), String> {
-    let mut gateway = Gateway::start()?;
+pub fn run(front: Front, report: &mut Report) -> Result<(), String> {
+    let mut gateway = Gateway::start(front)?;
     for client in [OLD, NEW] {
         let wanted = suite::required(Role::Server, client)?;
         for server in [OLD, NEW] {
             for over in ["stdio", "http"] {
-                let name = format!("gateway {client} to {server} over {over}");
+                let name = format!("{} {client} to {server} over {over}", front.word());
                 let url = format!("{}/mcp/server/{over}-{server}", gateway.url);
                 let args = ["--url", &url, "--requirements", client];
                 let ran = suite::run(Role::Server, &name.replace(' ', "-"), &args, LIMIT)?;
@@ -47,6 +56,15 @@ pub fn run(report: &mut Report) -> Result<(), String> {
     Ok(())
 }
 
+impl Front {
+    fn word(self) -> &'static str {
+        match self {
+            Front::One => "gateway",
+            Front::Three => "replicas",
+        }
+    }
+}
+
 /// A check that cannot succeed between two revisions.
 struct Excluded {
     /// Client, server.
@@ -70,9 +88,9 @@ struct Gateway {
 }
 
 impl Gateway {
-    fn start() -> Result<Self, String> {
+    fn start(front: Front) -> Result<Self, String> {
         let wrong = |error| format!("Cannot start the gateway: {error}.");
-        let folder = suite::results().join("gateway");
+        let folder = suite::results().join(front.word());
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).map_err(wrong)?;
         let fixtures = run::trunkline().with_file_name("conformance-server");
@@ -84,14 +102,23 @@ impl Gateway {
             gateway.spawn("conformance-server", command, "http://", |it| it.stdout.take())?;
         let config = folder.join("catalog.json");
         std::fs::write(&config, catalog(&fixtures, server.trim())).map_err(wrong)?;
-        let mut command = Command::new(run::trunkline());
-        command.arg("serve").arg("--config").arg(&config).args(["--listen", "127.0.0.1:0"]);
-        command.arg("--state").arg(folder.join("state"));
-        command.stdout(Stdio::null()).stderr(Stdio::piped());
-        let said = gateway.spawn("trunkline serve", command, "/mcp", |it| it.stderr.take())?;
+        let said = match front {
+            Front::One => {
+                let mut command = Command::new(run::trunkline());
+                command.arg("serve").arg("--config").arg(&config);
+                command.args(["--listen", "127.0.0.1:0"]).arg("--state").arg(folder.join("state"));
+                command.stdout(Stdio::null()).stderr(Stdio::piped());
+                gateway.spawn("trunkline serve", command, "/mcp", |it| it.stderr.take())?
+            }
+            Front::Three => {
+                let mut command = replicas::stage(&config)?;
+                command.stdout(Stdio::piped());
+                gateway.spawn(STAGE, command, "http://", |it| it.stdout.take())?
+            }
+        };
         let url = said.split(' ').find(|it| it.starts_with("http://"));
-        let url = url.and_then(|it| it.strip_suffix("/mcp"));
-        gateway.url = url.ok_or(format!("There is no address in `{said}`."))?.to_owned();
+        let url = url.ok_or(format!("There is no address in `{said}`."))?;
+        gateway.url = url.strip_suffix("/mcp").unwrap_or(url).to_owned();
         Ok(gateway)
     }
 
@@ -104,7 +131,7 @@ impl Gateway {
         output: impl FnOnce(&mut Child) -> Option<R>,
     ) -> Result<String, String> {
         let wrong = |error| format!("`{name}` did not start: {error}.");
-        let mut child = command.stdin(Stdio::null()).spawn().map_err(wrong)?;
+        let mut child = command.stdin(Stdio::piped()).spawn().map_err(wrong)?;
         let output = output(&mut child).expect("it is piped");
         self.children.push((name, child));
         let mut lines = BufReader::new(output).lines();
@@ -133,9 +160,12 @@ impl Gateway {
 
 impl Drop for Gateway {
     fn drop(&mut self) {
-        // The gateway first: its children end with it.
-        for (_, child) in self.children.iter_mut().rev() {
-            let _ = child.kill();
+        // The gateway first: its children end with it. A stage ends with its input, and stops what it started.
+        for (name, child) in self.children.iter_mut().rev() {
+            drop(child.stdin.take());
+            if *name != STAGE {
+                let _ = child.kill();
+            }
             let _ = child.wait();
         }
     }
@@ -156,6 +186,7 @@ fn catalog(fixtures: &Path, url: &str) -> String {
     format!(r#"{{ "mcpServers": {{ {}, {} }} }}"#, entry(OLD), entry(NEW))
 }
 
+const STAGE: &str = "the stage";
 const OLD: &str = "2025-11-25";
 const NEW: &str = "2026-07-28";
 const LIMIT: Duration = Duration::from_secs(180);

@@ -129,14 +129,12 @@ mod tests {
 
     #[test]
     fn an_address_is_found_in_whatever_a_server_says() {
-        for (line, expected) in [
-            ("Serving at http://127.0.0.1:4000/mcp", Some("http://127.0.0.1:4000/mcp")),
-            ("Serving MCP at http://127.0.0.1:4000/mcp.", Some("http://127.0.0.1:4000/mcp")),
-            ("http://127.0.0.1:4000", Some("http://127.0.0.1:4000/mcp")),
-            ("on http://[::1]:4000/ now", Some("http://[::1]:4000/mcp")),
-            ("listening on 127.0.0.1:4000", None),
-        ] {
-            assert_eq!(address(line).as_deref(), expected, "{line}");
+        for line in ["Serving at {}/mcp", "Serving MCP at {}/mcp.", "{}", "on {}/ now"] {
+            for origin in ["http://127.0.0.1:4000", "http://[::1]:4000"] {
+                let found = address(&line.replace("{}", origin));
+                assert_eq!(found, Some(format!("{origin}/mcp")), "{line}");
+            }
         }
+        assert_eq!(address("listening on 127.0.0.1:4000"), None);
     }
 }

@@ -1,79 +1,75 @@
 //! Command-line words → which gateway is measured, and how.
 
-use std::time::Duration;
-
-use crate::amount::Amount;
+use crate::amount::Volume;
 use crate::calls::Revision;
-use crate::http::Idle;
-use crate::words::{self, number};
+use crate::http::Shape;
+use crate::words::{Measurement, Subject};
 
 /// What one run of the driver does.
 pub struct Options {
-    pub label: String,
     pub revision: Revision,
-    pub connections: usize,
-    pub payload: usize,
-    pub amount: Amount,
-    pub idle: Idle,
-    pub show: bool,
-    pub deadline: Duration,
+    pub shape: Shape,
+    pub volume: Volume,
     /// Where the gateway takes its calls, and by what name it offers `echo`.
     pub path: String,
     pub tool: String,
-    /// The words of an HTTP server to start first, which prints its address.
-    pub upstream: Vec<String>,
-    /// The program of a stdio server that the gateway starts.
-    pub child: Option<String>,
     /// A configuration to write first.
     pub config: Option<String>,
-    pub command: Vec<String>,
+    pub upstream: Upstream,
 }
 
-impl Options {
-    pub fn parse(words: impl Iterator<Item = String>) -> Result<Options, String> {
-        let mut options = Options {
-            label: "gateway".into(),
-            revision: Revision::V2025_11_25,
-            connections: 1,
-            payload: 100,
-            amount: Amount::Time(Duration::from_secs(1)),
-            idle: Idle::default(),
-            show: false,
-            deadline: Duration::from_secs(60),
-            path: "/mcp".into(),
-            tool: "echo".into(),
-            upstream: Vec::new(),
-            child: None,
-            config: None,
-            command: Vec::new(),
-        };
-        let command = words::options(words, |word, value| {
-            match word {
-                "--label" => options.label = value,
-                "--revision" => options.revision = Revision::named(&value)?,
-                "--connections" => options.connections = number(word, &value)?,
-                "--payload" => options.payload = number(word, &value)?,
-                "--calls" => options.amount = Amount::Calls(number(word, &value)?),
-                "--milliseconds" => {
-                    options.amount = Amount::Time(Duration::from_millis(number(word, &value)?))
-                }
-                "--show" => options.show = value == "yes",
-                "--deadline" => options.deadline = Duration::from_secs(number(word, &value)?),
-                "--path" => options.path = value,
-                "--tool" => options.tool = value,
-                "--upstream" => options.upstream.push(value),
-                "--child" => options.child = Some(value),
-                "--config" => options.config = Some(value),
-                _ if options.idle.takes(word, &value)? => {}
-                _ => return words::unknown(word),
-            }
-            Ok(())
-        })?;
-        Ok(Options { command, ..options })
+/// What is behind the gateway.
+#[derive(Default)]
+pub enum Upstream {
+    #[default]
+    Nothing,
+    /// The words of an HTTP server to start first, which prints its address.
+    Http(Vec<String>),
+    /// The program of a stdio server that the gateway starts.
+    Child(String),
+}
+
+impl Upstream {
+    /// One more word of an HTTP server.
+    fn push(&mut self, word: &str) {
+        match self {
+            Upstream::Http(words) => words.push(word.into()),
+            _ => *self = Upstream::Http(vec![word.into()]),
+        }
     }
 }
 
-pub const USAGE: &str = "\
+impl Default for Options {
+    fn default() -> Options {
+        let (shape, volume, config, upstream) = Default::default();
+        let (revision, path, tool) = (Revision::V2025_11_25, "/mcp".into(), "echo".into());
+        Options { revision, shape, volume, path, tool, config, upstream }
+    }
+}
+
+impl Measurement for Options {
+    const USAGE: &str = USAGE;
+    const LABEL: &str = "gateway";
+
+    fn take(&mut self, option: &str, value: &str) -> Result<bool, String> {
+        match option {
+            "--revision" => self.revision = Revision::named(value)?,
+            "--path" => self.path = value.into(),
+            "--tool" => self.tool = value.into(),
+            "--config" => self.config = Some(value.into()),
+            "--upstream" => self.upstream.push(value),
+            "--child" => self.upstream = Upstream::Child(value.into()),
+            _ => return Ok(self.volume.takes(option, value)? || self.shape.takes(option, value)?),
+        }
+        Ok(true)
+    }
+
+    fn measure(&self, subject: &Subject) -> Result<(), String> {
+        super::measure(self, subject)
+    }
+}
+
+const USAGE: &str = "\
 driver gateway [OPTIONS] -- GATEWAY [ARGUMENT…]
   --upstream PROGRAM    an HTTP server to start first; `{upstream}` becomes the address it prints; said again, an
                         argument of it

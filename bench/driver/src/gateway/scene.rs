@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::options::Options;
+use super::options::{Options, Upstream};
 use crate::calls::Calls;
 use crate::folder::{Folder, unwritable};
 use crate::http::Endpoint;
@@ -25,18 +25,24 @@ pub struct Scene {
 }
 
 impl Scene {
-    pub fn set(options: &Options) -> Result<Scene, String> {
+    pub fn set(options: &Options, command: &[String]) -> Result<Scene, String> {
         let cores = Cores::two()?;
         let folder = Folder::make()?;
         let mut places = vec![("{folder}", folder.path().display().to_string())];
-        let mut upstream = None;
-        if !options.upstream.is_empty() {
-            let mut server = cores.spawn(&options.upstream, options.deadline)?;
-            places.push(("{upstream}", server.address()?));
-            upstream = Some(server);
+        let (mut upstream, mut child) = (None, None);
+        match &options.upstream {
+            Upstream::Nothing => {}
+            Upstream::Http(words) => {
+                let mut server = cores.spawn(words, options.volume.deadline)?;
+                places.push(("{upstream}", server.address()?));
+                upstream = Some(server);
+            }
+            Upstream::Child(program) => {
+                places.push(("{child}", program.clone()));
+                child = Some(fs::canonicalize(program).unwrap_or_default());
+            }
         }
-        places.extend(options.child.clone().map(|child| ("{child}", child)));
-        let told = options.command.iter().chain(&options.config);
+        let told = command.iter().chain(&options.config);
         let port = told.into_iter().any(|word| word.contains("{port}"));
         let port = port.then(free_port).transpose()?;
         places.extend(port.map(|port| ("{port}", port.to_string())));
@@ -45,17 +51,16 @@ impl Scene {
             fs::write(&path, filled(text, &places)).map_err(|error| unwritable(&path, error))?;
             places.push(("{config}", path.display().to_string()));
         }
-        let words: Vec<String> = options.command.iter().map(|word| filled(word, &places)).collect();
+        let words: Vec<String> = command.iter().map(|word| filled(word, &places)).collect();
         let (gateway, address) = match port {
             Some(port) => (silent(&cores, &words, options)?, format!("127.0.0.1:{port}")),
             None => {
-                let mut gateway = cores.spawn(&words, options.deadline)?;
+                let mut gateway = cores.spawn(&words, options.volume.deadline)?;
                 let address = gateway.address()?;
                 (gateway, address)
             }
         };
         let endpoint = Endpoint::new(address).at(&options.path);
-        let child = options.child.as_ref().map(|child| fs::canonicalize(child).unwrap_or_default());
         let is_pinned = cores.are_two();
         let mut scene = Scene { endpoint, is_pinned, gateway, upstream, child, _folder: folder };
         scene.wait(options)?;
@@ -115,7 +120,7 @@ impl Scene {
     }
 
     fn try_call(&self, options: &Options) -> Result<(), String> {
-        let calls = Calls::new(options.revision, &options.tool, options.payload);
+        let calls = Calls::new(options.revision, &options.tool, options.volume.payload);
         let mut connection = self.endpoint.connect()?;
         let session = connection.greet(&calls)?;
         let (body, _) = calls.template();
@@ -134,11 +139,11 @@ impl Scene {
 }
 
 fn silent(cores: &Cores, words: &[String], options: &Options) -> Result<Process, String> {
-    let out = || if options.show { Stdio::inherit() } else { Stdio::null() };
+    let out = || if options.shape.shows { Stdio::inherit() } else { Stdio::null() };
     let program = Path::new(&words[0]);
     let mut command = Command::new(program);
     command.args(&words[1..]).stdout(Stdio::null()).stderr(out());
-    cores.spawn_silent(&mut command, options.deadline)
+    cores.spawn_silent(&mut command, options.volume.deadline)
 }
 
 fn filled(text: &str, places: &[(&str, String)]) -> String {

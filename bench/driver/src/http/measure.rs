@@ -13,34 +13,15 @@ use super::idle::Idle;
 use super::response::Response;
 use crate::amount::Amount;
 use crate::calls::{Calls, ID_DIGITS, Revision, patch};
+use crate::measured::Measured;
 use crate::process::own_cpu;
-use crate::round;
+use crate::words::number;
 
-pub struct Measured {
-    pub calls: u64,
-    pub wall: Duration,
-    pub server_cpu: Duration,
-    pub driver_cpu: Duration,
-    pub latencies: Vec<Duration>,
-    pub is_stream: bool,
-    pub response_bytes: usize,
-}
-
-impl Measured {
-    pub fn calls_per_s(&self) -> f64 {
-        round(self.calls as f64 / self.wall.as_secs_f64())
-    }
-
-    /// The share of one call in a time, in microseconds.
-    pub fn per_call(&self, time: Duration) -> f64 {
-        round(time.as_secs_f64() * 1e6 / self.calls as f64)
-    }
-
-    /// The latency that this share of the calls did not exceed, in microseconds, once they are sorted.
-    pub fn latency(&self, share: f64) -> f64 {
-        let index = ((self.latencies.len() - 1) as f64 * share) as usize;
-        round(self.latencies[index].as_secs_f64() * 1e6)
-    }
+/// How the answers came.
+pub struct Replies {
+    pub are_streams: bool,
+    /// The length of the last one.
+    pub bytes: usize,
 }
 
 /// What is asked of the connections.
@@ -52,6 +33,24 @@ pub struct Shape {
     pub shows: bool,
     /// Who is there beside those that call.
     pub idle: Idle,
+}
+
+impl Default for Shape {
+    fn default() -> Shape {
+        Shape { connections: 1, wants_progress: false, shows: false, idle: Idle::default() }
+    }
+}
+
+impl Shape {
+    /// Takes an option that says who connects; false if it is another.
+    pub fn takes(&mut self, option: &str, value: &str) -> Result<bool, String> {
+        match option {
+            "--connections" => self.connections = number(option, value)?,
+            "--show" => self.shows = value == "yes",
+            _ => return self.idle.takes(option, value),
+        }
+        Ok(true)
+    }
 }
 
 /// The connections, ready to call.
@@ -132,11 +131,11 @@ impl Load {
         &mut self,
         cpu: impl Fn() -> Result<Duration, String>,
         amount: Amount,
-    ) -> Result<Measured, String> {
+    ) -> Result<(Measured, Replies), String> {
         let mut latencies = Vec::with_capacity(1 << 18);
         let (server_before, driver_before, start) = (cpu()?, own_cpu(), Instant::now());
         let (mut begun, mut done) = (0, 0);
-        let (mut is_stream, mut response_bytes) = (false, 0);
+        let mut replies = Replies { are_streams: false, bytes: 0 };
         for index in 0..self.connections.len() {
             if amount.wants_more(begun, Duration::ZERO) {
                 self.send(index, start)?;
@@ -160,8 +159,8 @@ impl Load {
                 self.check(index)?;
                 let connection = &self.connections[index];
                 latencies.push(now - connection.sent);
-                is_stream = connection.response.is_stream;
-                response_bytes = connection.received;
+                let are_streams = connection.response.is_stream;
+                replies = Replies { are_streams, bytes: connection.received };
                 done += 1;
                 if amount.wants_more(begun, now - start) {
                     self.send(index, now)?;
@@ -169,15 +168,14 @@ impl Load {
                 }
             }
         }
-        Ok(Measured {
+        let measured = Measured {
             calls: done,
             wall: start.elapsed(),
             server_cpu: cpu()?.saturating_sub(server_before),
             driver_cpu: own_cpu().saturating_sub(driver_before),
             latencies,
-            is_stream,
-            response_bytes,
-        })
+        };
+        Ok((measured, replies))
     }
 
     fn wait(&self, events: &mut Vec<Event>) -> Result<(), String> {

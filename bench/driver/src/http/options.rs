@@ -1,71 +1,44 @@
 //! Command-line words → what to measure over HTTP.
 
-use std::time::Duration;
-
-use super::idle::Idle;
 use super::measure::Shape;
-use crate::amount::Amount;
+use crate::amount::Volume;
 use crate::calls::{PROGRESS, Revision};
-use crate::words::{self, number};
+use crate::words::{Measurement, Subject};
 
 /// What one run of the driver does.
 pub struct Options {
-    pub label: String,
     pub revision: Revision,
-    pub wants_progress: bool,
-    pub connections: usize,
-    pub payload: usize,
-    pub amount: Amount,
-    idle: Idle,
-    /// Whether to print the first response.
-    pub show: bool,
-    /// After this long the server is killed, whatever it does.
-    pub deadline: Duration,
-    pub command: Vec<String>,
+    pub shape: Shape,
+    pub volume: Volume,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        let (shape, volume) = Default::default();
+        Options { revision: Revision::V2026_07_28, shape, volume }
+    }
+}
+
+impl Measurement for Options {
+    const USAGE: &str = USAGE;
+
+    fn take(&mut self, option: &str, value: &str) -> Result<bool, String> {
+        match option {
+            "--revision" => self.revision = Revision::named(value)?,
+            "--reply" => self.shape.wants_progress = reply(value)?,
+            _ => return Ok(self.volume.takes(option, value)? || self.shape.takes(option, value)?),
+        }
+        Ok(true)
+    }
+
+    fn measure(&self, subject: &Subject) -> Result<(), String> {
+        super::measure(self, subject)
+    }
 }
 
 impl Options {
-    pub fn parse(words: impl Iterator<Item = String>) -> Result<Options, String> {
-        let mut options = Options {
-            label: "server".into(),
-            revision: Revision::V2026_07_28,
-            wants_progress: false,
-            connections: 1,
-            payload: 100,
-            amount: Amount::Time(Duration::from_secs(1)),
-            idle: Idle::default(),
-            show: false,
-            deadline: Duration::from_secs(60),
-            command: Vec::new(),
-        };
-        let command = words::options(words, |word, value| {
-            match word {
-                "--label" => options.label = value,
-                "--revision" => options.revision = Revision::named(&value)?,
-                "--reply" => options.wants_progress = reply(&value)?,
-                "--connections" => options.connections = number(word, &value)?,
-                "--payload" => options.payload = number(word, &value)?,
-                "--calls" => options.amount = Amount::Calls(number(word, &value)?),
-                "--milliseconds" => {
-                    options.amount = Amount::Time(Duration::from_millis(number(word, &value)?))
-                }
-                "--show" => options.show = value == "yes",
-                "--deadline" => options.deadline = Duration::from_secs(number(word, &value)?),
-                _ if options.idle.takes(word, &value)? => {}
-                _ => return words::unknown(word),
-            }
-            Ok(())
-        })?;
-        Ok(Options { command, ..options })
-    }
-
-    pub fn shape(&self) -> Shape {
-        let Options { connections, wants_progress, show: shows, idle, .. } = *self;
-        Shape { connections, wants_progress, shows, idle }
-    }
-
     pub fn tool(&self) -> &'static str {
-        if self.wants_progress { PROGRESS } else { "echo" }
+        if self.shape.wants_progress { PROGRESS } else { "echo" }
     }
 }
 
@@ -77,7 +50,7 @@ fn reply(value: &str) -> Result<bool, String> {
     }
 }
 
-pub const USAGE: &str = "\
+const USAGE: &str = "\
 driver http [OPTIONS] -- SERVER [ARGUMENT…]      the server prints its address first
   --label NAME          printed with the figures
   --revision REVISION   2026-07-28 (default), or 2025-11-25 with one session for each connection

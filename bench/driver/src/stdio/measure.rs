@@ -10,16 +10,8 @@ use super::options::Mode;
 use super::server::Server;
 use crate::amount::Amount;
 use crate::calls::Calls;
+use crate::measured::Measured;
 use crate::process::own_cpu;
-
-pub struct Measured {
-    pub calls: u64,
-    pub wall: Duration,
-    pub server_cpu: Duration,
-    pub driver_cpu: Duration,
-    /// One per call when sequential, else empty.
-    pub latencies: Vec<Duration>,
-}
 
 pub fn run(
     server: &mut Server,

@@ -1,22 +1,22 @@
 //! Command-line words → what to measure over stdio.
 
-use std::time::Duration;
-
-use crate::amount::Amount;
+use crate::amount::Volume;
 use crate::calls::Revision;
-use crate::words::{self, number};
+use crate::words::{Measurement, Subject, number};
 
 /// What one run of the driver does.
 pub struct Options {
-    pub label: String,
     pub revision: Revision,
-    pub payload: usize,
     pub depth: usize,
-    pub amount: Amount,
-    /// After this long the server is killed, whatever it does.
-    pub deadline: Duration,
-    pub command: Vec<String>,
+    pub volume: Volume,
     mode: Option<Mode>,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        let volume = Volume::default();
+        Options { revision: Revision::V2025_11_25, depth: 64, volume, mode: None }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -34,37 +34,25 @@ impl Mode {
     }
 }
 
-impl Options {
-    pub fn parse(words: impl Iterator<Item = String>) -> Result<Options, String> {
-        let mut options = Options {
-            label: "server".into(),
-            revision: Revision::V2025_11_25,
-            payload: 100,
-            depth: 64,
-            amount: Amount::Time(Duration::from_secs(1)),
-            deadline: Duration::from_secs(60),
-            command: Vec::new(),
-            mode: None,
-        };
-        let command = words::options(words, |word, value| {
-            match word {
-                "--label" => options.label = value,
-                "--revision" => options.revision = Revision::named(&value)?,
-                "--mode" => options.mode = Some(mode(&value)?),
-                "--payload" => options.payload = number(word, &value)?,
-                "--depth" => options.depth = number(word, &value)?,
-                "--calls" => options.amount = Amount::Calls(number(word, &value)?),
-                "--milliseconds" => {
-                    options.amount = Amount::Time(Duration::from_millis(number(word, &value)?))
-                }
-                "--deadline" => options.deadline = Duration::from_secs(number(word, &value)?),
-                _ => return words::unknown(word),
-            }
-            Ok(())
-        })?;
-        Ok(Options { command, ..options })
+impl Measurement for Options {
+    const USAGE: &str = USAGE;
+
+    fn take(&mut self, option: &str, value: &str) -> Result<bool, String> {
+        match option {
+            "--revision" => self.revision = Revision::named(value)?,
+            "--mode" => self.mode = Some(mode(value)?),
+            "--depth" => self.depth = number(option, value)?,
+            _ => return self.volume.takes(option, value),
+        }
+        Ok(true)
     }
 
+    fn measure(&self, subject: &Subject) -> Result<(), String> {
+        super::measure(self, subject)
+    }
+}
+
+impl Options {
     pub fn modes(&self) -> Vec<Mode> {
         self.mode.map_or(vec![Mode::Sequential, Mode::Pipelined], |mode| vec![mode])
     }
@@ -77,7 +65,7 @@ fn mode(value: &str) -> Result<Mode, String> {
         .ok_or_else(|| format!("`{value}` is no mode; say `sequential` or `pipelined`."))
 }
 
-pub const USAGE: &str = "\
+const USAGE: &str = "\
 driver stdio [OPTIONS] -- SERVER [ARGUMENT…]
   --label NAME          printed with the figures
   --revision REVISION   2025-11-25 (default) or 2026-07-28

@@ -447,7 +447,8 @@ fn the_host_of_a_url_is_found() {
 #[test]
 fn a_refusal_says_what_is_there_and_what_to_do() {
     let guard = Guard::new(Reach::Public);
-    let ask = "requests may not be sent there by what a server says. Ask whoever runs the server";
+    let ask =
+        "requests may not be sent there by what a server says. Ask the operator of the server";
     for (host, what, advice) in [
         (
             "10.0.0.1",

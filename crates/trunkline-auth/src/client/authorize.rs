@@ -38,7 +38,7 @@ impl Attempt {
         if !place.server.code_challenge_methods_supported.iter().any(|it| it == "S256") {
             return Err(AuthError::Untrusted(format!(
                 "`{issuer}` does not say that it supports PKCE with S256, without which a login can \
-                 be stolen on its way. Nobody was asked to log in; whoever runs it has to add \
+                 be stolen on its way. Nobody was asked to log in; its operator has to add \
                  `code_challenge_methods_supported` to its metadata."
             )));
         }
@@ -115,7 +115,7 @@ impl Attempt {
 fn untrusted(why: String) -> AuthError {
     AuthError::Untrusted(format!(
         "The browser came back with an answer that cannot be trusted. {why} Log in again; if this \
-         repeats, tell whoever runs the server."
+         repeats, tell the operator of the server."
     ))
 }
 

@@ -450,8 +450,7 @@ impl OAuth {
             Why::HasScopes => (
                 "insufficient_scope",
                 format!(
-                    "`{server}` wants the scopes `{scopes}`, which the login has. Tell whoever runs \
-                     the server."
+                    "`{server}` wants the scopes `{scopes}`, which the login has. Tell the operator of the server."
                 ),
             ),
             Why::NotGranted => (
@@ -464,8 +463,7 @@ impl OAuth {
             Why::Useless => (
                 "invalid_token",
                 format!(
-                    "`{server}` refuses the token that its own authorization server just gave. Tell \
-                     whoever runs the server."
+                    "`{server}` refuses the token that its own authorization server just gave. Tell the operator of the server."
                 ),
             ),
             Why::TooOften => (
@@ -481,7 +479,7 @@ impl OAuth {
                     "invalid_dpop_proof",
                     format!(
                         "`{server}` refuses the proof that the token is ours{words}. Check the \
-                         clock of this machine, or tell whoever runs the server."
+                         clock of this machine, or tell the operator of the server."
                     ),
                 )
             }

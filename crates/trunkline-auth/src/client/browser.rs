@@ -7,11 +7,11 @@ pub trait Browser: Send + Sync + 'static {
     /// Gets ready for the redirect. If `redirect_uris` has any, one of them must be used, because
     /// they are registered; if none can be, return an error, and another registration is tried
     /// without them.
-    fn prepare<'a>(
-        &'a self,
-        redirect_uris: &'a [String],
-    ) -> Pending<'a, Result<Box<dyn Visit>, String>>;
+    fn prepare<'a>(&'a self, redirect_uris: &'a [String]) -> Prepared<'a>;
 }
+
+/// A browser that is getting ready: the visit, or why there can be none.
+pub type Prepared<'a> = Pending<'a, Result<Box<dyn Visit>, String>>;
 
 /// One visit.
 pub trait Visit: Send {

@@ -194,7 +194,7 @@ impl OAuth {
         let (resource, server) = (said(&shown(resource)), shown(&self.server));
         AuthError::Untrusted(format!(
             "`{server}` wants tokens for `{resource}`, which is not itself. Nobody was asked to log \
-             in; whoever runs the server has to correct `resource` in its metadata."
+             in; the operator of the server has to correct `resource` in its metadata."
         ))
     }
 

@@ -40,7 +40,7 @@ use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use ring::digest::{SHA256, digest};
 
-use super::browser::{Browser, Visit};
+use super::browser::{Browser, Prepared, Visit};
 use super::vault::{Vault, VaultError};
 use super::{AuthError, OAuth};
 use crate::credentials::{Credentials, Denied, Refused, Target};
@@ -52,7 +52,12 @@ const SERVER: &str = "https://mcp.example/mcp";
 
 /// Plays a script against a login that was set up this way, and returns the state afterwards.
 #[track_caller]
-fn check(set_up: impl Fn(OAuth) -> OAuth, script: &str) -> Transcript {
+/// Plays the script that these parts are, with nothing set up.
+fn check(script: &[&str]) -> Transcript {
+    check_with(|it| it, &script.concat())
+}
+
+fn check_with(set_up: impl Fn(OAuth) -> OAuth, script: &str) -> Transcript {
     let transcript = Transcript::new(script);
     play(&transcript, set_up);
     transcript
@@ -364,7 +369,7 @@ impl Drop for Lock {
 }
 
 impl Browser for Transcript {
-    fn prepare<'a>(&'a self, uris: &'a [String]) -> Pending<'a, Result<Box<dyn Visit>, String>> {
+    fn prepare<'a>(&'a self, uris: &'a [String]) -> Prepared<'a> {
         Box::pin(async move {
             let mut scene = self.0.lock().unwrap();
             let uri = match uris.iter().find(|it| !scene.taken.contains(*it)) {

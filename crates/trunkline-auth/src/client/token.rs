@@ -231,7 +231,7 @@ pub(super) fn is_sound(token: &str) -> bool {
 
 pub(super) fn broken(issuer: &str, why: &str) -> AuthError {
     AuthError::Unreachable(format!(
-        "`{}` cannot be used to log in: {why}. Tell whoever runs it.",
+        "`{}` cannot be used to log in: {why}. Tell its operator.",
         shown(issuer)
     ))
 }

@@ -1,7 +1,5 @@
 //! The storage of logins, between requests and between processes.
 
-use std::fmt;
-
 use crate::fetch::Pending;
 
 /// Stores short secret texts by name. Names are printable ASCII of any length.
@@ -27,10 +25,4 @@ pub trait Vault: Send + Sync + 'static {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VaultError(pub String);
 
-impl fmt::Display for VaultError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for VaultError {}
+crate::error_in_words!(VaultError);

@@ -68,100 +68,73 @@ mod tests {
         UNIX_EPOCH + Duration::from_secs(seconds)
     }
 
-    fn check(most: usize, sights: &[(&str, u64, Sight)]) {
-        check_shares(most, most, sights);
+    fn check(most: usize, script: &str) {
+        check_shares(most, most, script);
     }
 
-    /// The first letter of a name is its owner.
-    fn check_shares(most: usize, share: usize, sights: &[(&str, u64, Sight)]) {
+    /// Plays lines of a time and the names that are seen then, each with what is said of it. The first letter of a name
+    /// is its owner.
+    fn check_shares(most: usize, share: usize, script: &str) {
         let mut seen = Seen::new(Duration::from_secs(10), most, share);
-        for (index, (text, now, expected)) in sights.iter().enumerate() {
-            let mut name = [0; 32];
-            name[..text.len()].copy_from_slice(text.as_bytes());
-            let sight = seen.see(&text[..1], name, at(*now));
-            assert_eq!(sight, *expected, "{index}: {text} {now}");
+        for line in
+            script.lines().map(str::trim).filter(|it| !it.is_empty() && !it.starts_with('#'))
+        {
+            let (now, names) = line.split_once(": ").expect("a time and names");
+            for sight in names.split(", ") {
+                let (text, expected) = sight.split_once(' ').expect("a name and what is said");
+                let mut name = [0; 32];
+                name[..text.len()].copy_from_slice(text.as_bytes());
+                let said = seen.see(&text[..1], name, at(now.parse().expect("seconds")));
+                assert_eq!(format!("{said:?}").to_lowercase(), expected, "{line}: {text}");
+            }
         }
     }
 
     #[test]
     fn nobody_takes_more_than_a_share() {
-        use Sight::{Again, First, Full};
         check_shares(
             4,
             2,
-            &[
-                ("a1", 100, First),
-                ("a1", 100, Again),
-                ("a2", 100, First),
-                ("a3", 100, Full),
-                ("a1", 100, Again),
-                ("b1", 109, First),
-                ("c1", 109, First),
-                ("b2", 109, Full),
-                // A new generation has new shares.
-                ("a3", 110, First),
-                ("a4", 110, First),
-                ("a5", 110, Full),
-                ("a2", 110, Again),
-                ("b2", 110, First),
-            ],
+            "100: a1 first, a1 again, a2 first, a3 full, a1 again
+            109: b1 first, c1 first, b2 full
+            # A new generation has new shares.
+            110: a3 first, a4 first, a5 full, a2 again, b2 first",
         );
     }
 
     #[test]
     fn a_name_is_remembered_for_the_span_at_least() {
-        use Sight::{Again, First};
         check(
             9,
-            &[
-                ("a", 100, First),
-                ("a", 100, Again),
-                ("b", 109, First),
-                // Exactly the span: `a` and `b` are the old generation now.
-                ("c", 110, First),
-                ("a", 119, Again),
-                ("b", 119, Again),
-                ("c", 119, Again),
-                // The next turn forgets them, and keeps `c`.
-                ("a", 120, First),
-                ("b", 120, First),
-                ("c", 129, Again),
-            ],
+            "100: a first, a again
+            109: b first
+            # Exactly the span: `a` and `b` are the old generation now.
+            110: c first
+            119: a again, b again, c again
+            # The next turn forgets them, and keeps `c`.
+            120: a first, b first
+            129: c again",
         );
     }
 
     #[test]
     fn what_does_not_fit_is_refused_and_nothing_is_forgotten_for_it() {
-        use Sight::{Again, First, Full};
         check(
             2,
-            &[
-                ("a", 100, First),
-                ("b", 100, First),
-                ("c", 100, Full),
-                ("c", 109, Full),
-                ("a", 109, Again),
-                ("c", 110, First),
-                ("a", 110, Again),
-                ("d", 110, First),
-                ("e", 119, Full),
-            ],
+            "100: a first, b first, c full
+            109: c full, a again
+            110: c first, a again, d first
+            119: e full",
         );
     }
 
     #[test]
     fn a_clock_that_is_set_back_forgets_nothing_and_goes_on_from_there() {
-        use Sight::{Again, First, Full};
         check(
             2,
-            &[
-                ("a", 1_000, First),
-                ("b", 1_000, First),
-                ("c", 100, Full),
-                ("a", 100, Again),
-                ("c", 110, First),
-                ("a", 110, Again),
-            ],
+            "1000: a first, b first
+            100: c full, a again
+            110: c first, a again",
         );
     }
 }

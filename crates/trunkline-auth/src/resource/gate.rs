@@ -14,6 +14,7 @@ use super::jwt::{self, Rules, TokenError};
 use super::keys::Keys;
 use super::present::{self, HeadView, Scheme};
 use super::protect::{Dpop, Misconfigured, NonceKey, Protect};
+use super::replays::SharedReplays;
 use super::target::seen_by_client;
 use crate::Principal;
 use crate::challenge::Challenge;
@@ -98,7 +99,7 @@ impl Gate {
         let wrong = |why| Err(self.denied(401, Some("invalid_token"), why, scheme.into()));
         let nonce = match (scheme, &principal.key) {
             (Scheme::Bearer, None) => None,
-            (Scheme::Dpop, Some(key)) => self.prove(&head, token, key)?,
+            (Scheme::Dpop, Some(key)) => self.prove(&head, token, key).await?,
             (Scheme::Bearer, Some(_)) => {
                 return wrong(
                     "The token is bound to a key; send it with the `DPoP` scheme and a proof.",
@@ -204,7 +205,12 @@ impl Gate {
     }
 
     /// Whether the request has a fresh proof of this key. If so, a newer nonce to issue.
-    fn prove(&self, head: &HeadView<'_>, token: &str, key: &str) -> Result<Option<String>, Denied> {
+    async fn prove(
+        &self,
+        head: &HeadView<'_>,
+        token: &str,
+        key: &str,
+    ) -> Result<Option<String>, Denied> {
         let bad = |why: &str| self.denied(401, Some("invalid_dpop_proof"), why, Offer::Dpop);
         let proof = present::proof(head).map_err(bad)?;
         // Before the proof is remembered: a thief of a token must not fill the cache with proofs of
@@ -225,8 +231,12 @@ impl Gate {
             nonce: self.protect.nonces.then_some(&**nonce),
             now,
         };
-        match self.proofs.check(proof, expect) {
-            Ok(_) => Ok(is_before.then_some(current)),
+        match self.proofs.check_named(proof, expect) {
+            Ok((_, name)) => match self.is_first(&name).await {
+                Some(true) => Ok(is_before.then_some(current)),
+                Some(false) => Err(bad(&DpopError::Replayed.to_string())),
+                None => Err(busy("The proof cannot be checked at the moment; try again later.")),
+            },
             Err(DpopError::WrongNonce) => {
                 let why = "The proof needs the nonce of the `DPoP-Nonce` header.";
                 let denied = self.denied(401, Some("use_dpop_nonce"), why, Offer::Dpop);
@@ -236,6 +246,14 @@ impl Gate {
             Err(DpopError::Full) => Err(busy(&DpopError::Full.to_string())),
             Err(why) => Err(bad(&why.to_string())),
         }
+    }
+
+    /// Whether no server that shares our memory has seen this proof.
+    async fn is_first(&self, name: &[u8; 32]) -> Option<bool> {
+        let Some(SharedReplays(replays)) = &self.protect.replays else { return Some(true) };
+        let name: String = name.iter().map(|it| format!("{it:02x}")).collect();
+        // A proof from the future is valid until twice its life from now.
+        replays.is_first(&name, PROOF_LIFE * 2).await
     }
 
     /// The nonce of this period, or of an earlier one.

@@ -1,7 +1,9 @@
 //! The configuration of a gate.
 
 use std::fmt;
+use std::sync::Arc;
 
+use super::replays::{Replays, SharedReplays};
 use crate::jose::Algorithm;
 use crate::metadata::ProtectedResource;
 use crate::scope::{Hierarchy, Scopes};
@@ -32,6 +34,7 @@ settings! {
         dpop: Dpop = Dpop::Off,
         nonces: bool = false,
         nonce_key: Option<NonceKey> = None,
+        replays: Option<SharedReplays> = None,
         roots: Vec<String> = Vec::new(),
     }
 }
@@ -118,9 +121,12 @@ impl Protect {
         /// accepts the nonces of the others. By default each process makes its own.
         ///
         /// Each process has its own replay cache: a stolen proof can be replayed once at another
-        /// process, within two minutes and with its token. Let the load balancer send one client to one
-        /// server where that matters.
+        /// process, within two minutes and with its token, unless they share [`Self::replays`].
         nonce_key(key: [u8; 32]) { nonce_key = Some(NonceKey(key)) }
+
+        /// Where the servers behind one load balancer remember which DPoP proofs were used. By default
+        /// each process remembers its own.
+        replays(replays: Arc<dyn Replays>) { replays = Some(SharedReplays(replays)) }
 
         /// Trusts these root certificates, one or more in PEM, besides the public ones, when keys are
         /// fetched and tokens introspected: for an issuer with a private certificate authority. The
@@ -176,13 +182,7 @@ pub enum Dpop {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Misconfigured(pub String);
 
-impl fmt::Display for Misconfigured {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Misconfigured {}
+crate::error_in_words!(Misconfigured);
 
 /// An API key.
 #[derive(Clone)]

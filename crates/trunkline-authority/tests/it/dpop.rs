@@ -20,16 +20,21 @@ fn talk(settings: Settings) -> (Talk, SigningKey) {
     (talk, key)
 }
 
+/// A token that is bound to the first key.
+const LOGIN: &str = "
+    authorize
+    < 303 code=?
+    exchange
+    | DPoP: $p1
+    < 200 token_type=DPoP access_token=? refresh_token=?
+    ";
+
 #[test]
 fn a_token_says_which_key_it_is_bound_to() {
     let (mut talk, key) = talk(settings());
+    talk.run(LOGIN);
     talk.run(
         "
-        authorize
-        < 303 code=?
-        exchange
-        | DPoP: $p1
-        < 200 token_type=DPoP access_token=? refresh_token=?
         > POST /introspect token=$access_token client_id=mcp-server client_secret=s3rver
         < 200 active=true token_type=DPoP
         ",
@@ -42,13 +47,9 @@ fn a_token_says_which_key_it_is_bound_to() {
 #[test]
 fn a_refresh_token_is_bound_too() {
     let (mut talk, _) = talk(settings());
+    talk.run(LOGIN);
     talk.run(
         r#"
-        authorize
-        < 303 code=?
-        exchange
-        | DPoP: $p1
-        < 200 refresh_token=?
         refresh
         < 400 error=invalid_grant
         "The refresh token is bound to another key."
@@ -98,13 +99,9 @@ fn a_proof_is_good_once_and_here_and_now() {
     put(&mut talk, "get", "GET", TOKEN_URL, 0);
     put(&mut talk, "elsewhere", "POST", "http://localhost:9001/token", 0);
     put(&mut talk, "old", "POST", TOKEN_URL, 61);
+    talk.run(LOGIN);
     talk.run(
         r#"
-        authorize
-        < 303 code=?
-        exchange
-        | DPoP: $p1
-        < 200 refresh_token=?
         refresh
         | DPoP: $p1
         < 400 error=invalid_dpop_proof access_token=-
@@ -114,23 +111,12 @@ fn a_proof_is_good_once_and_here_and_now() {
         | DPoP: $p3
         < 400 error=invalid_dpop_proof
         "`DPoP` is there twice; send it once."
-        refresh
-        | DPoP: $get
-        < 400 error=invalid_dpop_proof
-        refresh
-        | DPoP: $elsewhere
-        < 400 error=invalid_dpop_proof
-        refresh
-        | DPoP: $old
-        < 400 error=invalid_dpop_proof
-        refresh
-        | DPoP: nonsense
-        < 400 error=invalid_dpop_proof
-        refresh
-        | DPoP: $p4
-        < 200 refresh_token=?
         "#,
     );
+    for bad in ["$get", "$elsewhere", "$old", "nonsense"] {
+        talk.run(&format!("refresh\n| DPoP: {bad}\n< 400 error=invalid_dpop_proof"));
+    }
+    talk.run("refresh\n| DPoP: $p4\n< 200 refresh_token=?");
     assert_eq!(talk.authority.stats().refreshes, 1, "what was refused spent nothing");
 }
 

@@ -19,7 +19,7 @@ The exit code is 0 if the catalog is good, and 2 if anything is wrong with it.
 Catalogs are YAML or JSON; those of Claude, Cursor, VS Code and others are good as they are.
 `trunkline schema` prints what can be in one.")]
 pub(crate) struct Args {
-    /// The catalog; unless said, what `TRUNKLINE_CONFIG` names, `trunkline.yaml`, or your own in
+    /// The catalog. The default is what `TRUNKLINE_CONFIG` names, else `trunkline.yaml`, else your own in
     /// `~/.config/trunkline`.
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,

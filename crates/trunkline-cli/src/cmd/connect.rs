@@ -23,10 +23,10 @@ pub(crate) struct Args {
     /// The program: claude-desktop, claude-code, cursor, vscode, windsurf, zed, codex or gemini.
     #[arg(value_name = "CLIENT", value_parser = client)]
     client: Client,
-    /// Let it reach the gateway at its URL, which has to run then, instead of starting it.
+    /// Let it connect to the URL of a running gateway, instead of starting one.
     #[arg(long)]
     http: bool,
-    /// Take the servers out of the file that the catalog has too: the gateway has them.
+    /// Remove from the file the servers that the catalog has too: the gateway serves them.
     #[arg(long, conflicts_with = "undo")]
     replace: bool,
     /// Change the settings of the project in this folder instead of the user's.
@@ -35,10 +35,10 @@ pub(crate) struct Args {
     /// Write the file. Without this, the change is only shown.
     #[arg(long)]
     write: bool,
-    /// Show the change and write nothing, as is usual.
+    /// Show the change and write nothing (the default).
     #[arg(long, conflicts_with = "write")]
     dry_run: bool,
-    /// Take the gateway out again.
+    /// Remove the gateway.
     #[arg(long, conflicts_with = "http")]
     undo: bool,
     /// The gateway's catalog.
@@ -187,7 +187,7 @@ fn ours(args: &Args) -> Result<(Ours, Vec<String>), Failure> {
     let url = format!("{scheme}://{here}/mcp");
     if have.has_auth {
         notes.push(format!(
-            "The gateway lets in only whoever has a token. Give {} a header \
+            "The gateway requires a token. Give {} a header \
              `Authorization: Bearer …`, or let it log in.",
             args.client.title()
         ));

@@ -29,7 +29,7 @@ use crate::output::{Screen, Tone, one_line};
 /// wrong. Servers are started and stopped for it, a few at a time.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The server; all of them, unless said.
+    /// The server. The default is all of them.
     #[arg(value_name = "SERVER")]
     server: Option<String>,
     /// The catalog.
@@ -190,13 +190,13 @@ async fn offers(client: &Client, stages: &mut Stages) {
         };
         match count {
             Ok(count) => stages.fine(stage, format!("{count} listed")),
-            Err(error) => stages.bad(stage, error.to_string(), "Tell whoever wrote the server."),
+            Err(error) => stages.bad(stage, error.to_string(), "Tell the author of the server."),
         }
     }
     stages.begin();
     match client.ping().await {
         Ok(()) => stages.fine("ping", "it answers"),
-        Err(error) => stages.bad("ping", error.to_string(), "Tell whoever wrote the server."),
+        Err(error) => stages.bad("ping", error.to_string(), "Tell the author of the server."),
     }
 }
 

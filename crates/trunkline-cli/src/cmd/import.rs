@@ -23,7 +23,7 @@ use crate::output::{Screen, one_line};
 /// shows what it would do.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// From which programs, such as claude-desktop,codex; all of them, unless said.
+    /// The programs to import from, such as claude-desktop,codex. The default is all of them.
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', value_parser = client)]
     from: Vec<Client>,
     /// The catalog.
@@ -32,13 +32,13 @@ pub(crate) struct Args {
     /// Write the catalog.
     #[arg(long)]
     write: bool,
-    /// Give servers another name that have one which something else has.
+    /// Give a server another name if its own is taken.
     #[arg(long, conflicts_with_all = ["skip", "replace"])]
     rename: bool,
-    /// Leave such servers out.
+    /// Leave out servers whose name is taken.
     #[arg(long, conflicts_with = "replace")]
     skip: bool,
-    /// Let such servers take the place of those in the catalog.
+    /// Replace servers of the same name in the catalog.
     #[arg(long)]
     replace: bool,
     /// Write a variable, such as ${API_KEY}, in place of each secret.

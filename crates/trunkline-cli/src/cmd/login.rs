@@ -20,7 +20,7 @@ use crate::output::{Screen, Tone, one_line};
 use crate::secret::Source;
 use crate::words::url;
 
-/// Logs in to a server, so that calls are let in.
+/// Logs in to a server, for later calls.
 #[derive(clap::Args)]
 #[command(after_help = AFTER)]
 pub(crate) struct Args {
@@ -30,10 +30,10 @@ pub(crate) struct Args {
     /// Open no browser: show the address of the page, and take the one it leads to from stdin too.
     #[arg(long)]
     no_browser: bool,
-    /// Ask for these scopes; may be given again.
+    /// Ask for this scope; may be repeated.
     #[arg(long, value_name = "SCOPE")]
     scope: Vec<String>,
-    /// Be this client, which was registered beforehand.
+    /// The id of a client that was registered beforehand.
     #[arg(long, value_name = "ID")]
     client_id: Option<String>,
     /// Where the secret of that client is: `env:NAME`, `file:PATH`, or `-` for stdin.
@@ -42,7 +42,7 @@ pub(crate) struct Args {
     /// Show the credentials of the client to this issuer alone.
     #[arg(long, value_name = "ISSUER", requires = "client_id")]
     issuer: Option<String>,
-    /// Be the client that this document describes, where the authorization server takes such.
+    /// The URL of a client metadata document, for authorization servers that accept one.
     #[arg(long, value_name = "URL", conflicts_with = "client_id")]
     client_metadata_url: Option<String>,
     /// Listen for the answer at this port of 127.0.0.1.
@@ -51,7 +51,7 @@ pub(crate) struct Args {
     /// Listen for the answer at this address, which was registered beforehand.
     #[arg(long, value_name = "URL", conflicts_with = "port")]
     redirect_uri: Option<String>,
-    /// Register with the authorization server anew, even if a registration is kept.
+    /// Register with the authorization server again, even if a registration is kept.
     #[arg(long, conflicts_with_all = ["client_id", "client_metadata_url"])]
     register: bool,
     /// Bind the tokens to a key, so that nobody else can use them.
@@ -280,7 +280,7 @@ fn shown(screen: &Screen, step: &Step) {
                 Reregistration::Forgotten => format!("`{issuer}` has forgotten this client"),
                 _ => return,
             };
-            screen.aside("register", &format!("{why}, so the client registers there anew."));
+            screen.aside("register", &format!("{why}, so the client registers there again."));
         }
         Step::Registering(issuer) => {
             tell(screen, "register", &format!("becoming known to `{issuer}`"));

@@ -52,6 +52,11 @@ fn show(status: &Value, with_instances: bool, screen: &Screen) -> Result<()> {
     let servers = status["servers"].as_array().map(Vec::as_slice).unwrap_or_default();
     let rows: Vec<_> = servers.iter().map(row).collect();
     screen.print(&head(status))?;
+    let replicas = replicas(&status["replicas"]);
+    if !replicas.is_empty() {
+        let heads = ["REPLICA", "ADDRESS", "SESSIONS", "UP", "NOTE"];
+        screen.print(&format!("{}\n", table(screen, &heads, &replicas)))?;
+    }
     if rows.is_empty() {
         return screen.print("The catalog names no server.");
     }
@@ -85,6 +90,31 @@ fn head(status: &Value) -> String {
         line.push_str(&format!("; the audit lacks {} calls", status["audit"]["lost"]));
     }
     one_line(&line)
+}
+
+/// All replicas of the gateway, if it has any.
+fn replicas(status: &Value) -> Vec<Vec<String>> {
+    let row = |it: &Value| {
+        let text = |name: &str| it[name].as_str().unwrap_or("?").to_owned();
+        let mut notes = Vec::new();
+        if it["id"] == status["me"] {
+            notes.push("this one");
+            if status["storeAway"] == true {
+                notes.push("the store is away");
+            }
+            if status["leased"] == false {
+                notes.push("it may not answer for its sessions now");
+            }
+        }
+        vec![
+            text("id"),
+            text("url"),
+            number(&it["sessions"]),
+            span(it["runningMs"].as_f64().unwrap_or_default()),
+            notes.join("; "),
+        ]
+    };
+    status["all"].as_array().into_iter().flatten().map(row).collect()
 }
 
 /// The catalog that it serves, if its address does not tell.
@@ -187,6 +217,26 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_replica_is_one_row() {
+        let status = json!({
+            "me": "b", "leased": false, "storeAway": true,
+            "all": [
+                { "id": "a", "url": "http://10.0.0.7:7474", "sessions": 3, "runningMs": 1500 },
+                { "id": "b", "url": "http://10.0.0.8:7474", "sessions": 0, "runningMs": 90_000 },
+            ],
+        });
+        let note = "this one; the store is away; it may not answer for its sessions now";
+        assert_eq!(
+            replicas(&status),
+            [
+                ["a", "http://10.0.0.7:7474", "3", "1.5 s", ""],
+                ["b", "http://10.0.0.8:7474", "0", &span(90_000.0), note],
+            ]
+        );
+        assert!(replicas(&Value::Null).is_empty(), "a gateway that is alone");
+    }
 
     #[test]
     fn a_server_is_one_row() {

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::admin::Gateway;
 use crate::output::{Screen, one_line};
 
-/// Has a gateway read its catalog anew.
+/// Reloads the catalog of a gateway.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -32,9 +32,9 @@ fn told(done: &Value) -> String {
         return one_line(why);
     }
     if done["changed"] == false {
-        return "The catalog was read anew; nothing has changed.".to_owned();
+        return "The catalog was reloaded; nothing has changed.".to_owned();
     }
-    let mut text = "The catalog was read anew.".to_owned();
+    let mut text = "The catalog was reloaded.".to_owned();
     for (name, change) in done["changes"]["servers"].as_object().into_iter().flatten() {
         let what = match change.as_str().unwrap_or_default() {
             "added" => "is new",
@@ -72,7 +72,7 @@ mod tests {
         });
         assert_eq!(
             told(&json!({ "changed": true, "changes": changes })),
-            "The catalog was read anew.\n  \
+            "The catalog was reloaded.\n  \
              `git` is another now; its calls finish with the one before.\n  \
              `time` is new.\n\
              What has changed in `gateway` takes a restart: `listen`."

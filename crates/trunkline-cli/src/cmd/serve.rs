@@ -2,6 +2,7 @@
 
 mod attach;
 mod entrance;
+mod replica;
 
 use std::future::poll_fn;
 use std::io::{IsTerminal, Write};
@@ -26,15 +27,16 @@ use crate::logins::Logins;
 use crate::state;
 
 use entrance::Entrance;
+use replica::Joined;
 
 /// What to serve, and where.
 #[derive(Default, clap::Args)]
 pub(crate) struct Args {
-    /// The catalog; unless said, `./trunkline.yaml`, your own in `~/.config/trunkline`, or a built-in one with
-    /// the demo.
+    /// The catalog. The default is `./trunkline.yaml`, else your own in `~/.config/trunkline`, else a built-in
+    /// one with the demo.
     #[arg(long, short, value_name = "FILE", env = "TRUNKLINE_CONFIG")]
     config: Option<PathBuf>,
-    /// Where to listen, in place of what the catalog says.
+    /// The address to listen at, in place of the catalog's.
     #[arg(long, value_name = "ADDR", conflicts_with = "stdio")]
     listen: Option<String>,
     /// Serves one client over stdin and stdout: the one line in a host's configuration. If a gateway serves
@@ -45,7 +47,7 @@ pub(crate) struct Args {
     /// minute after the last of them.
     #[arg(long, requires = "stdio")]
     share: bool,
-    /// Has a gateway of its own, whatever else runs.
+    /// Starts a gateway of its own, even if another runs.
     #[arg(long, requires = "stdio", conflicts_with = "share")]
     own: bool,
     /// Serves hosts that share it, and nobody else: what `--share` starts.
@@ -158,6 +160,12 @@ async fn work(args: Args, stopped: watch::Receiver<bool>, reload: Option<Signal>
         },
         _ => Entrance::http(&plan.gateway, sockets.as_ref()).await?,
     };
+    let limits = Limits::default().in_flight(IN_FLIGHT);
+    let joined = match &entrance {
+        Entrance::Http { .. } => Joined::open(&plan.gateway, &limits).await?,
+        // A host has its own process, and nobody else reaches it.
+        _ => None,
+    };
     let settings = Settings {
         store: Arc::new(
             Folder::open(state.join("cache")).await.with_context(|| cannot_use(&state))?,
@@ -165,9 +173,15 @@ async fn work(args: Args, stopped: watch::Receiver<bool>, reload: Option<Signal>
         pins: Some(state.join("pins.json")),
         logins: logins(),
         accounts: Arc::new(FileVault::new(state.join("accounts"))),
-        limits: Limits::default().in_flight(IN_FLIGHT),
+        limits,
         otel: otel()?,
         lasting: Some(Arc::new(Lasting::new(state::key(&state)?))),
+        fleet: None,
+        sessions: None,
+    };
+    let settings = match &joined {
+        Some(joined) => joined.shared(settings),
+        None => settings,
     };
     let admin_plan = plan.gateway.admin.clone();
     let gateway = Gateway::open(plan, settings).await.map_err(anyhow::Error::msg)?;
@@ -198,7 +212,7 @@ async fn work(args: Args, stopped: watch::Receiver<bool>, reload: Option<Signal>
             let _ = announce(url, file.as_deref(), &place, &elsewhere);
             crate::ready::tell();
         };
-        let served = entrance.serve(&gateway, &operation, stopped, tell).await;
+        let served = entrance.serve(&gateway, &operation, joined, stopped, tell).await;
         admin.inspect(|it| it.abort());
         served
     };

@@ -21,7 +21,7 @@ use crate::words::url;
 /// Shows who is logged in where. Nobody is asked: it shows what is kept here.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The server; all of them, unless said.
+    /// The server. The default is all of them.
     #[arg(value_name = "URL", value_parser = url)]
     url: Option<String>,
     /// Shows instead what the bearer of a token would be allowed by a gateway's catalog. Where the token is:

@@ -2,10 +2,8 @@
 //! here knows which revision it runs in.
 
 use trunkline::model::{CreateMessageParams, PromptMessage, SamplingMessage};
-use trunkline::schemars::JsonSchema;
-use trunkline::serde::{Deserialize, Serialize};
 use trunkline::server::ServerBuilder;
-use trunkline::{Answer, Args, Context, Form, Json, ToolError, prompt, tool};
+use trunkline::{Answer, Args, Context, Form, Json, ToolError, data, prompt, tool};
 
 pub(super) fn register(server: ServerBuilder) -> ServerBuilder {
     server
@@ -35,14 +33,14 @@ async fn greet(cx: Context) -> Result<String, ToolError> {
     })
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[data]
 struct Trip {
     /// City to visit
     city: String,
     nights: u32,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[data]
 struct Booking {
     reference: String,
     total: u32,
@@ -94,7 +92,7 @@ async fn open_page(cx: Context) -> Result<&'static str, ToolError> {
     })
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[data]
 struct Sample {
     /// What to ask the model.
     prompt: String,
@@ -111,7 +109,7 @@ async fn roots(cx: Context) -> Result<String, ToolError> {
     Ok(uris.join("\n"))
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[data]
 struct Greeting {
     /// Whom to greet.
     name: Option<String>,

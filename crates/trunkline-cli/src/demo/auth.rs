@@ -18,10 +18,10 @@ pub(crate) struct Login {
     /// demo. Not for production.
     #[arg(long, requires = "http")]
     auth: bool,
-    /// Serves the authorization server at this address; at the next port, unless said.
+    /// The address of the authorization server. The default is the next port.
     #[arg(long, value_name = "ADDR", requires = "auth")]
     auth_address: Option<SocketAddr>,
-    /// Somebody who may log in, by name alone; `alice` and `bob`, unless said.
+    /// The name of a user who may log in. The default is `alice` and `bob`.
     #[arg(long, value_name = "NAME", requires = "auth")]
     auth_user: Vec<String>,
     /// Asks nobody: every login is approved at once, as this user.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::time::sleep;
-use trunkline::auth::browser::{Browser, Visit};
+use trunkline::auth::browser::{Browser, Prepared, Visit};
 use trunkline::auth::{Loopback, Pending};
 
 use crate::output::{Screen, one_line};
@@ -59,10 +59,7 @@ fn show(screen: &Screen, page: &str, shows: bool, pastes: bool) {
 }
 
 impl Browser for Person {
-    fn prepare<'a>(
-        &'a self,
-        redirect_uris: &'a [String],
-    ) -> Pending<'a, Result<Box<dyn Visit>, String>> {
+    fn prepare<'a>(&'a self, redirect_uris: &'a [String]) -> Prepared<'a> {
         Box::pin(async move {
             if let Some(port) = self.port
                 && !redirect_uris.is_empty()
@@ -142,7 +139,7 @@ fn query<'a>(at: &str, line: &'a str) -> Option<&'a str> {
 /// How long a person waits before the advice about a page that fails.
 const PATIENCE: Duration = Duration::from_secs(10);
 const UNKNOWN_CLIENT: &str = "If the page says that it does not know the client, press Ctrl-C and \
-    run the same command again: it registers anew.";
+    run the same command again: it registers again.";
 
 #[cfg(test)]
 mod tests {

@@ -38,7 +38,7 @@ async fn a_person_sees_what_runs_and_has_things_done() {
         (&["logs"][..], "T1 time#7 hello\nT2 git broken\n"),
         (&["logs", "git"], "T2 git broken\n"),
         (&["logs", "-n", "1"], "T2 git broken\n"),
-        (&["reload"], "The catalog was read anew.\n  `git` is another now;"),
+        (&["reload"], "The catalog was reloaded.\n  `git` is another now;"),
         (&["retry", "git"], "`git` is tried again with the next call.\n"),
         (
             &["approve", "git"],

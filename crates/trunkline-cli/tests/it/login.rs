@@ -125,7 +125,7 @@ async fn a_registration_that_the_authorization_server_forgot_costs_one_login() {
     let issuer = place.authority.issuer();
     let why = format!(
         "register: the last login at `{issuer}` never came back from its page, so the client \
-         registers there anew.\nregister: becoming known to `{issuer}` …\n"
+         registers there again.\nregister: becoming known to `{issuer}` …\n"
     );
     assert!(found.stderr.contains(&why), "{}", found.stderr);
     assert!(place.texts().iter().all(|it| !it.contains("nobody")));

@@ -26,6 +26,7 @@ mod login;
 mod mcpv;
 mod memory;
 mod orphans;
+mod recordings;
 mod roots;
 mod run;
 mod stdio;

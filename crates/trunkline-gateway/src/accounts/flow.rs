@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokio::sync::{Mutex, mpsc};
 use tokio::task::JoinHandle;
-use trunkline_auth::client::browser::{Browser, Visit};
+use trunkline_auth::client::browser::{Browser, Prepared, Visit};
 use trunkline_auth::client::{AuthError, OAuth};
 use trunkline_auth::fetch::Pending;
 
@@ -69,7 +69,7 @@ struct Away {
 }
 
 impl Browser for Away {
-    fn prepare<'a>(&'a self, uris: &'a [String]) -> Pending<'a, Result<Box<dyn Visit>, String>> {
+    fn prepare<'a>(&'a self, uris: &'a [String]) -> Prepared<'a> {
         Box::pin(async move {
             if !uris.is_empty() && !uris.contains(&self.redirect_uri) {
                 return Err("The client was registered for another address.".to_owned());

@@ -14,8 +14,7 @@ use serde_json::{Value, json};
 use tokio::sync::{broadcast, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
-use trunkline_proto::server::EnvelopeCache;
-use trunkline_transport::http::{Answers, HttpBody, RequestBody};
+use trunkline_transport::http::{Answers, Envelopes, HttpBody, RequestBody};
 
 use super::open::Entry;
 use super::{Complaint, Operate, answer, limits};
@@ -96,11 +95,7 @@ impl<O: Operate> Admin<O> {
 }
 
 impl<O: Operate> Answers for Admin<O> {
-    async fn answer(
-        &self,
-        request: Request<RequestBody>,
-        _: &Mutex<EnvelopeCache>,
-    ) -> Response<HttpBody> {
+    async fn answer(&self, request: Request<RequestBody>, _: &Envelopes) -> Response<HttpBody> {
         let response = self.respond(request).await.unwrap_or_else(|it| answer::refuse(&it));
         if matches!(response.status(), StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
             self.operate.refused(response.status().as_u16());

@@ -2,6 +2,7 @@
 
 mod address;
 mod gateway;
+mod replicas;
 mod section;
 mod server;
 

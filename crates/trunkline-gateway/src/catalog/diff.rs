@@ -96,6 +96,8 @@ fn gateway(old: &GatewayPlan, new: &GatewayPlan) -> (Vec<&'static str>, Vec<&'st
         automatic,
         bootstrap,
         refresh,
+        store,
+        replicas,
     } = new;
     let changed = [
         ("listen", *listen != old.listen, true),
@@ -116,6 +118,8 @@ fn gateway(old: &GatewayPlan, new: &GatewayPlan) -> (Vec<&'static str>, Vec<&'st
         ("automatic", *automatic != old.automatic, false),
         ("bootstrap", *bootstrap != old.bootstrap, false),
         ("refreshSeconds", *refresh != old.refresh, false),
+        ("store", *store != old.store, true),
+        ("replicas", *replicas != old.replicas, true),
     ];
     let of = |it: &dyn Fn(&(&'static str, bool, bool)) -> bool| {
         changed.iter().filter(|row| it(row)).map(|row| row.0).collect()
@@ -195,6 +199,11 @@ mod tests {
             ("{ listen: '127.0.0.1:7373' }", &[][..], &[][..]),
             ("{ listen: '127.0.0.1:1' }", &["listen"], &["listen"]),
             ("{ admin: { listen: '127.0.0.1:1' } }", &["admin"], &["admin"]),
+            (
+                "{ store: redis://a, replicas: { key: 0123456789abcdef0123456789abcdef } }",
+                &["store", "replicas"],
+                &["store", "replicas"],
+            ),
             (
                 "{ naming: flat, bootstrap: 9, refreshSeconds: 0 }",
                 &["naming", "bootstrap", "refreshSeconds"],

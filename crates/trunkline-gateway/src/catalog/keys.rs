@@ -33,6 +33,8 @@ pub(super) enum Kind {
     Paths,
     /// A map of names and secrets.
     Secrets,
+    /// A list of secrets; one secret is a list of one.
+    SecretList,
     /// A map of names and texts.
     Map,
     /// A path, or an object with one.
@@ -62,8 +64,8 @@ const fn also(
 }
 
 use Kind::{
-    Any, Choice, Count, Flag, Map, Object, Objects, Path, PathOr, Paths, Seconds, Secret, Secrets,
-    Servers, Text, Texts,
+    Any, Choice, Count, Flag, Map, Object, Objects, Path, PathOr, Paths, Seconds, Secret,
+    SecretList, Secrets, Servers, Text, Texts,
 };
 
 #[rustfmt::skip]
@@ -186,6 +188,21 @@ pub(super) static GATEWAY: &[Key] = &[
     key("automatic", Object(AUTOMATIC), "Automatic mode: clients get two tools, to find and to call the others."),
     key("bootstrap", Count(1), "How many servers are listed concurrently at the start. Default 3."),
     key("refreshSeconds", Seconds(true), "The refresh interval of running servers' lists. Default 60; 0 for never."),
+    key("store", Secret,
+        "The Redis or Valkey that several gateways share to be as one: `redis://HOST:6379`, `rediss://` for TLS, `redis+sentinel://` or `redis+cluster://`. By default a gateway is alone."),
+    key("replicas", Object(REPLICAS), "How gateways with the same `store` find and trust each other."),
+];
+
+#[rustfmt::skip]
+static REPLICAS: &[Key] = &[
+    key("listen", Text, "Where other replicas reach this one: `HOST:PORT`, of no use to clients. Default `127.0.0.1:7474`."),
+    key("advertise", Text, "The URL at which other replicas reach it, if that is not the address: `http://${POD_IP}:7474`."),
+    key("key", Secret, "The key that all replicas share: 32 bytes, or 64 hexadecimal digits."),
+    key("keys", SecretList, "Like `key`, to change it: the first seals, all open."),
+    key("rootCertificates", Paths, "PEM files with certificates to trust at other replicas, beside the public roots."),
+    key("whenAway", Choice(&["refuse", "local"]),
+        "What happens to new sessions while the store is away: the client tries again (`refuse`, the default), or they live in this replica alone (`local`)."),
+    key("insecure", Flag, "Whether other machines may reach `listen` without `gateway.tls`. Only safe in a network of its own."),
 ];
 
 #[rustfmt::skip]

@@ -6,6 +6,7 @@
 mod debug;
 mod inward;
 mod login_client;
+mod replicas;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,10 +14,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use trunkline_auth::digest::sha256;
+use trunkline_store::RedisAddress;
 use trunkline_wire::revision::Revisions;
 
 pub use inward::{ClaimsPlan, GroupPlan, Inward, TokenPlan};
 pub use login_client::LoginClient;
+pub use replicas::{ReplicasPlan, WhenAway};
 
 /// The whole plan.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -456,6 +459,10 @@ pub struct GatewayPlan {
     pub bootstrap: usize,
     /// The refresh interval of running servers' lists; zero for never.
     pub refresh: Duration,
+    /// The store that all replicas of this gateway share; `None` if it is alone.
+    pub store: Option<RedisAddress>,
+    /// How replicas find and trust each other; there if there is a store.
+    pub replicas: Option<ReplicasPlan>,
 }
 
 impl Default for GatewayPlan {
@@ -478,6 +485,8 @@ impl Default for GatewayPlan {
             automatic: None,
             bootstrap: 3,
             refresh: Duration::from_secs(60),
+            store: None,
+            replicas: None,
         }
     }
 }

@@ -99,6 +99,10 @@ fn value(kind: Kind) -> Value {
             typed(json!({ "enum": choices.iter().map(choice).collect::<Vec<_>>() }))
         }
         Kind::Texts | Kind::Paths => list("text"),
+        Kind::SecretList => {
+            let secrets = json!({ "type": "array", "items": { "$ref": "#/$defs/secret" } });
+            json!({ "anyOf": [{ "$ref": "#/$defs/text" }, secrets] })
+        }
         Kind::Secrets => {
             json!({ "type": "object", "additionalProperties": { "$ref": "#/$defs/secret" } })
         }

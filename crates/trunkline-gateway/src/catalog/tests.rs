@@ -40,6 +40,7 @@ impl FakeEnv {
                 ("/etc/trunkline/bad-variables", "A=1\nhunter2\n"),
                 ("/etc/trunkline/c.pem", "certificate"),
                 ("/etc/trunkline/k.pem", "key"),
+                ("/etc/trunkline/replicas.key", KEY),
                 ("/etc/trunkline/ca.pem", "authority"),
             ]
             .into(),
@@ -166,7 +167,18 @@ gateway:
   automatic: { tags: [agent], limit: 3 }
   bootstrap: 5
   refreshSeconds: 6
+  store: redis://:${TOKEN}@cache.example/2
+  replicas:
+    listen: 10.0.0.7:7474
+    advertise: https://a.replicas.example:7474
+    keys: ["${file:replicas.key}", 0123456789abcdef0123456789abcdef]
+    rootCertificates: ca.pem
+    whenAway: local
+    insecure: true
 "#;
+
+/// A key of replicas, in hexadecimal.
+const KEY: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1eFF\n";
 
 /// The minimal program.
 pub(super) const PROGRAM: &str = "mcpServers: { a: { command: b } }";

@@ -58,6 +58,7 @@ reasons! {
     SpawnFailed "spawn_failed" "The program could not be started."
     StartTimeout "start_timeout" "The server did not start in time."
     StickyBusy "sticky_busy" "The instance of this session or key is busy."
+    StoreUnavailable "store_unavailable" "The store that replicas share does not answer."
     Suspended "suspended" "Too many starts failed; the next one needs `retry`."
     TaskLost "task_lost" "The instance that worked on a task is gone."
     Timeout "timeout" "The server did not answer in time; the work may have been done."

@@ -1,7 +1,5 @@
 //! Consent: asks the user before a call that a rule marks `ask`.
 
-use std::time::SystemTime;
-
 use trunkline_transport::conversation_handle::Request;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Object;
@@ -44,11 +42,10 @@ pub(crate) async fn approve(
             answer.map_err(|_| denied())?
         }
         Era::Stateless => {
-            let now = SystemTime::now();
             let ticket = walk.call.params.get("requestState").and_then(|it| it.to::<String>().ok());
             if let Some((ticket, sealed)) = ticket.as_deref().and_then(approved) {
                 // The user approved in an earlier round: the call resumes, once.
-                if !walk.shared.approvals(|it| it.redeem(ticket, &binding, now)) {
+                if !walk.shared.redeem(ticket, &binding).await? {
                     record.decision = Decision::Declined;
                     return Err(denied().into());
                 }
@@ -61,14 +58,14 @@ pub(crate) async fn approve(
             // Any other state belongs to a call that nobody has approved.
             let ticket = ticket.filter(|it| it.starts_with(TICKET));
             let Some(ticket) = ticket else {
-                let ticket = walk.shared.approvals(|it| it.ask(&binding, now));
+                let ticket = walk.shared.ticket(&binding);
                 let mut input =
                     InputRequired::new(vec![(KEY.to_owned(), InputRequest::Elicit(asked))]);
                 input.state = Some(format!("{TICKET}{ticket}"));
                 record.decision = Decision::Asked;
                 return Ok(Some(CallOutcome::Ask(input)));
             };
-            if !walk.shared.approvals(|it| it.redeem(&ticket[TICKET.len()..], &binding, now)) {
+            if !walk.shared.redeem(&ticket[TICKET.len()..], &binding).await? {
                 record.decision = Decision::Declined;
                 return Err(denied().into());
             }
@@ -90,9 +87,14 @@ pub(crate) async fn approve(
 /// Makes the `requestState` with which an approved call resumes valid once.
 pub(crate) fn once(shared: &GatewayState, binding: &Binding, input: &mut InputRequired) {
     if let Some(state) = input.state.take() {
-        let ticket = shared.approvals(|it| it.ask(binding, SystemTime::now()));
+        let ticket = shared.ticket(binding);
         input.state = Some(format!("{APPROVED}{ticket}:{state}"));
     }
+}
+
+/// A state without the ticket of an approved call.
+pub(crate) fn sealed_state(state: &str) -> &str {
+    approved(state).map_or(state, |(_, sealed)| sealed)
 }
 
 /// The ticket and the sealed state of an approved call.

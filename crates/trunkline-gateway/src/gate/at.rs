@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use trunkline_proto::{Call, CallError};
 use trunkline_wire::era::stateless;
-use trunkline_wire::glance::{Glance, ResultType};
 use trunkline_wire::json::Json;
+use trunkline_wire::json::glance::{Glance, ResultType};
 use trunkline_wire::jsonrpc::{ErrorObject, Object};
 use trunkline_wire::model::{ElicitParams, InputRequest, InputRequired};
 use trunkline_wire::revision::{Era, Revision};
@@ -52,6 +52,9 @@ impl Walk {
                     let resumed = self.shared.parked_calls.resume(&name);
                     let mut forward = resumed.map_err(|missing| match missing {
                         Missing::MadeWay => CallFailure::from(made_way(&plan.name)),
+                        Missing::Unknown if self.shared.seals.holder(&state).is_some() => {
+                            holder_gone(&plan.name).into()
+                        }
                         Missing::Unknown => stale().into(),
                     })?;
                     let answers = self.call.params.take("inputResponses");
@@ -145,7 +148,7 @@ impl Walk {
             Box::pin(instance.raise_log_level(level)).await;
         }
         let era = instance.opened.revision.era();
-        let mut params = self.call.params.clone();
+        let mut params = self.call.params.clone_for_one_more();
         let meta = forward::meta_for(&self.call, era, &self.shared.envelopes);
         let meta = match plan.questions == Questions::default() || era == Era::Stateful {
             true => meta,
@@ -300,7 +303,7 @@ impl Walk {
         instance: u64,
     ) -> Result<CallOutcome, ErrorObject> {
         let is_relayed = revision.era() == Era::Stateless && self.call.revision == revision;
-        let asks = || Glance::at(said.get()).result_type == ResultType::InputRequired;
+        let asks = || Glance::of(&said).result_type == ResultType::InputRequired;
         if !is_relayed || !asks() {
             return Ok(CallOutcome::Answer(said, revision));
         }
@@ -393,6 +396,16 @@ fn made_way(server: &str) -> Failure {
     );
     failure.done = Done::Unknown;
     failure.of(server).advice("Make the call again, with fewer calls at a time.")
+}
+
+/// The replica that held the call while its question was open is gone, and the call with it.
+fn holder_gone(server: &str) -> Failure {
+    let message = format!(
+        "The replica of this gateway that had the call to `{server}` open is gone; the work may have been done."
+    );
+    let mut failure = Failure::new(Reason::OutcomeUnknown, Stage::Bridge, message);
+    failure.done = Done::Unknown;
+    failure.of(server).advice("Look at what was done before trying again.")
 }
 
 const ENDED: Reason = Reason::InstanceEnded;

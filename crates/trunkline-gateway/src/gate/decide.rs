@@ -64,7 +64,12 @@ impl Walk {
     ) -> Result<Decided, CallFailure> {
         self.approved = None;
         let asked_about = about.asked_about.as_ref().unwrap_or(&about.target);
-        if let Err(after) = self.active.take(self.caller.bearer.names(), asked_about) {
+        let names = self.caller.bearer.names();
+        let taken = match &self.shared.settings.fleet {
+            None => self.active.take(names, asked_about),
+            Some(fleet) => Box::pin(self.active.take_shared(fleet, names, asked_about)).await?,
+        };
+        if let Err(after) = taken {
             record.decision = Decision::RateLimited;
             let what = What::of(asked_about);
             return Err(policy::limited(&asked_about.server, what, after).into());

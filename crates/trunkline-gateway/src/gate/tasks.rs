@@ -12,8 +12,8 @@ use tokio::sync::Notify;
 use trunkline_proto::{Call, CallError};
 use trunkline_wire::code;
 use trunkline_wire::era::{self, stateful, stateless};
-use trunkline_wire::glance::{Glance, ResultType};
 use trunkline_wire::json::Json;
+use trunkline_wire::json::glance::{Glance, ResultType};
 use trunkline_wire::jsonrpc::{ErrorObject, Object};
 use trunkline_wire::model::{TASKS_EXTENSION, Task, TaskRequest, Tool, meta};
 use trunkline_wire::revision::{Era, Revision};
@@ -176,7 +176,8 @@ fn lease(server: &Arc<Server>, record: &mut CallRecord) -> Result<Lease<Upstream
 }
 
 fn seal(walk: &Walk, instance: u64, plan: &ServerPlan, task: &str) -> String {
-    let task = SealedTask { server: plan.name.clone(), instance, task: task.to_owned() };
+    let replica = walk.shared.seals.me().map(str::to_owned);
+    let task = SealedTask { server: plan.name.clone(), instance, task: task.to_owned(), replica };
     walk.shared.seals.task(&task, &walk.caller.id)
 }
 
@@ -209,7 +210,7 @@ fn tell_created(walk: &Walk, entry: &Entry) -> Json {
 
 /// The task that an answer to `tools/call` reports, if any.
 fn created(said: &Json, from: Revision) -> Option<Task> {
-    let glance = Glance::at(said.get());
+    let glance = Glance::of(said);
     let is_task = match from.era() {
         Era::Stateful => glance.has_task && !glance.has_content,
         Era::Stateless => glance.result_type == ResultType::Task,

@@ -19,6 +19,7 @@ use crate::seal::Sealed;
 use crate::search;
 use crate::{Gateway, Selector, Settings};
 
+mod fleet;
 mod lists;
 mod resources;
 

@@ -113,6 +113,30 @@ impl std::fmt::Debug for Approvals {
     }
 }
 
+/// Tickets that any replica issues and any redeems. Which were redeemed is remembered elsewhere, by name.
+pub(crate) struct SharedTickets {
+    sealer: Sealer,
+    patience: Duration,
+}
+
+impl SharedTickets {
+    pub(crate) fn new(sealer: Sealer, patience: Duration) -> Self {
+        Self { sealer, patience }
+    }
+
+    /// Issues a ticket, as [`Approvals::ask`] does.
+    pub(crate) fn ask(&self, binding: &Binding, now: SystemTime) -> String {
+        let name = self.sealer.random_name();
+        self.sealer.seal(name.as_bytes(), binding.0.get().as_bytes(), now + self.patience)
+    }
+
+    /// The name of a ticket, if it is for this call and in time.
+    pub(crate) fn name(&self, ticket: &str, binding: &Binding, now: SystemTime) -> Option<String> {
+        let opened = self.sealer.open(ticket, binding.0.get().as_bytes(), now).ok()?;
+        String::from_utf8(opened).ok()
+    }
+}
+
 /// A line for each argument, and how many bytes are hidden.
 fn shown(arguments: &Json) -> (String, usize) {
     let Ok(object) = Object::parse(arguments.get()) else { return excerpt(arguments.get(), VALUE) };

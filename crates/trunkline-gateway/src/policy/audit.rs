@@ -96,6 +96,9 @@ pub struct Entry {
     pub outcome: Cow<'static, str>,
     /// The duration.
     pub ms: u64,
+    /// The replica that served it, if there are several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replica: Option<String>,
 }
 
 /// The target, by its server's own name.

@@ -17,8 +17,10 @@
 //! was not seen for 90 days, while its server was, is forgotten; so is a server that was in no catalog for that
 //! long.
 
+mod disk;
 mod file;
 mod offered;
+mod shared;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -9,6 +9,9 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use trunkline_auth::digest::sha256;
+use trunkline_store::Bucket;
+
 use super::rules::Globs;
 use super::subject::{Patterns, Subject};
 use crate::catalog::plan::Rate;
@@ -88,6 +91,29 @@ impl Quota {
         Ok(())
     }
 
+    /// The token buckets that a call of `subject` takes of where replicas count together; or how long to wait
+    /// if one never holds any.
+    pub(crate) fn buckets(
+        &self,
+        principal: &[impl AsRef<str>],
+        subject: &Subject<'_>,
+    ) -> Result<Vec<Bucket>, Duration> {
+        let concerned = self
+            .rates
+            .iter()
+            .filter(|rate| rate.principals.fit_one_of(principal) && rate.tools.fits_any(subject));
+        let mut buckets: Vec<Bucket> = Vec::new();
+        for rate in concerned {
+            let interval = rate.interval.ok_or(NEVER)?;
+            let bucket = Bucket::new(rate.name(), interval, rate.rate.burst);
+            // Equal rates are one.
+            if !buckets.contains(&bucket) {
+                buckets.push(bucket);
+            }
+        }
+        Ok(buckets)
+    }
+
     /// Evicts full buckets, which mean the same as none. If that is not enough, those that will be full
     /// soonest, a tenth at a time so that this is rare.
     fn make_room(&mut self, now: Instant) {
@@ -114,6 +140,13 @@ impl Ready {
             slack: interval.unwrap_or_default().saturating_mul(rate.burst.saturating_sub(1)),
             rate: rate.clone(),
         }
+    }
+
+    /// A name that replicas with the same rate agree on.
+    fn name(&self) -> String {
+        let Rate { principals, tools, per_minute, burst } = &self.rate;
+        let whole = serde_json::json!([principals, tools, per_minute, burst]).to_string();
+        sha256(whole.as_bytes())["sha256:".len()..][..16].to_owned()
     }
 
     /// When the bucket will be full after one more token is taken, or how long to wait for one.

@@ -11,6 +11,7 @@ use super::{ActivePlan, GatewayState, View, Visibility};
 use crate::caller::Caller;
 use crate::catalog::plan::ServerPlan;
 use crate::failure::Reason;
+use crate::fleet::News;
 use crate::list_changes::{Next, Told};
 use crate::logs::Logged;
 use crate::merge::{Kind, Lists, Missing};
@@ -179,7 +180,12 @@ impl GatewayState {
         }
         // The new lists may contain a resource with subscribers.
         self.subscriptions.follow(self);
-        self.cache.save(&plan.fingerprint(), &lists).await;
+        let fingerprint = plan.fingerprint();
+        if self.cache.save(&fingerprint, &lists).await
+            && let Some(fleet) = &self.settings.fleet
+        {
+            fleet.tell(News::Lists(fingerprint));
+        }
         for kind in Kind::ALL {
             let was = before.as_ref().map(|it| it.etag_of(kind));
             if was != Some(lists.etag_of(kind)) || touched.contains(&kind) {

@@ -40,6 +40,16 @@ fn join(shared: &GatewayState, name: &str, conversation: u64) -> Caller {
     caller
 }
 
+fn want(shared: &GatewayState, conversation: u64, uri: &str) {
+    shared.subscriptions.want(shared, conversation, vec![uri.to_owned()], false);
+}
+
+/// Somebody joins and wants to hear of one resource.
+fn follow(shared: &GatewayState, name: &str, conversation: u64, uri: &str) {
+    join(shared, name, conversation);
+    want(shared, conversation, uri);
+}
+
 fn held(shared: &GatewayState) -> Vec<String> {
     shared.subscriptions.lock().held.keys().map(|it| it.server.to_string()).collect()
 }
@@ -50,7 +60,7 @@ async fn a_call_waits_only_for_what_its_caller_has_just_wanted() {
     let shared = &*gateway.0;
     let (bob, eve) = (join(shared, "bob", 1), join(shared, "eve", 2));
     let subscriptions = &shared.subscriptions;
-    subscriptions.want(shared, 1, vec!["x://a".to_owned()], false);
+    want(shared, 1, "x://a");
     // The server cannot be reached, so the subscription is never in place.
     for (caller, server, waits) in
         [(&eve, "a", false), (&bob, "b", false), (&bob, "a", true), (&bob, "a", false)]
@@ -65,11 +75,9 @@ async fn a_call_waits_only_for_what_its_caller_has_just_wanted() {
 async fn a_caller_that_may_not_read_is_not_notified() {
     let gateway = gateway().await;
     let shared = &*gateway.0;
-    join(shared, "ann", 1);
-    shared.subscriptions.want(shared, 1, vec!["x://b".to_owned()], false);
+    follow(shared, "ann", 1, "x://b");
     assert_eq!(held(shared), Vec::<String>::new());
-    join(shared, "bob", 2);
-    shared.subscriptions.want(shared, 2, vec!["x://b".to_owned()], false);
+    follow(shared, "bob", 2, "x://b");
     assert_eq!(held(shared), ["b"]);
     // Changed rules are applied to existing subscriptions.
     gateway.apply(plan(&CATALOG.replace("[ann]", "[bob]"))).await.unwrap();
@@ -83,8 +91,7 @@ async fn a_caller_that_may_not_read_is_not_notified() {
 async fn a_replaced_server_is_subscribed_to_again() {
     let gateway = gateway().await;
     let shared = &*gateway.0;
-    join(shared, "bob", 1);
-    shared.subscriptions.want(shared, 1, vec!["x://a".to_owned()], false);
+    follow(shared, "bob", 1, "x://a");
     let server = || {
         let state = shared.subscriptions.lock();
         let held = state.held.values().next().expect("one is subscribed to");
@@ -109,7 +116,7 @@ async fn a_resource_that_appears_later_is_subscribed_to_then() {
     let shared = &*gateway.0;
     join(shared, "bob", 1);
     gateway.apply(plan("mcpServers: {}")).await.unwrap();
-    shared.subscriptions.want(shared, 1, vec!["x://a".to_owned()], false);
+    want(shared, 1, "x://a");
     assert_eq!(held(shared), Vec::<String>::new());
     gateway.apply(plan(CATALOG)).await.unwrap();
     give(shared, &shared.active_plan().servers["a"], "x://a");

@@ -205,6 +205,14 @@ mod tests {
             play
         }
 
+        /// One that has sent a request with the id 2.
+        fn asked(method: &'static str) -> Self {
+            let mut play = Self::stateless();
+            play.ask(1, method);
+            play.says(&format!("{method} 2"));
+            play
+        }
+
         fn hears(&mut self, text: &str) {
             self.core.handle(Input::received(Incoming::parse(text.as_bytes())), self.now);
         }
@@ -323,9 +331,7 @@ mod tests {
 
     #[test]
     fn a_repetition_that_was_not_made_does_not_undo_what_was_made_before() {
-        let mut play = Play::stateless();
-        play.ask(1, "tools/list");
-        play.says("tools/list 2");
+        let mut play = Play::asked("tools/list");
         play.lost(2);
         play.says("tools/list 3");
         play.core.undelivered(3, CallError::Unreachable("x".to_owned()), play.now);
@@ -337,25 +343,19 @@ mod tests {
 
     #[test]
     fn a_refused_request_is_not_retried() {
-        let mut play = Play::stateless();
-        play.ask(1, "tools/list");
-        play.says("tools/list 2");
+        let mut play = Play::asked("tools/list");
         play.core.undelivered(2, CallError::Http(HttpError::new(503, "")), play.now);
         play.says("settled 1: The server answered with HTTP status 503.");
     }
 
     #[test]
     fn a_subscription_is_opened_again_at_a_growing_pace_once_it_was_acknowledged() {
-        let mut play = Play::stateless();
-        play.ask(1, "subscriptions/listen");
-        play.says("subscriptions/listen 2");
+        let mut play = Play::asked("subscriptions/listen");
         play.lost(2);
         let lost = "The answer was lost, the call may have been carried out: cut.";
         play.says(&format!("settled 1: {lost}"));
 
-        let mut play = Play::stateless();
-        play.ask(1, "subscriptions/listen");
-        play.says("subscriptions/listen 2");
+        let mut play = Play::asked("subscriptions/listen");
         play.hears(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":2}}}"#);
         while play.core.poll().is_some() {}
         play.lost(2);

@@ -15,7 +15,7 @@ use trunkline_wire::model::meta;
 use trunkline_wire::revision::{Era, Revision};
 
 use super::Refusal;
-use super::fields::{Field, Fields};
+use super::fields::{Field, Fields, McpFields};
 use crate::server::{Config, EnvelopeCache, StatelessRequest, unsupported_revision};
 
 /// Where a POST goes.
@@ -46,7 +46,7 @@ pub struct Rules<'a> {
 
 /// Decides where a POST goes.
 pub fn classify<'a>(
-    fields: &Fields<'a>,
+    fields: &McpFields<'a>,
     incoming: &Incoming,
     rules: Rules<'_>,
     envelopes: &mut EnvelopeCache,
@@ -85,7 +85,7 @@ pub fn classify<'a>(
 }
 
 struct Asking<'a, 'r> {
-    fields: &'r Fields<'a>,
+    fields: &'r McpFields<'a>,
     rules: Rules<'r>,
     version: Option<&'a str>,
 }
@@ -256,7 +256,7 @@ impl<'a> Asking<'a, '_> {
 }
 
 /// The session id of a request, if any.
-fn session_id<'a>(fields: &Fields<'a>) -> Result<Option<&'a str>, Refusal> {
+fn session_id<'a>(fields: &McpFields<'a>) -> Result<Option<&'a str>, Refusal> {
     let bad = |message| Refusal::new(StatusCode::BAD_REQUEST, message);
     let value = fields
         .session
@@ -267,7 +267,7 @@ fn session_id<'a>(fields: &Fields<'a>) -> Result<Option<&'a str>, Refusal> {
 
 /// The session id of a GET or DELETE. Without sessions, and in the stateless era, only POST is allowed.
 pub fn session_request<'a>(headers: &'a HeaderMap, rules: Rules<'_>) -> Result<&'a str, Refusal> {
-    let fields = &Fields::of(headers);
+    let fields = &Fields::of(headers).mcp;
     let asking = Asking { fields, rules, version: version(fields)? };
     if asking.is_modern() || !rules.sessions || !asking.speaks(Era::Stateful) {
         return Err(Refusal::method("POST"));
@@ -278,7 +278,7 @@ pub fn session_request<'a>(headers: &'a HeaderMap, rules: Rules<'_>) -> Result<&
     }
 }
 
-fn version<'a>(fields: &Fields<'a>) -> Result<Option<&'a str>, Refusal> {
+fn version<'a>(fields: &McpFields<'a>) -> Result<Option<&'a str>, Refusal> {
     let mismatch = |message| Refusal::bad_request(mismatch(message), None);
     let value = fields
         .version

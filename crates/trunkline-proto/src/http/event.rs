@@ -34,23 +34,28 @@ impl EventId {
 }
 
 impl EventId {
-    /// The id as text. Bypasses `Display`, which is several times slower.
+    /// The id as text.
     pub fn text(self) -> String {
-        let mut text = Vec::with_capacity(3 * 16 + 2);
-        hex(self.stream, 1, &mut text);
-        text.push(b'-');
-        hex(self.place, 1, &mut text);
-        text.push(b'-');
-        hex(self.tag, 16, &mut text);
+        let mut text = Vec::new();
+        self.write(&mut text);
         String::from_utf8(text).expect("digits are UTF-8")
+    }
+
+    /// Appends the text. Bypasses `Display`, which is several times slower.
+    pub fn write(self, out: &mut Vec<u8>) {
+        out.reserve(3 * 16 + 2);
+        hex(self.stream, 1, out);
+        out.push(b'-');
+        hex(self.place, 1, out);
+        out.push(b'-');
+        hex(self.tag, 16, out);
     }
 }
 
 fn hex(number: u64, least: u32, out: &mut Vec<u8>) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digits = (16 - number.leading_zeros() / 4).max(least) as usize;
-    let text: [u8; 16] = std::array::from_fn(|at| DIGITS[(number >> (60 - 4 * at)) as usize & 15]);
-    out.extend_from_slice(&text[text.len() - digits..]);
+    let digits = (16 - number.leading_zeros() / 4).max(least);
+    out.extend((0..digits).rev().map(|at| DIGITS[(number >> (4 * at)) as usize & 15]));
 }
 
 #[cfg(test)]

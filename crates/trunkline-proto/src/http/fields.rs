@@ -16,6 +16,13 @@ pub struct Fields<'a> {
     pub(super) content_encoding: Field<'a>,
     pub(super) content_length: Field<'a>,
     pub(super) content_type: Field<'a>,
+    /// What the protocol says in header fields.
+    pub mcp: McpFields<'a>,
+}
+
+/// The fields that the protocol itself defines: what decides, with the body, where a POST goes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct McpFields<'a> {
     pub(super) version: Field<'a>,
     pub(super) session: Field<'a>,
     pub(super) method: Field<'a>,
@@ -81,10 +88,7 @@ impl<'a> Fields<'a> {
             content_encoding: absent,
             content_length: absent,
             content_type: absent,
-            version: absent,
-            session: absent,
-            method: absent,
-            name: absent,
+            mcp: McpFields::default(),
         };
         for (name, value) in all {
             if let Some(field) = it.field(name) {
@@ -114,10 +118,10 @@ impl<'a> Fields<'a> {
             "content-encoding" => &mut self.content_encoding,
             "content-length" => &mut self.content_length,
             "content-type" => &mut self.content_type,
-            header::PROTOCOL_VERSION => &mut self.version,
-            header::SESSION_ID => &mut self.session,
-            header::METHOD => &mut self.method,
-            header::NAME => &mut self.name,
+            header::PROTOCOL_VERSION => &mut self.mcp.version,
+            header::SESSION_ID => &mut self.mcp.session,
+            header::METHOD => &mut self.mcp.method,
+            header::NAME => &mut self.mcp.name,
             _ => return None,
         })
     }
@@ -135,9 +139,9 @@ mod tests {
         }
         let fields = Fields::of(&headers);
         assert_eq!(fields.host.only_bytes(), Ok(Some(b"a".as_slice())));
-        assert_eq!(fields.name.only_bytes(), Err(Twice));
-        assert_eq!(fields.name.first().map(HeaderValue::as_bytes), Some(b"b".as_slice()));
-        assert_eq!(fields.session.only_bytes(), Ok(None));
+        assert_eq!(fields.mcp.name.only_bytes(), Err(Twice));
+        assert_eq!(fields.mcp.name.first().map(HeaderValue::as_bytes), Some(b"b".as_slice()));
+        assert_eq!(fields.mcp.session.only_bytes(), Ok(None));
         assert!(!fields.has_origin() && !fields.has_accept());
         let mut same = HeaderMap::new();
         same.append("host", HeaderValue::from_static("a"));

@@ -289,18 +289,21 @@ impl Streams {
         stream.taken = stream.taken.max(1);
         let is_fresh = std::mem::take(&mut stream.is_fresh);
         let primed = is_fresh && style == Style::Resumable { primed: true };
-        if primed || stream.pause.is_some() {
+        let begins = primed || stream.pause.is_some();
+        let around = if begins { AROUND } else { 0 };
+        out.reserve(around + stream.unread().map(|it| it.len() + AROUND).sum::<usize>());
+        if begins {
             // A client that is cut off before the first event can still resume.
-            let id = id_of(stream.taken - 1).text();
-            let retry = stream.pause.map(millis);
-            Line { id: Some(&id), retry, ..Line::default() }.write(out);
+            write_id(id_of(stream.taken - 1), out);
+            Line { retry: stream.pause.map(millis), ..Line::default() }.write_in_one_line(out);
         }
-        out.reserve(stream.unread().map(|it| it.len() + AROUND).sum());
         for place in stream.taken.max(stream.oldest)..stream.end() {
             let data = &stream.events[(place - stream.oldest) as usize];
-            let id = matches!(style, Style::Resumable { .. }).then(|| id_of(place).text());
+            if matches!(style, Style::Resumable { .. }) {
+                write_id(id_of(place), out);
+            }
             let event = (style == Style::Single).then_some("message");
-            Line { event, id: id.as_deref(), retry: None, data }.write(out);
+            Line { event, data, ..Line::default() }.write_in_one_line(out);
         }
         stream.taken = stream.end();
         let (is_over, paused) = (stream.over.is_some(), stream.pause.is_some());
@@ -354,8 +357,13 @@ impl Streams {
 
     /// Whether the unread bytes exceed the high-water mark, so that senders must wait.
     pub fn is_congested(&self) -> bool {
+        let live = || self.open.iter().chain([&self.general]);
+        // What all of them keep is seldom so much that what is unread of it must be counted.
+        if live().map(|it| it.bytes).sum::<usize>() <= self.bounds.unread {
+            return false;
+        }
         // All readers together: many streams may leave no more unread than one.
-        let read = self.open.iter().chain([&self.general]).filter(|it| it.reader.is_some());
+        let read = live().filter(|it| it.reader.is_some());
         let unread = read.flat_map(Stream::unread).map(Vec::len).sum::<usize>();
         unread > self.bounds.unread
     }
@@ -430,6 +438,12 @@ impl Reader {
     fn holds(self, stream: &Stream) -> bool {
         stream.id == self.via.0 && stream.reader == Some(self.number)
     }
+}
+
+fn write_id(id: EventId, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"id: ");
+    id.write(out);
+    out.push(b'\n');
 }
 
 fn millis(time: Duration) -> u64 {

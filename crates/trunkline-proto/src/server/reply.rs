@@ -26,9 +26,7 @@ pub(super) fn progress<T>(
     sink.reached = progress.progress;
     let mut params = Object::default();
     params.set("progressToken", sink.token.clone());
-    for (name, value) in Object::of(&progress) {
-        params.set(name, value);
-    }
+    progress.write_into(&mut params);
     Some(Message::notification(Method::Progress, Params::Object(params)))
 }
 

@@ -24,49 +24,55 @@ fn done(revision: Revision) -> &'static str {
     }
 }
 
-#[test]
-fn a_cancelled_call_is_abandoned_and_its_late_answer_dropped() {
+/// Plays the script in every revision. `$CALL_META` is the `_meta` of a call, `$DONE` its result.
+#[track_caller]
+fn check(script: &str) {
+    check_with("", script);
+}
+
+/// The same, with more in that `_meta`.
+#[track_caller]
+fn check_with(more: &str, script: &str) {
     for revision in Revision::ALL {
-        let (meta, done) = (meta(revision, ""), done(revision));
-        server().opened(revision).check(&format!(
-            r#"
-            > {{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{{"name":"add",{meta}}}}}
-            call 1 tools/call {{"name":"add"}}
-            > {{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":"a","reason":"enough"}}}}
-            abandon 1
-            done 1 {done}
-            # Nothing is left that could be cancelled, answered or late.
-            > {{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":"a"}}}}
-            say 1 log {{"level":"error","data":"late"}}
-            wait 700s
-            "#
-        ));
+        let script = script.replace("$CALL_META", &meta(revision, more));
+        server().opened(revision).check(&script.replace("$DONE", done(revision)));
     }
 }
 
 #[test]
+fn a_cancelled_call_is_abandoned_and_its_late_answer_dropped() {
+    check(
+        r#"
+        > {"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"add",$CALL_META}}
+        call 1 tools/call {"name":"add"}
+        > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"a","reason":"enough"}}
+        abandon 1
+        done 1 $DONE
+        # Nothing is left that could be cancelled, answered or late.
+        > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"a"}}
+        say 1 log {"level":"error","data":"late"}
+        wait 700s
+        "#,
+    );
+}
+
+#[test]
 fn the_id_of_a_cancelled_or_answered_call_is_free_again() {
-    for revision in Revision::ALL {
-        let (meta, done) = (meta(revision, ""), done(revision));
-        let call = format!(
-            r#"> {{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"add",{meta}}}}}"#
-        );
-        server().opened(revision).check(&format!(
-            r#"
-            {call}
-            call 1 tools/call
-            > {{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":1}}}}
-            abandon 1
-            {call}
-            call 2 tools/call
-            done 1 {done}
-            done 2 {done}
-            < {{"jsonrpc":"2.0","id":1,"result":{done}}}
-            {call}
-            call 3 tools/call
-            "#
-        ));
-    }
+    check(
+        r#"
+        > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add",$CALL_META}}
+        call 1 tools/call
+        > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}
+        abandon 1
+        > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add",$CALL_META}}
+        call 2 tools/call
+        done 1 $DONE
+        done 2 $DONE
+        < {"jsonrpc":"2.0","id":1,"result":$DONE}
+        > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add",$CALL_META}}
+        call 3 tools/call
+        "#,
+    );
 }
 
 #[test]
@@ -120,26 +126,24 @@ fn initialize_cannot_be_cancelled() {
 
 #[test]
 fn progress_goes_out_strictly_increasing_until_the_answer() {
-    for revision in Revision::ALL {
-        let (meta, done) = (meta(revision, r#""progressToken":"t""#), done(revision));
-        server().opened(revision).check(&format!(
-            r#"
-            > {{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"add",{meta}}}}}
-            call 1 tools/call
-            say 1 progress {{"progress":0,"total":2}}
-            < {{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":"t","progress":0,"total":2}}}}
-            say 1 progress {{"progress":0,"total":2}}
-            say 1 progress {{"progress":0.5}}
-            < {{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":"t","progress":0.5}}}}
-            say 1 progress {{"progress":0.25}}
-            say 1 progress {{"progress":2,"total":2}}
-            < {{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":"t","progress":2,"total":2}}}}
-            done 1 {done}
-            < {{"jsonrpc":"2.0","id":1,"result":{done}}}
-            say 1 progress {{"progress":3,"total":3}}
-            "#
-        ));
-    }
+    check_with(
+        r#""progressToken":"t""#,
+        r#"
+        > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add",$CALL_META}}
+        call 1 tools/call
+        say 1 progress {"progress":0,"total":2}
+        < {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"t","progress":0,"total":2}}
+        say 1 progress {"progress":0,"total":2}
+        say 1 progress {"progress":0.5}
+        < {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"t","progress":0.5}}
+        say 1 progress {"progress":0.25}
+        say 1 progress {"progress":2,"total":2}
+        < {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"t","progress":2,"total":2}}
+        done 1 $DONE
+        < {"jsonrpc":"2.0","id":1,"result":$DONE}
+        say 1 progress {"progress":3,"total":3}
+        "#,
+    );
 }
 
 #[test]
@@ -158,49 +162,41 @@ fn a_progress_token_is_echoed_with_its_type() {
 
 #[test]
 fn without_a_token_progress_stays_here() {
-    for revision in Revision::ALL {
-        let meta = meta(revision, "");
-        server().opened(revision).check(&format!(
-            r#"
-            > {{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"add",{meta}}}}}
-            call 1 tools/call
-            say 1 progress {{"progress":1}}
-            "#
-        ));
-    }
+    check(
+        r#"
+        > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add",$CALL_META}}
+        call 1 tools/call
+        say 1 progress {"progress":1}
+        "#,
+    );
 }
 
 #[test]
 fn every_revision_hears_the_message_of_progress() {
-    for revision in Revision::ALL {
-        let meta = meta(revision, r#""progressToken":1"#);
-        server().opened(revision).check(&format!(
-            r#"
-            > {{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"add",{meta}}}}}
-            call 1 tools/call
-            say 1 progress {{"progress":1,"message":"half"}}
-            < {{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":1,"progress":1,"message":"half"}}}}
-            "#
-        ));
-    }
+    check_with(
+        r#""progressToken":1"#,
+        r#"
+        > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add",$CALL_META}}
+        call 1 tools/call
+        say 1 progress {"progress":1,"message":"half"}
+        < {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1,"message":"half"}}
+        "#,
+    );
 }
 
 #[test]
 fn a_handler_that_says_nothing_for_too_long_is_stopped_and_its_call_answered() {
-    for revision in Revision::ALL {
-        let (meta, done) = (meta(revision, ""), done(revision));
-        server().opened(revision).check(&format!(
-            r#"
-            > {{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"add",{meta}}}}}
-            call 1 tools/call
-            wait 59s
-            wait 1s
-            abandon 1
-            < {{"jsonrpc":"2.0","id":1,"error":{{"code":-32603,"message":"The handler took too long.","data":{{"reason":"timeout"}}}}}}
-            done 1 {done}
-            "#
-        ));
-    }
+    check(
+        r#"
+        > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add",$CALL_META}}
+        call 1 tools/call
+        wait 59s
+        wait 1s
+        abandon 1
+        < {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"The handler took too long.","data":{"reason":"timeout"}}}
+        done 1 $DONE
+        "#,
+    );
 }
 
 #[test]
@@ -286,44 +282,30 @@ fn one_call_too_many_is_turned_away_at_once() {
 
 #[test]
 fn an_id_that_is_still_open_is_refused_and_the_first_call_lives_on() {
-    for revision in Revision::ALL {
-        let (meta, done) = (meta(revision, ""), done(revision));
-        let call = |id: &str| {
-            format!(
-                r#"> {{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"add",{meta}}}}}"#
-            )
-        };
-        server().opened(revision).check(&format!(
-            r#"
-            {}
-            call 1 tools/call
-            {}
-            < {{"jsonrpc":"2.0","id":1,"error":{{"code":-32600,"message":"The id 1 belongs to a request that is still open."}}}}
-            {}
-            call 2 tools/call
-            done 1 {done}
-            < {{"jsonrpc":"2.0","id":1,"result":{done}}}
-            done 2 {done}
-            < {{"jsonrpc":"2.0","id":"1","result":{done}}}
-            "#,
-            call("1"),
-            call("1"),
-            call("\"1\""),
-        ));
-    }
+    check(
+        r#"
+        > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add",$CALL_META}}
+        call 1 tools/call
+        > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add",$CALL_META}}
+        < {"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"The id 1 belongs to a request that is still open."}}
+        > {"jsonrpc":"2.0","id":"1","method":"tools/call","params":{"name":"add",$CALL_META}}
+        call 2 tools/call
+        done 1 $DONE
+        < {"jsonrpc":"2.0","id":1,"result":$DONE}
+        done 2 $DONE
+        < {"jsonrpc":"2.0","id":"1","result":$DONE}
+        "#,
+    );
 }
 
 #[test]
 fn a_handlers_error_is_the_answer() {
-    for revision in Revision::ALL {
-        let meta = meta(revision, "");
-        server().opened(revision).check(&format!(
-            r#"
-            > {{"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{{"name":"p",{meta}}}}}
-            call 1 prompts/get {{"name":"p"}}
-            fail 1 -32602 There is no prompt `p`.
-            < {{"jsonrpc":"2.0","id":1,"error":{{"code":-32602,"message":"There is no prompt `p`."}}}}
-            "#
-        ));
-    }
+    check(
+        r#"
+        > {"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"p",$CALL_META}}
+        call 1 prompts/get {"name":"p"}
+        fail 1 -32602 There is no prompt `p`.
+        < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"There is no prompt `p`."}}
+        "#,
+    );
 }

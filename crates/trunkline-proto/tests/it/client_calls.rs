@@ -26,6 +26,14 @@ fn call(revision: Revision) -> String {
     )
 }
 
+/// Plays the script after a call, in every revision.
+#[track_caller]
+fn check_call(script: &str) {
+    for revision in Revision::ALL {
+        client().opened(revision).check(&(call(revision) + script));
+    }
+}
+
 fn listen(ticket: u32, id: u32) -> String {
     format!(
         r#"
@@ -37,61 +45,47 @@ fn listen(ticket: u32, id: u32) -> String {
 
 #[test]
 fn a_result_or_an_error_settles_the_call_once() {
-    for revision in Revision::ALL {
-        client().opened(revision).check(&format!(
-            r#"
-            {}
-            > {{"jsonrpc":"2.0","id":"2","result":{{}}}}
-            > {{"jsonrpc":"2.0","id":2,"result":{{"content":[],"extra":12345678901234567890}}}}
-            settled 5 {{"content":[],"extra":12345678901234567890}}
-            > {{"jsonrpc":"2.0","id":2,"result":{{"content":[]}}}}
-            "#,
-            call(revision)
-        ));
-        client().opened(revision).check(&format!(
-            r#"
-            {}
-            > {{"jsonrpc":"2.0","id":2,"error":{{"code":-32602,"message":"There is no tool `add`."}}}}
-            settled 5 error -32602 There is no tool `add`.
-            > {{"jsonrpc":"2.0","id":2,"result":{{"content":[]}}}}
-            "#,
-            call(revision)
-        ));
-    }
+    check_call(
+        r#"
+        > {"jsonrpc":"2.0","id":"2","result":{}}
+        > {"jsonrpc":"2.0","id":2,"result":{"content":[],"extra":12345678901234567890}}
+        settled 5 {"content":[],"extra":12345678901234567890}
+        > {"jsonrpc":"2.0","id":2,"result":{"content":[]}}
+        "#,
+    );
+    check_call(
+        r#"
+        > {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"There is no tool `add`."}}
+        settled 5 error -32602 There is no tool `add`.
+        > {"jsonrpc":"2.0","id":2,"result":{"content":[]}}
+        "#,
+    );
 }
 
 #[test]
 fn an_abandoned_call_is_cancelled_and_its_late_answer_ignored() {
-    for revision in Revision::ALL {
-        client().opened(revision).check(&format!(
-            r#"
-            {}
-            drop 5
-            < {{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":2,"reason":"Nobody waits any more."}}}}
-            drop 5
-            > {{"jsonrpc":"2.0","id":2,"result":{{"content":[]}}}}
-            wait 700s
-            "#,
-            call(revision)
-        ));
-    }
+    check_call(
+        r#"
+        drop 5
+        < {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2,"reason":"Nobody waits any more."}}
+        drop 5
+        > {"jsonrpc":"2.0","id":2,"result":{"content":[]}}
+        wait 700s
+        "#,
+    );
 }
 
 #[test]
 fn a_call_without_an_answer_times_out_and_is_cancelled() {
-    for revision in Revision::ALL {
-        client().opened(revision).check(&format!(
-            r#"
-            {}
-            wait 59s
-            wait 1s
-            < {{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":2,"reason":"No answer in time."}}}}
-            settled 5 timed out
-            > {{"jsonrpc":"2.0","id":2,"result":{{"content":[]}}}}
-            "#,
-            call(revision)
-        ));
-    }
+    check_call(
+        r#"
+        wait 59s
+        wait 1s
+        < {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2,"reason":"No answer in time."}}
+        settled 5 timed out
+        > {"jsonrpc":"2.0","id":2,"result":{"content":[]}}
+        "#,
+    );
 }
 
 #[test]

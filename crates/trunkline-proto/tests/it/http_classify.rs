@@ -63,7 +63,7 @@ impl Desk {
     fn ask(&self, headers: &[(&str, &str)], body: &str) -> Result<Goes, Refused> {
         let rules = Rules { config: &self.config, sessions: self.sessions };
         let (headers, incoming) = (map(headers), Incoming::parse(body.as_bytes()));
-        let (fields, mut envelopes) = (Fields::of(&headers), EnvelopeCache::default());
+        let (fields, mut envelopes) = (Fields::of(&headers).mcp, EnvelopeCache::default());
         let first = classify(&fields, &incoming, rules, &mut envelopes);
         // What was read once is remembered, and changes nothing.
         assert_eq!(classify(&fields, &incoming, rules, &mut envelopes), first, "{body}");

@@ -8,7 +8,7 @@ use http::StatusCode;
 use trunkline_proto::RequestStream;
 use trunkline_proto::http::event::EventId;
 use trunkline_proto::http::streams::{Beginning, Bounds, Read, Reader, Streams, Style};
-use trunkline_testkit::repeats;
+use trunkline_testkit::{Dice, repeats};
 use trunkline_wire::frame::sse::{Decoder, Received};
 
 use crate::transcript::start;
@@ -333,17 +333,6 @@ fn an_id_of_nothing_yields_nothing() {
     assert_eq!(texts(&take(&mut streams, reader, now).0), ["a"]);
 }
 
-/// Deterministic: the same seed gives the same run everywhere.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % sides
-    }
-}
-
 /// The model of one stream.
 #[derive(Default)]
 struct Model {
@@ -393,7 +382,7 @@ impl Model {
 fn random_readers_get_everything_once_and_in_order_under_stress() {
     for seed in 0..repeats(400, 20_000) as u64 {
         let mut dice = Dice(seed ^ 0x5eed);
-        let narrow = Bounds { events: 1 + dice.roll(6) as usize, ..WIDE };
+        let narrow = Bounds { events: 1 + dice.roll(6), ..WIDE };
         let bounds = if seed % 2 == 0 { WIDE } else { narrow };
         let style = if dice.roll(2) == 0 { OLD } else { PRIMED };
         story(&mut dice, style, bounds);
@@ -407,10 +396,10 @@ fn story(dice: &mut Dice, style: Style, bounds: Bounds) {
     models.insert(0, Model { next: 1, ..Model::default() });
     let mut texts = 0;
     for _ in 0..200 {
-        now += Duration::from_millis(dice.roll(1000));
+        now += Duration::from_millis(dice.below(1000));
         let count = models.len();
         let keys: Vec<u64> = models.iter().filter(|it| !it.1.gone).map(|it| *it.0).collect();
-        let stream = keys[dice.roll(keys.len() as u64) as usize];
+        let stream = keys[dice.roll(keys.len())];
         let model = models.get_mut(&stream).unwrap();
         match dice.roll(12) {
             // Beyond this number, finished streams would be evicted.
@@ -472,7 +461,7 @@ fn story(dice: &mut Dice, style: Style, bounds: Bounds) {
                     false => (model.said.len() - bounds.events) as u64,
                 };
                 let had = model.next - 1;
-                let place = had.min(oldest + dice.roll(had.saturating_sub(oldest) + 1));
+                let place = had.min(oldest + dice.below(had.saturating_sub(oldest) + 1));
                 let reader = streams.resume(id(stream, place));
                 if model.over && place as usize == model.said.len() {
                     assert_eq!(reader, None, "after the answer there is nothing to come back for");
@@ -490,7 +479,7 @@ fn story(dice: &mut Dice, style: Style, bounds: Bounds) {
                 }
                 0 => streams.sweep(now),
                 _ if model.known && !model.over && model.reader.is_some() => {
-                    let retry = Duration::from_millis(dice.roll(100));
+                    let retry = Duration::from_millis(dice.below(100));
                     assert_eq!(
                         streams.pause(RequestStream(stream), retry),
                         Some(RequestStream(stream))

@@ -164,34 +164,30 @@ fn nesting_without_end_is_refused() {
 
 #[test]
 fn unexpected_responses_are_dropped_malformed_or_not() {
-    for revision in Revision::ALL {
-        server().opened(revision).check(
-            r#"
-            > {"jsonrpc":"2.0","id":1,"result":{}}
-            > {"jsonrpc":"2.0","id":"1","result":{}}
-            > {"jsonrpc":"2.0","id":1,"error":{"code":-1,"message":"no"}}
-            > {"jsonrpc":"2.0","error":{"code":-1,"message":"no"}}
-            > {"jsonrpc":"2.0","id":null,"error":{"code":-1,"message":"no"}}
-            > {"jsonrpc":"2.0","id":1,"result":{},"error":{"code":-1,"message":"no"}}
-            > {"id":1,"result":{}}
-            > {"jsonrpc":"2.0","result":{}}
-            "#,
-        );
-    }
+    server().check_in_all(
+        r#"
+        > {"jsonrpc":"2.0","id":1,"result":{}}
+        > {"jsonrpc":"2.0","id":"1","result":{}}
+        > {"jsonrpc":"2.0","id":1,"error":{"code":-1,"message":"no"}}
+        > {"jsonrpc":"2.0","error":{"code":-1,"message":"no"}}
+        > {"jsonrpc":"2.0","id":null,"error":{"code":-1,"message":"no"}}
+        > {"jsonrpc":"2.0","id":1,"result":{},"error":{"code":-1,"message":"no"}}
+        > {"id":1,"result":{}}
+        > {"jsonrpc":"2.0","result":{}}
+        "#,
+    );
 }
 
 #[test]
 fn notifications_are_never_answered_however_broken() {
-    for revision in Revision::ALL {
-        server().opened(revision).check(
-            r#"
-            > {"jsonrpc":"2.0","method":"notifications/roots/list_changed","params":[1]}
-            > {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":{}}}
-            > {"jsonrpc":"2.0","method":"notifications/progress"}
-            > {"jsonrpc":"2.0","method":"tools/call","params":{"name":"add"}}
-            "#,
-        );
-    }
+    server().check_in_all(
+        r#"
+        > {"jsonrpc":"2.0","method":"notifications/roots/list_changed","params":[1]}
+        > {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":{}}}
+        > {"jsonrpc":"2.0","method":"notifications/progress"}
+        > {"jsonrpc":"2.0","method":"tools/call","params":{"name":"add"}}
+        "#,
+    );
 }
 
 #[test]
@@ -208,19 +204,17 @@ fn a_broken_answer_fails_the_question_it_answers() {
 
 #[test]
 fn a_client_is_not_shaken_by_garbage() {
-    for revision in Revision::ALL {
-        client().opened(revision).check(
-            r#"
-            > Listening on port 3000 …
-            > {"level":"info","msg":"started"}
-            > []
-            > 7
-            > {"jsonrpc":"2.0","id":99,"result":{}}
-            > {"jsonrpc":"2.0","error":{"code":-32700,"message":"what?"}}
-            > {"jsonrpc":"2.0","method":"no/such","params":[1]}
-            "#,
-        );
-    }
+    client().check_in_all(
+        r#"
+        > Listening on port 3000 …
+        > {"level":"info","msg":"started"}
+        > []
+        > 7
+        > {"jsonrpc":"2.0","id":99,"result":{}}
+        > {"jsonrpc":"2.0","error":{"code":-32700,"message":"what?"}}
+        > {"jsonrpc":"2.0","method":"no/such","params":[1]}
+        "#,
+    );
 }
 
 #[test]

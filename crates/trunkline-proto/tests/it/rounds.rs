@@ -43,6 +43,13 @@ fn complete(id: u32) -> String {
     )
 }
 
+/// Plays the script after our call came back with one question.
+#[track_caller]
+fn check_asked(script: &str) {
+    let asked = required(2, r#""inputRequests":{"q":{"method":"roots/list"}}"#);
+    opened().check(&format!("{}\n{asked}\n{script}", tool()));
+}
+
 fn elicit() -> String {
     format!(r#"{{"method":"elicitation/create","params":{QUESTION}}}"#)
 }
@@ -253,18 +260,14 @@ fn an_answer_that_fails_ends_the_call_and_the_other_questions() {
 
 #[test]
 fn a_call_that_is_dropped_in_a_round_has_nothing_on_the_wire_to_cancel() {
-    opened().check(&format!(
+    check_asked(
         r#"
-        {}
-        {}
         call 1 roots/list
         drop 5
         abandon 1
-        done 1 {{"roots":[]}}
+        done 1 {"roots":[]}
         "#,
-        tool(),
-        required(2, r#""inputRequests":{"q":{"method":"roots/list"}}"#),
-    ));
+    );
     // A round of state alone is no different.
     opened().check(&format!(
         "{}\n{}\ndrop 5\nwait 1s",
@@ -275,19 +278,15 @@ fn a_call_that_is_dropped_in_a_round_has_nothing_on_the_wire_to_cancel() {
 
 #[test]
 fn people_may_think_until_the_hard_deadline_and_no_longer() {
-    opened().check(&format!(
+    check_asked(
         r#"
-        {}
-        {}
         call 1 roots/list
         wait 599s
         wait 1s
         abandon 1
         settled 5 timed out
         "#,
-        tool(),
-        required(2, r#""inputRequests":{"q":{"method":"roots/list"}}"#),
-    ));
+    );
 }
 
 #[test]

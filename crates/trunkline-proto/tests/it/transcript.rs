@@ -68,6 +68,14 @@ macro_rules! both {
                 let played = self.play(&steps);
                 compare(&steps, &played);
             }
+
+            /// The same in every revision, after its handshake.
+            #[track_caller]
+            pub(crate) fn check_in_all(self, script: &str) {
+                for revision in Revision::ALL {
+                    Self { config: self.config.clone(), opening: None }.opened(revision).check(script);
+                }
+            }
         }
     )*};
 }

@@ -21,9 +21,9 @@ use ring::rand::{SecureRandom as _, SystemRandom};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use super::address::{AddressKind, Node};
 use super::{RedisAddress, RedisSettings};
 use crate::StoreError;
+use crate::address::{AddressKind, Node};
 
 /// The one way to Redis of a store: many commands at a time over one connection.
 pub(super) struct Link {

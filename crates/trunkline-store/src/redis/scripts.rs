@@ -22,6 +22,7 @@ pub(super) struct Scripts {
     pub(super) swap: Script,
     pub(super) delete: Script,
     pub(super) count: Script,
+    pub(super) take: Script,
     pub(super) lease: Script,
     pub(super) renew: Script,
     pub(super) release: Script,
@@ -35,6 +36,7 @@ impl Scripts {
             swap: script(SWAP),
             delete: script(DELETE),
             count: script(COUNT),
+            take: script(TAKE),
             lease: script(LEASE),
             renew: Script::new(RENEW),
             release: Script::new(RELEASE),
@@ -124,6 +126,35 @@ sweep()
 redis.call('HSET', KEYS[1], 'n', number())
 if is_new then index(ARGV[3]) end
 return redis.call('HGET', KEYS[1], 'v')
+";
+
+// ARGV: the key, then a name, an interval and a slack for each bucket. Returns how long to wait. `Levels` is the
+// same in Rust.
+const TAKE: &str = r"
+local now, full_at, ours = time[1] * 1000000 + time[2], {}, redis.call('HGET', KEYS[1], 'v') or ''
+for line in string.gmatch(ours, '[^\n]+') do
+  local name, at = string.match(line, '^(%S+) (%d+)$')
+  if not name then return redis.error_reply('ERR not an integer') end
+  if tonumber(at) > now then full_at[name] = tonumber(at) end
+end
+local wait = 0
+for i = 2, #ARGV, 3 do
+  local interval, slack = tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2])
+  local at = math.min(full_at[ARGV[i]] or now, now + slack + interval)
+  full_at[ARGV[i]] = at
+  wait = math.max(wait, at - now - slack)
+end
+if wait > 0 then return string.format('%.0f', wait) end
+for i = 2, #ARGV, 3 do
+  full_at[ARGV[i]] = full_at[ARGV[i]] + tonumber(ARGV[i + 1])
+end
+local lines, last = {}, now
+for name, at in pairs(full_at) do
+  lines[#lines + 1] = name .. ' ' .. string.format('%.0f', at) .. '\n'
+  last = math.max(last, at)
+end
+write(table.concat(lines), string.format('%.0f', math.floor((last - now) / 1000) + 1))
+return '0'
 ";
 
 const LEASE: &str = r"

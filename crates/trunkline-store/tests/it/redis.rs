@@ -2,8 +2,6 @@
 
 #![expect(clippy::disallowed_methods, reason = "The time of a Redis cannot be moved.")]
 
-mod server;
-
 use std::time::Duration;
 
 use tokio::task::JoinSet;
@@ -11,8 +9,7 @@ use trunkline_store::suite::{self, Subject};
 use trunkline_store::{
     Bounds, Expect, Heard, Redis, RedisAddress, RedisSettings, Store, StoreError, Swap,
 };
-
-use server::{Servers, cluster, sentinels, single};
+use trunkline_testkit::redis::{Servers, cluster, sentinels, single};
 
 fn bounds() -> Bounds {
     Bounds::default().value(1 << 16)

@@ -7,8 +7,8 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use trunkline_store::suite::{self, Subject};
 use trunkline_store::{
-    Bounds, Capabilities, Entry, Expect, Folder, Lease, Listener, Manual, Memory, Monotonic, Page,
-    Pending, Store, Swap, Version,
+    Bounds, Bucket, Capabilities, Cursor, Entry, Expect, Folder, Lease, Listener, Manual, Memory,
+    Monotonic, Page, Pending, Store, Swap, Ttl, Version,
 };
 
 use crate::backend::Scratch;
@@ -79,7 +79,7 @@ async fn a_store_that_breaks_a_promise_is_named() {
     let panic =
         wrong.join_next().await.expect("it was spawned").expect_err("the suite fails").into_panic();
     let text = panic.downcast_ref::<String>().expect("a panic with a text");
-    assert!(text.starts_with("1 of 43 promises are not kept:\nvalues_up_to_the_bound"), "{text}");
+    assert!(text.starts_with("1 of 47 promises are not kept:\nvalues_up_to_the_bound"), "{text}");
 }
 
 async fn memory() -> Subject {
@@ -119,31 +119,28 @@ impl Store for ByTurns {
         self.next().get(key)
     }
 
-    fn put<'a>(
-        &'a self,
-        key: &'a str,
-        value: &'a [u8],
-        ttl: Option<Duration>,
-    ) -> Pending<'a, Version> {
+    fn put<'a>(&'a self, key: &'a str, value: &'a [u8], ttl: Ttl) -> Pending<'a, Version> {
         self.next().put(key, value, ttl)
     }
 
-    fn swap<'a>(
-        &'a self,
-        key: &'a str,
-        expect: Expect,
-        value: &'a [u8],
-        ttl: Option<Duration>,
-    ) -> Pending<'a, Swap> {
-        self.next().swap(key, expect, value, ttl)
+    fn swap<'a>(&'a self, key: &'a str, old: Expect, new: &'a [u8], ttl: Ttl) -> Pending<'a, Swap> {
+        self.next().swap(key, old, new, ttl)
     }
 
     fn delete<'a>(&'a self, key: &'a str) -> Pending<'a, bool> {
         self.next().delete(key)
     }
 
-    fn count<'a>(&'a self, key: &'a str, by: i64, ttl: Option<Duration>) -> Pending<'a, i64> {
+    fn count<'a>(&'a self, key: &'a str, by: i64, ttl: Ttl) -> Pending<'a, i64> {
         self.next().count(key, by, ttl)
+    }
+
+    fn take<'a>(
+        &'a self,
+        key: &'a str,
+        buckets: &'a [Bucket],
+    ) -> Pending<'a, Result<(), Duration>> {
+        self.next().take(key, buckets)
     }
 
     fn lease<'a>(&'a self, name: &'a str, ttl: Duration) -> Pending<'a, Option<Lease>> {
@@ -158,12 +155,7 @@ impl Store for ByTurns {
         self.next().release(lease)
     }
 
-    fn scan<'a>(
-        &'a self,
-        prefix: &'a str,
-        after: Option<&'a str>,
-        limit: usize,
-    ) -> Pending<'a, Page> {
+    fn scan<'a>(&'a self, prefix: &'a str, after: Cursor<'a>, limit: usize) -> Pending<'a, Page> {
         self.next().scan(prefix, after, limit)
     }
 

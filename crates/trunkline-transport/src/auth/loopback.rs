@@ -12,7 +12,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
-use trunkline_auth::client::browser::{Browser, Visit};
+use trunkline_auth::client::browser::{Browser, Prepared, Visit};
 use trunkline_auth::fetch::Pending;
 use trunkline_auth::setters;
 use trunkline_auth::url::fields;
@@ -70,10 +70,7 @@ impl fmt::Debug for Loopback {
 }
 
 impl Browser for Loopback {
-    fn prepare<'a>(
-        &'a self,
-        redirect_uris: &'a [String],
-    ) -> Pending<'a, Result<Box<dyn Visit>, String>> {
+    fn prepare<'a>(&'a self, redirect_uris: &'a [String]) -> Prepared<'a> {
         Box::pin(async move {
             let any = ["http://127.0.0.1/callback".to_owned()];
             let wanted = if redirect_uris.is_empty() { &any } else { redirect_uris };

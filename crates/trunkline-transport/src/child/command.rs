@@ -28,6 +28,8 @@ pub(super) struct Parts {
     directory: Option<PathBuf>,
     /// Whether the orphan reaper watches the group of the child.
     is_watched: bool,
+    /// Whether the child writes to our own stderr.
+    shares_stderr: bool,
 }
 
 impl Command {
@@ -40,6 +42,7 @@ impl Command {
             inherited: INHERITED.map(OsString::from).to_vec(),
             directory: None,
             is_watched: true,
+            shares_stderr: false,
         };
         Self { parts, on_line: None }
     }
@@ -95,6 +98,14 @@ impl Command {
         self
     }
 
+    /// Lets the child write to our own stderr, byte by byte as it does. Then nothing of it is kept for error
+    /// messages.
+    #[must_use]
+    pub fn share_stderr(mut self) -> Self {
+        self.parts.shares_stderr = true;
+        self
+    }
+
     /// The program, as it was given.
     pub fn program(&self) -> &OsStr {
         &self.parts.program
@@ -130,6 +141,10 @@ impl Parts {
 
     pub(super) fn is_watched(&self) -> bool {
         self.is_watched
+    }
+
+    pub(super) fn shares_stderr(&self) -> bool {
+        self.shares_stderr
     }
 
     /// The `PATH` for the program: the child's own.

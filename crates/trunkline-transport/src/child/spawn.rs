@@ -224,7 +224,8 @@ impl Group {
         self.signal(libc::SIGKILL);
     }
 
-    fn signal(&self, signal: libc::c_int) {
+    /// Sends a signal to the process group.
+    pub(super) fn signal(&self, signal: libc::c_int) {
         let is_reaped = self.is_reaped.lock().unwrap_or_else(PoisonError::into_inner);
         if !*is_reaped {
             // SAFETY: a system call without pointers. The leader is not reaped, so the number is

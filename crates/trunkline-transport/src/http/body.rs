@@ -135,6 +135,28 @@ impl RequestBody {
         Self { body: Some(body), ended: false, broken: false, unasked: is_awaited, tracker }
     }
 
+    /// Reads all of it.
+    ///
+    /// # Errors
+    ///
+    /// That it is longer than `limit`, does not come in time, or ends too soon.
+    pub async fn read_all(self, limit: usize, within: Duration) -> Result<Vec<u8>, Refusal> {
+        let mut body = pin!(self);
+        let reading = async {
+            let mut text = Vec::new();
+            while let Some(frame) = poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
+                let frame = frame.map_err(|_| cut_off())?;
+                let Ok(data) = frame.into_data() else { continue };
+                if text.len() + data.len() > limit {
+                    return Err(door::too_long(limit));
+                }
+                text.extend_from_slice(&data);
+            }
+            Ok(text)
+        };
+        timeout(within, reading).await.unwrap_or_else(|_| Err(late()))
+    }
+
     fn body(&self) -> &Incoming {
         self.body.as_ref().expect("it is taken when this is dropped")
     }
@@ -217,15 +239,10 @@ pub(super) async fn read<B: Body>(
                 meter.count(kept, false)?;
             }
             let timer = timer.get_or_insert_with(|| Box::pin(sleep(within)));
-            timer.as_mut().poll(cx).map(|()| {
-                let message = "The body did not come in time.";
-                Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, message))
-            })
+            timer.as_mut().poll(cx).map(|()| Err(late()))
         });
         let Some(frame) = next.await? else { return Ok(text) };
-        let frame = frame.map_err(|_| {
-            Refusal::new(StatusCode::BAD_REQUEST, "The body ended before it was complete.")
-        })?;
+        let frame = frame.map_err(|_| cut_off())?;
         let Ok(data) = frame.into_data() else { continue };
         let is_whole = body.is_end_stream();
         let size = text.size_with(&data, limit, most)?;
@@ -235,6 +252,14 @@ pub(super) async fn read<B: Body>(
             return Ok(text);
         }
     }
+}
+
+fn late() -> Refusal {
+    Refusal::new(StatusCode::REQUEST_TIMEOUT, "The body did not come in time.")
+}
+
+fn cut_off() -> Refusal {
+    Refusal::new(StatusCode::BAD_REQUEST, "The body ended before it was complete.")
 }
 
 /// Waits for a short body to arrive and discards it, so that the connection can be reused. Returns

@@ -5,6 +5,7 @@
 //! here aborts the task.
 
 mod delivery;
+mod direct;
 mod exchange;
 mod handshake;
 pub(crate) mod pool;
@@ -44,6 +45,7 @@ use route::Route;
 use target::Address;
 use verdicts::{Key, Known};
 
+pub use direct::{Direct, Flow};
 pub use single::{Pieces, send_single};
 pub use target::HttpTarget;
 pub use verdicts::Verdicts;
@@ -190,24 +192,13 @@ impl<H: Handler> HttpDriver<H> {
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let mut turns = 0;
         loop {
-            let mut busy = self.poll_urgent(cx);
-            busy |= self.poll_reports(cx);
-            busy |= self.poll_commands(cx);
-            busy |= self.poll_finished(cx);
-            if busy {
-                turns += 1;
-                if turns < TURNS {
-                    continue;
-                }
-                // A server that never stops sending must starve neither deadlines nor other tasks.
-                if self.core.check_deadlines() {
-                    self.act(cx);
-                }
-                cx.waker().wake_by_ref();
-                return Poll::Pending;
-            }
+            // Each takes all there is, and nothing that one does gives an earlier one more to do. What comes
+            // meanwhile wakes this task.
+            self.poll_urgent(cx);
+            self.poll_reports(cx);
+            self.poll_commands(cx);
+            self.poll_finished(cx);
             if self.closing.is_some_and(|by| self.out.is_empty() || by <= now()) {
                 return Poll::Ready(());
             }
@@ -215,53 +206,40 @@ impl<H: Handler> HttpDriver<H> {
         }
     }
 
-    fn poll_urgent(&mut self, cx: &mut Context<'_>) -> bool {
-        let mut busy = false;
+    fn poll_urgent(&mut self, cx: &mut Context<'_>) {
         while let Poll::Ready(urged) = self.core.poll_urgent(cx) {
             if urged == Urged::Close {
                 self.close();
             }
             self.act(cx);
-            busy = true;
         }
-        busy
     }
 
-    fn poll_commands(&mut self, cx: &mut Context<'_>) -> bool {
-        let mut busy = false;
+    fn poll_commands(&mut self, cx: &mut Context<'_>) {
         // During a handshake, or with too much in flight, senders wait.
         while matches!(self.handshake, Handshake::Done)
             && self.out.len() < self.limits.requests
             && self.core.poll_command(cx)
         {
             self.act(cx);
-            busy = true;
         }
-        busy
     }
 
-    fn poll_finished(&mut self, cx: &mut Context<'_>) -> bool {
-        let mut busy = false;
+    fn poll_finished(&mut self, cx: &mut Context<'_>) {
         while self.core.poll_finished(cx) {
             self.act(cx);
-            busy = true;
         }
-        busy
     }
 
-    fn poll_reports(&mut self, cx: &mut Context<'_>) -> bool {
-        let mut busy = false;
+    fn poll_reports(&mut self, cx: &mut Context<'_>) {
         while let Poll::Ready(Some((post, does))) = self.people.poll_recv(cx) {
             self.on_people(post, does);
             self.act(cx);
-            busy = true;
         }
         while let Poll::Ready(Some(event)) = self.reports.poll_recv(cx) {
             self.on_event(event);
             self.act(cx);
-            busy = true;
         }
-        busy
     }
 
     fn poll_timer(&mut self, cx: &mut Context<'_>) -> Poll<()> {
@@ -310,7 +288,8 @@ impl<H: Handler> HttpDriver<H> {
     fn carry(&mut self, request: PostRequest) -> u64 {
         let (key, id, method) = (self.next_key(), request.id, request.method.clone());
         let carrying = Arc::clone(&self.post).carry(Arc::clone(&self.route), request, key);
-        let task = tokio::spawn(carrying).abort_handle();
+        // Boxed: what a task is made of is moved ten times until it has ended.
+        let task = tokio::spawn(Box::pin(carrying)).abort_handle();
         let route = Arc::clone(&self.route);
         self.out.push(InFlight { key, id, method, since: now(), route, task });
         key
@@ -444,7 +423,5 @@ fn learn(params: &mut ParamRegistry, incoming: &Incoming) {
 
 /// Capacity of the channel of delivery reports.
 const REPORTS: usize = 64;
-/// How many turns the loop takes before it yields.
-const TURNS: u32 = 32;
 /// How long a request may take to arrive before its cancellation follows.
 const ARRIVAL: Duration = Duration::from_millis(100);

@@ -205,6 +205,13 @@ impl<H: Handler> Endpoint<H> {
         }
     }
 
+    /// The ids of sessions in which nothing is in flight. Those of 2024-11-05 are not among them: they end
+    /// with their stream.
+    pub fn quiet_sessions(&self) -> Vec<String> {
+        let quiet = self.sessions.all().into_iter().filter(|it| it.is_quiet());
+        quiet.map(|it| it.id.clone()).collect()
+    }
+
     /// Whether it can be dropped without loss: no sessions, no requests in progress.
     pub fn is_idle(&self) -> bool {
         let counts = [&self.busy, &self.listening];

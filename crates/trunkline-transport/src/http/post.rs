@@ -14,6 +14,7 @@ use trunkline_proto::http::streams::Style;
 use trunkline_proto::http::{Refusal, door, reply};
 use trunkline_proto::server::{EnvelopeCache, MessageEra, Server};
 use trunkline_proto::{Attached, Outgoing};
+use trunkline_wire::frame::flatten;
 use trunkline_wire::header::SESSION_ID;
 use trunkline_wire::jsonrpc::{ErrorObject, Id, Incoming, Message, Params};
 use trunkline_wire::method::Method;
@@ -25,7 +26,7 @@ use super::budgets::Meter;
 use super::endpoint::{Endpoint, attached};
 use super::exchange::{ExchangeEvents, Owned};
 use super::expiry::Expiry;
-use super::response::{accepted, events, json, no_session};
+use super::response::{accepted, events, json_in, no_session};
 use super::session::{Posted, Session};
 use super::shared_sessions::{Asked, close_later};
 use super::sse::{KeepAlive, write_event};
@@ -34,27 +35,26 @@ use crate::handler::Handler;
 impl<H: Handler> Endpoint<H> {
     pub(super) async fn post<B: Body>(
         &self,
-        head: &request::Parts,
+        head: &mut request::Parts,
         body: B,
         envelopes: &Mutex<EnvelopeCache>,
     ) -> Result<Response<HttpBody>, Refusal> {
         let headers = &head.headers;
-        // Looked at twice, in blocks: kept in between, they would be part of every connection that waits.
-        let accepts = {
+        // In a block: kept as a whole, the fields would be part of every connection that waits.
+        let (accepts, has_origin, mcp) = {
             let fields = Fields::of(headers);
             let accepts = door::accepts_both(&fields);
             if !accepts && fields.has_accept() {
                 return Err(unacceptable());
             }
             door::check_body(&fields, self.settings.limits.body_bytes)?;
-            accepts
+            (accepts, fields.has_origin(), fields.mcp)
         };
         let mut meter = self.budgets.body(&head.extensions);
         let incoming = self.read(body, &mut meter).await?;
         let route = {
-            let fields = Fields::of(headers);
             let mut envelopes = envelopes.lock().unwrap_or_else(PoisonError::into_inner);
-            classify(&fields, &incoming, self.rules(), &mut envelopes)?
+            classify(&mcp, &incoming, self.rules(), &mut envelopes)?
         };
         // Clients of the dialect were never told to send `Accept`.
         if !accepts && !matches!(route, Route::Dialect) {
@@ -83,19 +83,20 @@ impl<H: Handler> Endpoint<H> {
             Route::Stateless(request) => {
                 self.check_params(headers, &incoming, &admitted.attached)?;
                 let core = Server::new(Arc::clone(&self.core));
-                self.exchange(core, incoming, MessageEra::Stateless(request), admitted).await
+                let (era, room) = (MessageEra::Stateless(request), room(head, has_origin));
+                self.exchange(core, incoming, era, admitted, room).await
             }
             Route::Dialect => {
                 let core = Server::new(Arc::clone(&self.core));
-                self.exchange(core, incoming, MessageEra::Dialect, admitted).await
+                self.exchange(core, incoming, MessageEra::Dialect, admitted, None).await
             }
             Route::Nowhere(revision) => {
                 let core = Server::for_known_revision(Arc::clone(&self.core), revision);
-                self.exchange(core, incoming, MessageEra::Stateful, admitted).await
+                self.exchange(core, incoming, MessageEra::Stateful, admitted, None).await
             }
             Route::Open if !self.settings.sessions => {
                 let core = Server::new(Arc::clone(&self.core));
-                self.exchange(core, incoming, MessageEra::Stateful, admitted).await
+                self.exchange(core, incoming, MessageEra::Stateful, admitted, None).await
             }
             Route::Open => self.open(incoming, admitted, &head.extensions).await,
             Route::Session(id) => {
@@ -119,7 +120,7 @@ impl<H: Handler> Endpoint<H> {
                     // A batch without a request.
                     Posted::NoReply if is_batch => Ok(accepted()),
                     Posted::Gone => Err(no_session()),
-                    posted => Ok(self.respond(session, posted)),
+                    posted => Ok(self.respond(session, posted, room(head, has_origin))),
                 }
             }
         }
@@ -204,24 +205,30 @@ impl<H: Handler> Endpoint<H> {
             session.begin();
         }
         let id = HeaderValue::from_str(&session.id);
-        let mut response = self.respond(session, posted);
+        let mut response = self.respond(session, posted, None);
         if is_open && let Ok(id) = id {
             response.headers_mut().insert(SESSION, id);
         }
         Ok(response)
     }
 
-    fn respond(&self, session: Arc<Session<H>>, posted: Posted) -> Response<HttpBody> {
+    fn respond(
+        &self,
+        session: Arc<Session<H>>,
+        posted: Posted,
+        room: Option<&mut HeaderMap>,
+    ) -> Response<HttpBody> {
         match posted {
             Posted::Accepted => accepted(),
-            Posted::Whole(StatusCode::OK, text) if self.settings.always_stream => {
+            Posted::Whole(StatusCode::OK, mut text) if self.settings.always_stream => {
+                flatten(&mut text);
                 let mut out = Vec::with_capacity(text.len() + 16);
                 out.extend_from_slice(b"data: ");
                 out.extend_from_slice(&text);
                 out.extend_from_slice(b"\n\n");
                 events(HttpBody::whole(out))
             }
-            Posted::Whole(status, text) => json(status, text),
+            Posted::Whole(status, text) => json_in(room, status, text),
             Posted::Events(reader) => self.follow(session, reader, Expiry::never()),
             Posted::NoReply | Posted::Gone => events(HttpBody::default()),
         }
@@ -234,6 +241,7 @@ impl<H: Handler> Endpoint<H> {
         incoming: Incoming,
         decided: MessageEra,
         admitted: Admitted,
+        room: Option<&mut HeaderMap>,
     ) -> Result<Response<HttpBody>, Refusal> {
         let era = match decided {
             MessageEra::Stateful => Era::Stateful,
@@ -277,7 +285,7 @@ impl<H: Handler> Endpoint<H> {
         // A text that fills its room exactly goes out from where it is, with nothing around it.
         let mut text = Vec::with_capacity(first.size());
         first.write(&mut text);
-        Ok(json(status, text))
+        Ok(json_in(room, status, text))
     }
 
     /// Checks that the arguments a tool wants repeated in headers are there and equal.
@@ -302,6 +310,11 @@ impl<H: Handler> Endpoint<H> {
             })
             .map_err(|wrong| Refusal::bad_request(wrong.to_error(), Some(id.clone())))
     }
+}
+
+/// The header fields of a request that nobody asks about any more: only an origin is, at the end.
+fn room(head: &mut request::Parts, has_origin: bool) -> Option<&mut HeaderMap> {
+    (!has_origin).then_some(&mut head.headers)
 }
 
 /// Whether a message gets a response, if only an empty one.

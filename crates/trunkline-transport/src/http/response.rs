@@ -1,15 +1,30 @@
 //! An outcome → an HTTP response.
 
 use http::header::{self, HeaderName, HeaderValue};
-use http::{Response, StatusCode};
+use http::{HeaderMap, Response, StatusCode};
 use trunkline_proto::http::Refusal;
 
 use super::body::HttpBody;
 
 pub(super) fn json(status: StatusCode, text: Vec<u8>) -> Response<HttpBody> {
+    json_in(None, status, text)
+}
+
+/// The same in the room of the request's header fields. hyper reads the next request of the connection into
+/// it again, so that a connection allocates it once.
+pub(super) fn json_in(
+    room: Option<&mut HeaderMap>,
+    status: StatusCode,
+    text: Vec<u8>,
+) -> Response<HttpBody> {
     let mut response = Response::new(HttpBody::whole(text));
     *response.status_mut() = status;
-    response.headers_mut().insert(header::CONTENT_TYPE, JSON);
+    let headers = response.headers_mut();
+    if let Some(room) = room.filter(|it| it.capacity() <= MOST_ROOM) {
+        room.clear();
+        std::mem::swap(headers, room);
+    }
+    headers.insert(header::CONTENT_TYPE, JSON);
     response
 }
 
@@ -84,6 +99,8 @@ pub(super) fn no_session() -> Refusal {
     Refusal::new(StatusCode::NOT_FOUND, message)
 }
 
+/// A connection does not keep more room for header fields than this.
+const MOST_ROOM: usize = 24;
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 const NO_CACHE: HeaderValue = HeaderValue::from_static("no-cache");

@@ -27,13 +27,16 @@ use super::linger::linger;
 use super::listener::{Accepted, Listener};
 use crate::limits::Limits;
 
+/// What the requests of one connection share: the envelopes that were read before.
+pub type Envelopes = Mutex<EnvelopeCache>;
+
 /// Answers requests, with the state that the requests of one connection share.
 pub trait Answers: Send + Sync + 'static {
     /// Answers one request.
     fn answer(
         &self,
         request: Request<RequestBody>,
-        envelopes: &Mutex<EnvelopeCache>,
+        envelopes: &Envelopes,
     ) -> impl Future<Output = Response<HttpBody>> + Send;
 
     /// Shutdown begins: ends what never ends by itself.

@@ -21,7 +21,6 @@ use trunkline_proto::http::reply;
 use trunkline_proto::http::streams::{Bounds, Read, Reader, Streams, Style};
 use trunkline_proto::server::{Config, MessageEra, Server};
 use trunkline_proto::{Attached, Call, CallKey, Conversation, Input, Outgoing, RequestStream};
-use trunkline_wire::frame::flatten;
 use trunkline_wire::jsonrpc::{Incoming, Message, Outcome};
 use trunkline_wire::revision::Era;
 
@@ -299,6 +298,11 @@ impl<H: Handler> Session<H> {
         }
     }
 
+    /// Whether nothing is in flight, and it does not end with a stream.
+    pub(super) fn is_quiet(&self) -> bool {
+        !self.is_old && self.lock().core.handlers.is_empty()
+    }
+
     /// Ends the session: stops its handlers and ends its streams.
     pub(super) fn end(&self) {
         let mut state = self.lock();
@@ -488,7 +492,6 @@ impl State {
         // A text that fills its room exactly goes out from where it is, with nothing around it.
         let mut text = Vec::with_capacity(message.size());
         message.write(&mut text);
-        flatten(&mut text);
         let is_answer =
             matches!(message, Outgoing::One(Message::Response { .. }) | Outgoing::Batch(_));
         let last = is_answer.then(|| reply::status(message, Era::Stateful, dispatched));
@@ -512,6 +515,10 @@ impl State {
         if let Some(at) = self.readers.iter().position(|(it, _)| *it == via) {
             self.readers.swap_remove(at).1.wake();
         }
+    }
+
+    fn wake_no_more(&mut self, via: RequestStream) {
+        self.readers.retain(|(it, _)| *it != via);
     }
 
     fn wake_later(&mut self, via: RequestStream, waker: &Waker) {

@@ -3,7 +3,7 @@
 use std::future::pending;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Request, Response};
@@ -13,11 +13,11 @@ use tokio::net::TcpStream;
 use tokio::task::{JoinSet, yield_now};
 use tokio::time::timeout;
 use trunkline_auth::Principal;
-use trunkline_proto::server::{Config, EnvelopeCache};
+use trunkline_proto::server::Config;
 use trunkline_transport::Limits;
 use trunkline_transport::handler::Nobody;
 use trunkline_transport::http::{
-    Answers, Budgets, Endpoint, HttpBody, RequestBody, Settings, bind, serve,
+    Answers, Budgets, Endpoint, Envelopes, HttpBody, RequestBody, Settings, bind, serve,
 };
 use trunkline_wire::model::Implementation;
 
@@ -28,7 +28,7 @@ impl Answers for Trusting {
     async fn answer(
         &self,
         mut request: Request<RequestBody>,
-        envelopes: &Mutex<EnvelopeCache>,
+        envelopes: &Envelopes,
     ) -> Response<HttpBody> {
         if let Some(name) = request.headers().get("x-name") {
             let name = Principal::new(name.to_str().unwrap());
@@ -66,6 +66,11 @@ impl House {
         let mut serving = JoinSet::new();
         serving.spawn(serve(listener, Arc::new(Trusting(endpoint)), limits, pending()));
         Self { address, budgets, _serving: serving }
+    }
+
+    /// With room for so many bytes of bodies, and so many of one caller's.
+    async fn of_bodies(bytes: usize, share: usize) -> Self {
+        Self::open(Limits::default().bodies_bytes(bytes).bodies_share(share)).await
     }
 
     fn used(&self) -> usize {
@@ -135,8 +140,7 @@ fn check(found: &(u16, String, Value), status: u16) {
 
 #[tokio::test]
 async fn bodies_that_stall_take_no_more_than_there_is_for_all() {
-    let limits = Limits::default().bodies_bytes(16 << 20).bodies_share(16 << 20);
-    let house = House::open(limits).await;
+    let house = House::of_bodies(16 << 20, 16 << 20).await;
     let mut stalled = Vec::new();
     for at in 1..=20 {
         let mut stream = house.line().await;
@@ -163,8 +167,7 @@ async fn bodies_that_stall_take_no_more_than_there_is_for_all() {
 
 #[tokio::test]
 async fn a_body_without_a_length_is_counted_as_it_comes() {
-    let limits = Limits::default().bodies_bytes(1 << 20).bodies_share(1 << 20);
-    let house = House::open(limits).await;
+    let house = House::of_bodies(1 << 20, 1 << 20).await;
     let mut stream = house.line().await;
     let request = head("", "transfer-encoding: chunked");
     stream.write_all(request.as_bytes()).await.unwrap();
@@ -179,8 +182,7 @@ async fn a_body_without_a_length_is_counted_as_it_comes() {
 
 #[tokio::test]
 async fn no_caller_exceeds_its_share_and_the_others_are_let_in() {
-    let limits = Limits::default().bodies_bytes(1 << 20).bodies_share(600 << 10);
-    let house = House::open(limits).await;
+    let house = House::of_bodies(1 << 20, 600 << 10).await;
     let (mut alice, mut again, mut bob, mut carol) =
         (house.line().await, house.line().await, house.line().await, house.line().await);
     stall(&mut alice, "alice", 500 << 10).await;
@@ -201,8 +203,7 @@ async fn no_caller_exceeds_its_share_and_the_others_are_let_in() {
 
 #[tokio::test]
 async fn short_bodies_are_counted_only_while_incomplete() {
-    let limits = Limits::default().bodies_bytes(64 << 10).bodies_share(64 << 10);
-    let house = House::open(limits).await;
+    let house = House::of_bodies(64 << 10, 64 << 10).await;
     let mut stalled = Vec::new();
     for at in 1..=16 {
         let mut stream = house.line().await;

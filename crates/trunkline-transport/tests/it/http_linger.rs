@@ -4,7 +4,7 @@ use std::future::{pending, poll_fn};
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Request, Response, StatusCode};
@@ -14,19 +14,16 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
-use trunkline_proto::server::EnvelopeCache;
 use trunkline_transport::Limits;
-use trunkline_transport::http::{Answers, HttpBody, Listener, RequestBody, bind, plain, serve};
+use trunkline_transport::http::{
+    Answers, Envelopes, HttpBody, Listener, RequestBody, bind, plain, serve,
+};
 
 /// Refuses every request with the status in its path, and reads no body.
 struct Refusing;
 
 impl Answers for Refusing {
-    async fn answer(
-        &self,
-        request: Request<RequestBody>,
-        _: &Mutex<EnvelopeCache>,
-    ) -> Response<HttpBody> {
+    async fn answer(&self, request: Request<RequestBody>, _: &Envelopes) -> Response<HttpBody> {
         let status = request.uri().path()[1..].parse().unwrap();
         plain(StatusCode::from_u16(status).unwrap(), TEXT)
     }

@@ -7,6 +7,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use http::{Request, Response};
 use http_body::Body as _;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
@@ -20,9 +21,10 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
-use trunkline_proto::server::EnvelopeCache;
 use trunkline_transport::Limits;
-use trunkline_transport::http::{Answers, HttpBody, Listener, RequestBody, Tls, bind, serve};
+use trunkline_transport::http::{
+    Answers, Envelopes, HttpBody, Listener, RequestBody, Tls, bind, serve,
+};
 
 include!("pem.rs");
 
@@ -31,6 +33,11 @@ async fn started(limits: Limits) -> (Authority, Server) {
     let authority = Authority::new();
     let server = Server::start(&authority.tls(None), limits).await;
     (authority, server)
+}
+
+/// The same with this long for a handshake.
+async fn started_with_patience(header_read: Duration) -> (Authority, Server) {
+    started(Limits::default().header_read(header_read)).await
 }
 
 #[tokio::test]
@@ -50,7 +57,7 @@ async fn both_versions_of_http_are_answered_over_tls() {
             .unwrap();
     let driven = tokio::spawn(connection);
     let uri = "https://localhost/two";
-    let request = http::Request::get(uri).body(HttpBody::default()).unwrap();
+    let request = Request::get(uri).body(HttpBody::default()).unwrap();
     let mut response = sender.send_request(request).await.unwrap().into_body();
     let frame = poll_fn(|cx| Pin::new(&mut response).poll_frame(cx)).await.unwrap().unwrap();
     assert_eq!(frame.into_data().unwrap(), "HTTP/2.0 /two");
@@ -61,8 +68,7 @@ async fn both_versions_of_http_are_answered_over_tls() {
 
 #[tokio::test]
 async fn a_peer_without_tls_is_disconnected_and_slow_handshakes_delay_no_other() {
-    let (authority, server) =
-        started(Limits::default().header_read(Duration::from_millis(300))).await;
+    let (authority, server) = started_with_patience(Duration::from_millis(300)).await;
     let mut silent = TcpStream::connect(server.address).await.unwrap();
     let mut plain = TcpStream::connect(server.address).await.unwrap();
     plain.write_all(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
@@ -78,8 +84,7 @@ async fn a_peer_without_tls_is_disconnected_and_slow_handshakes_delay_no_other()
 
 #[tokio::test]
 async fn a_server_that_ends_waits_for_no_handshake() {
-    let (authority, server) =
-        started(Limits::default().header_read(Duration::from_secs(3600))).await;
+    let (authority, server) = started_with_patience(Duration::from_secs(3600)).await;
     let mut silent = TcpStream::connect(server.address).await.unwrap();
     // Accepted in order: once this one is answered, the silent one is in its handshake.
     let mut stream = authority.client(None).connect(server.address).await.unwrap();
@@ -186,11 +191,7 @@ struct Echo {
 }
 
 impl Answers for Echo {
-    async fn answer(
-        &self,
-        request: http::Request<RequestBody>,
-        _: &Mutex<EnvelopeCache>,
-    ) -> http::Response<HttpBody> {
+    async fn answer(&self, request: Request<RequestBody>, _: &Envelopes) -> Response<HttpBody> {
         if request.uri().path() == "/much" {
             let (sender, pieces) = tokio::sync::mpsc::channel(1);
             let told = self.much.lock().unwrap().take();
@@ -198,10 +199,10 @@ impl Answers for Echo {
                 while sender.send(vec![b'x'; 64 << 10]).await.is_ok() {}
                 drop(told);
             }));
-            return http::Response::new(HttpBody::pieces(pieces));
+            return Response::new(HttpBody::pieces(pieces));
         }
         let text = format!("{:?} {}", request.version(), request.uri().path());
-        http::Response::new(HttpBody::from(text.into_bytes()))
+        Response::new(HttpBody::from(text.into_bytes()))
     }
 
     fn hang_up(&self) {}

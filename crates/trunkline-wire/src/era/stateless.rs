@@ -18,8 +18,8 @@ use serde::Deserialize;
 use serde::de::Error as _;
 
 use super::stateful::{Fit, ResultBody};
-use crate::glance::{Glance, ResultType};
 use crate::json::Json;
+use crate::json::glance::{Glance, ResultType};
 use crate::jsonrpc::{Id, Object};
 use crate::model::meta::{SERVER_INFO, SUBSCRIPTION_ID};
 use crate::model::{
@@ -213,7 +213,7 @@ pub fn decode_result(raw: Json) -> Result<Decoded, serde_json::Error> {
         return Err(serde_json::Error::custom("a result must be an object"));
     }
     // Nearly every result is an answer, and a glance is enough to know.
-    let glance = Glance::at(raw.get());
+    let glance = Glance::of(&raw);
     if matches!(glance.result_type, ResultType::None | ResultType::Complete) && !glance.repeats_type
     {
         return Ok(Decoded::Complete(raw));

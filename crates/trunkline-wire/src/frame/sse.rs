@@ -42,16 +42,7 @@ impl Event<'_> {
     /// Appends the event. Line breaks in `data` become several `data` lines; in `event` and `id`, which
     /// cannot contain them, they become spaces.
     pub fn write(&self, out: &mut Vec<u8>) {
-        if let Some(event) = self.event {
-            field("event", event.as_bytes(), out);
-        }
-        if let Some(id) = self.id {
-            field("id", id.as_bytes(), out);
-        }
-        if let Some(retry) = self.retry {
-            field("retry", retry.to_string().as_bytes(), out);
-        }
-        out.reserve(self.data.len() + 8);
+        self.write_fields(out);
         let mut rest = Some(self.data);
         while let Some(data) = rest {
             let end = super::find(b'\n', data).into_iter().chain(super::find(b'\r', data)).min();
@@ -62,6 +53,33 @@ impl Event<'_> {
             rest = end.map(|_| tail.strip_prefix(b"\r\n").unwrap_or(&tail[1..]));
         }
         out.push(b'\n');
+    }
+
+    /// Appends the event with one `data` line: line breaks in it become spaces, which JSON takes for the same.
+    ///
+    /// ```
+    /// # use trunkline_wire::frame::sse::*;
+    /// let mut out = Vec::new();
+    /// Event { data: b"[1,\n2]", ..Event::default() }.write_in_one_line(&mut out);
+    /// assert_eq!(out, b"data: [1, 2]\n\n");
+    /// ```
+    pub fn write_in_one_line(&self, out: &mut Vec<u8>) {
+        self.write_fields(out);
+        field("data", self.data, out);
+        out.push(b'\n');
+    }
+
+    fn write_fields(&self, out: &mut Vec<u8>) {
+        if let Some(event) = self.event {
+            field("event", event.as_bytes(), out);
+        }
+        if let Some(id) = self.id {
+            field("id", id.as_bytes(), out);
+        }
+        if let Some(retry) = self.retry {
+            field("retry", retry.to_string().as_bytes(), out);
+        }
+        out.reserve(self.data.len() + 8);
     }
 }
 

@@ -9,6 +9,10 @@ use super::MAX_DEPTH;
 pub(crate) struct Reader<'a> {
     text: &'a str,
     at: usize,
+    /// How many arrays and objects were gone into and not yet left.
+    depth: usize,
+    /// The most brackets that were open at any place so far.
+    deepest: usize,
 }
 
 /// The text is not JSON, or not what was asked for, or nests too deeply.
@@ -36,7 +40,13 @@ impl<'a> Quoted<'a> {
 impl<'a> Reader<'a> {
     #[inline]
     pub(crate) fn new(text: &'a str) -> Self {
-        Self { text, at: 0 }
+        Self { text, at: 0, depth: 0, deepest: 0 }
+    }
+
+    /// Whether what was read nests deeper than a text may.
+    #[inline]
+    pub(crate) fn is_too_deep(&self) -> bool {
+        self.deepest > MAX_DEPTH
     }
 
     /// The first byte of the next value.
@@ -46,10 +56,24 @@ impl<'a> Reader<'a> {
         self.byte()
     }
 
+    /// How far it has come.
+    #[inline]
+    pub(crate) fn position(&self) -> usize {
+        self.at
+    }
+
+    /// What was read since it was at `start`.
+    #[inline]
+    pub(crate) fn since(&self, start: usize) -> &'a str {
+        &self.text[start..self.at]
+    }
+
     /// Goes into the array or object that is next, if it begins with this bracket.
     #[inline]
     pub(crate) fn open(&mut self, bracket: u8) -> Result<(), Unreadable> {
         self.skip_space();
+        self.depth += 1;
+        self.deepest = self.deepest.max(self.depth);
         self.expect(bracket)
     }
 
@@ -86,10 +110,11 @@ impl<'a> Reader<'a> {
         self.skip_space();
         let start = self.at;
         // One bit for each array or object that is open, the innermost last: whether it is an object.
-        let (mut objects, mut depth) = (0_u128, 0_usize);
+        let (mut objects, mut depth, mut deepest) = (0_u128, 0_usize, 0_usize);
         loop {
             if let Some(is_object) = self.skip_scalar_or_open()? {
                 depth += 1;
+                deepest = deepest.max(depth);
                 if depth > MAX_DEPTH {
                     return Err(Unreadable);
                 }
@@ -103,6 +128,7 @@ impl<'a> Reader<'a> {
             }
             loop {
                 if depth == 0 {
+                    self.deepest = self.deepest.max(self.depth + deepest);
                     return Ok(&self.text[start..self.at]);
                 }
                 self.skip_space();
@@ -137,6 +163,7 @@ impl<'a> Reader<'a> {
         self.skip_space();
         if self.byte() == Some(closing) {
             self.at += 1;
+            self.depth -= 1;
             return Ok(false);
         }
         if !is_first {
@@ -177,7 +204,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Skips the rest of a string, and says whether it has escapes.
-    #[inline]
+    #[inline(always)]
     fn skip_string(&mut self) -> Result<bool, Unreadable> {
         self.at = end_of_plain(self.text.as_bytes(), self.at);
         if self.byte() == Some(b'"') {
@@ -296,6 +323,7 @@ impl<'a> Reader<'a> {
 
 /// Where the first byte is, from `start` on, that stands in no string as it is: a quote, a backslash or
 /// a control character.
+#[inline]
 pub(super) fn end_of_plain(bytes: &[u8], start: usize) -> usize {
     let mut at = start;
     while let Some((word, _)) = bytes.get(at..).and_then(|it| it.split_first_chunk::<8>()) {

@@ -88,27 +88,32 @@ impl Incoming {
     pub fn parse(text: &[u8]) -> Self {
         let bad = |kind| Self::Bad(Malformed::new(kind));
         let Ok(text) = std::str::from_utf8(text) else { return bad(MalformedKind::NotJson) };
-        if is_too_deep(text.as_bytes(), MAX_DEPTH) {
-            return bad(MalformedKind::TooDeep);
-        }
         if !text.trim_ascii_start().starts_with('[') {
             return Envelope::read(text).map_or_else(Self::Bad, Self::One);
         }
         match read_items(text) {
             Ok(items) => Self::Batch(items.into_iter().map(Envelope::read).collect()),
-            Err(Unreadable) => bad(MalformedKind::NotJson),
+            Err(kind) => bad(kind),
         }
     }
 }
 
 /// The items of an array.
-fn read_items(text: &str) -> Result<Vec<&str>, Unreadable> {
-    let (mut reader, mut items) = (Reader::new(text), Vec::new());
-    reader.open(b'[')?;
-    while reader.item(items.is_empty())? {
-        items.push(reader.value()?);
+fn read_items(text: &str) -> Result<Vec<&str>, MalformedKind> {
+    let mut reader = Reader::new(text);
+    let items = (|| {
+        let mut items = Vec::new();
+        reader.open(b'[')?;
+        while reader.item(items.is_empty())? {
+            items.push(reader.value()?);
+        }
+        reader.end().map(|()| items)
+    })();
+    match items {
+        Ok(items) if !reader.is_too_deep() => Ok(items),
+        Err(Unreadable) if !is_too_deep(text.as_bytes(), MAX_DEPTH) => Err(MalformedKind::NotJson),
+        _ => Err(MalformedKind::TooDeep),
     }
-    reader.end().map(|()| items)
 }
 
 /// The members of a message parsed so far.
@@ -130,7 +135,11 @@ impl<'a> Envelope<'a> {
         let mut reader = Reader::new(text);
         let envelope = Self::of(&mut reader).and_then(|it| reader.end().map(|()| it));
         match envelope {
-            Ok(envelope) => envelope.judge(),
+            Ok(envelope) if !reader.is_too_deep() => envelope.judge(),
+            Ok(_) => Err(Malformed::new(MalformedKind::TooDeep)),
+            Err(_) if is_too_deep(text.as_bytes(), MAX_DEPTH) => {
+                Err(Malformed::new(MalformedKind::TooDeep))
+            }
             // JSON's grammar allows lone surrogates and numbers of any size (RFC 8259 §8.2, §6). A text
             // that is unreadable because of those is JSON, but no message.
             Err(_) if is_json(text) => Err(Malformed::new(MalformedKind::NotJsonRpc)),
@@ -187,7 +196,7 @@ impl<'a> Envelope<'a> {
                 None => self.blame(MalformedKind::NotJsonRpc),
             },
             PARAMS => self.params = self.take_params(reader)?,
-            RESULT => self.result = Some(Json::copied(reader.value()?)),
+            RESULT => self.result = Some(Json::result(reader)?),
             ERROR => match serde_json::from_str(reader.value()?) {
                 Ok(error) => self.error = Some(error),
                 Err(_) => self.blame(MalformedKind::NotJsonRpc),

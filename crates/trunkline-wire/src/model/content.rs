@@ -421,17 +421,7 @@ setters! { ResourceContents = ResourceContents::text("file:///a.md", "# A");
     meta(Json) = Json::empty_object() => r#""_meta":{}"#;
 }
 
-macro_rules! content_from {
-    ($($Block:ident => $Variant:ident),*) => { $(
-        impl From<$Block> for Content {
-            fn from(block: $Block) -> Self {
-                Self::$Variant(block)
-            }
-        }
-    )* };
-}
-
-content_from! {
+variants! { Content:
     TextContent => Text, ImageContent => Image, AudioContent => Audio,
     ResourceLink => ResourceLink, EmbeddedResource => Resource,
     ToolUseContent => ToolUse, ToolResultContent => ToolResult

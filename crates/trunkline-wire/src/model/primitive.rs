@@ -31,62 +31,6 @@ pub enum PrimitiveSchema {
     Enum(EnumSchema),
 }
 
-/// Text.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs)]
-#[non_exhaustive]
-pub struct StringSchema {
-    pub title: Option<String>,
-    pub description: Option<String>,
-    pub min_length: Option<u64>,
-    pub max_length: Option<u64>,
-    /// `email`, `uri`, `date` or `date-time`.
-    pub format: Option<String>,
-    /// `default` on the wire.
-    pub initial: Option<String>,
-}
-
-/// A number.
-#[derive(Clone, Debug, Default, PartialEq)]
-#[allow(missing_docs)]
-#[non_exhaustive]
-pub struct NumberSchema {
-    /// Whole numbers only.
-    pub integer: bool,
-    pub title: Option<String>,
-    pub description: Option<String>,
-    pub minimum: Option<f64>,
-    pub maximum: Option<f64>,
-    /// `default` on the wire.
-    pub initial: Option<f64>,
-}
-
-/// Yes or no.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs)]
-#[non_exhaustive]
-pub struct BooleanSchema {
-    pub title: Option<String>,
-    pub description: Option<String>,
-    /// `default` on the wire.
-    pub initial: Option<bool>,
-}
-
-/// A choice.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs)]
-#[non_exhaustive]
-pub struct EnumSchema {
-    pub title: Option<String>,
-    pub description: Option<String>,
-    /// The options.
-    pub options: Vec<EnumOption>,
-    /// Set for a multi-select.
-    pub many: Option<Many>,
-    /// The default choice (`default` on the wire): at most one unless it is a multi-select.
-    pub initial: Vec<String>,
-}
-
 /// One option.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EnumOption {
@@ -149,41 +93,93 @@ macro_rules! plain_new {
 
 plain_new! { StringSchema = "string", NumberSchema = "number", BooleanSchema = "boolean" }
 
-setters! { StringSchema = StringSchema::new() => PrimitiveSchema::from(it);
+// A kind of field: each row is a member and its setter; see `setters!`. In braces: members without one.
+macro_rules! kind {
+    (
+        $(#[$attr:meta])* $Type:ident $({ $($more:tt)* })? = $new:expr;
+        $($(#[$doc:meta])* $name:ident($ty:ty): $Stored:ty = $value:expr => $json:literal;)*
+    ) => {
+        $(#[$attr])*
+        #[derive(Clone, Debug, Default, PartialEq)]
+        #[allow(missing_docs)]
+        #[non_exhaustive]
+        pub struct $Type {
+            $(pub $name: $Stored,)*
+            $($($more)*)?
+        }
+
+        setters! { $Type = $new => PrimitiveSchema::from(it);
+            $($(#[$doc])* $name($ty) = $value => $json;)*
+        }
+    };
+}
+
+kind! {
+    /// Text.
+    #[derive(Eq)]
+    StringSchema = StringSchema::new();
     /// Sets the label of the field.
-    title(String) = "Your name" => r#"{"type":"string","title":"Your name"}"#;
+    title(String): Option<String> = "Your name" => r#"{"type":"string","title":"Your name"}"#;
     /// Sets its description.
-    description(String) = "As in the passport" => r#""description":"As in the passport""#;
+    description(String): Option<String> = "As in the passport"
+        => r#""description":"As in the passport""#;
     /// Sets the minimum length.
-    min_length(u64) = 2_u64 => r#""minLength":2"#;
+    min_length(u64): Option<u64> = 2_u64 => r#""minLength":2"#;
     /// Sets the maximum length.
-    max_length(u64) = 80_u64 => r#""maxLength":80"#;
+    max_length(u64): Option<u64> = 80_u64 => r#""maxLength":80"#;
     /// Asks for `email`, `uri`, `date` or `date-time`.
-    format(String) = "email" => r#"{"type":"string","format":"email"}"#;
-    /// Sets the default.
-    initial(String) = "Paris" => r#""default":"Paris""#;
+    format(String): Option<String> = "email" => r#"{"type":"string","format":"email"}"#;
+    /// Sets the default (`default` on the wire).
+    initial(String): Option<String> = "Paris" => r#""default":"Paris""#;
 }
-setters! { NumberSchema = NumberSchema::new() => PrimitiveSchema::from(it);
+
+kind! {
+    /// A number.
+    NumberSchema = NumberSchema::new();
     /// Takes whole numbers only.
-    integer(bool) = true => r#"{"type":"integer"}"#;
+    integer(bool): bool = true => r#"{"type":"integer"}"#;
     /// Sets the label of the field.
-    title(String) = "Nights" => r#"{"type":"number","title":"Nights"}"#;
+    title(String): Option<String> = "Nights" => r#"{"type":"number","title":"Nights"}"#;
     /// Explains it.
-    description(String) = "How long you stay" => r#""description":"How long you stay""#;
+    description(String): Option<String> = "How long you stay"
+        => r#""description":"How long you stay""#;
     /// Sets the least.
-    minimum(f64) = 1.0 => r#""minimum":1"#;
+    minimum(f64): Option<f64> = 1.0 => r#""minimum":1"#;
     /// Sets the most.
-    maximum(f64) = 99.5 => r#""maximum":99.5"#;
-    /// Sets the default.
-    initial(f64) = 3.0 => r#""default":3"#;
+    maximum(f64): Option<f64> = 99.5 => r#""maximum":99.5"#;
+    /// Sets the default (`default` on the wire).
+    initial(f64): Option<f64> = 3.0 => r#""default":3"#;
 }
-setters! { BooleanSchema = BooleanSchema::new() => PrimitiveSchema::from(it);
+
+kind! {
+    /// Yes or no.
+    #[derive(Eq)]
+    BooleanSchema = BooleanSchema::new();
     /// Sets the label of the field.
-    title(String) = "Breakfast" => r#"{"type":"boolean","title":"Breakfast"}"#;
+    title(String): Option<String> = "Breakfast" => r#"{"type":"boolean","title":"Breakfast"}"#;
     /// Explains it.
-    description(String) = "Costs extra" => r#""description":"Costs extra""#;
-    /// Sets the default.
-    initial(bool) = false => r#""default":false"#;
+    description(String): Option<String> = "Costs extra" => r#""description":"Costs extra""#;
+    /// Sets the default (`default` on the wire).
+    initial(bool): Option<bool> = false => r#""default":false"#;
+}
+
+kind! {
+    /// A choice.
+    #[derive(Eq)]
+    EnumSchema {
+        /// The options.
+        pub options: Vec<EnumOption>,
+    } = EnumSchema::new(["red", "green"]);
+    /// Sets the label of the field.
+    title(String): Option<String> = "Colour"
+        => r#"{"type":"string","title":"Colour","enum":["red","green"]}"#;
+    /// Explains it.
+    description(String): Option<String> = "Of the car" => r#""description":"Of the car""#;
+    /// Makes it a multi-select.
+    many(Many): Option<Many> = Many { min_items: Some(1), max_items: None }
+        => r#"{"type":"array","minItems":1,"items":"#;
+    /// Sets the default choice (`default` on the wire): at most one unless it is a multi-select.
+    initial(Vec<String>): Vec<String> = ["green".to_owned()] => r#""default":"green""#;
 }
 
 impl EnumSchema {
@@ -208,29 +204,7 @@ impl EnumSchema {
     }
 }
 
-setters! { EnumSchema = EnumSchema::new(["red", "green"]) => PrimitiveSchema::from(it);
-    /// Sets the label of the field.
-    title(String) = "Colour" => r#"{"type":"string","title":"Colour","enum":["red","green"]}"#;
-    /// Explains it.
-    description(String) = "Of the car" => r#""description":"Of the car""#;
-    /// Makes it a multi-select.
-    many(Many) = Many { min_items: Some(1), max_items: None }
-        => r#"{"type":"array","minItems":1,"items":"#;
-    /// Sets the default choice.
-    initial(Vec<String>) = ["green".to_owned()] => r#""default":"green""#;
-}
-
-macro_rules! primitive_from {
-    ($($Schema:ident => $Variant:ident),*) => { $(
-        impl From<$Schema> for PrimitiveSchema {
-            fn from(schema: $Schema) -> Self {
-                Self::$Variant(schema)
-            }
-        }
-    )* };
-}
-
-primitive_from! {
+variants! { PrimitiveSchema:
     StringSchema => String, NumberSchema => Number, BooleanSchema => Boolean, EnumSchema => Enum
 }
 

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::spelling::number;
-use crate::jsonrpc::Id;
+use crate::json::Json;
+use crate::jsonrpc::{Id, Object};
 
 model! {
     /// One step of progress.
@@ -34,6 +35,17 @@ impl Progress {
     /// A step without a total.
     pub fn new(progress: impl Into<f64>) -> Self {
         Self { progress: progress.into(), total: None, message: None }
+    }
+
+    /// Sets its members in the parameters of a notification.
+    pub fn write_into(&self, params: &mut Object) {
+        params.set("progress", number::to_json(self.progress));
+        if let Some(total) = self.total {
+            params.set("total", number::to_json(total));
+        }
+        if let Some(message) = &self.message {
+            params.set("message", Json::string(message));
+        }
     }
 }
 

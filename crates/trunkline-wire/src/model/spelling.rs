@@ -33,6 +33,16 @@ pub(crate) mod presence {
 pub(crate) mod number {
     use super::*;
 
+    pub(crate) fn to_json(value: f64) -> Json {
+        struct Number(f64);
+        impl Serialize for Number {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serialize(&self.0, serializer)
+            }
+        }
+        Json::of(&Number(value))
+    }
+
     #[allow(clippy::trivially_copy_pass_by_ref)] // serde's signature
     pub(crate) fn serialize<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
         // Beyond 2^53 a float no longer holds every integer, so it stays a float.

@@ -197,6 +197,28 @@ fn depth_is_bounded() {
 }
 
 #[test]
+fn depth_counts_from_the_first_bracket_of_the_text_wherever_it_is_deep() {
+    for (around, outside) in [
+        (r#"{"jsonrpc":"2.0","id":1,"method":"x","other":_}"#, 1),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"x","params":_}"#, 1),
+        (r#"{"jsonrpc":"2.0","id":1,"result":_}"#, 1),
+        (r#"{"jsonrpc":"2.0","id":1,"result":{"content":_,"isError":true}}"#, 2),
+        (r#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"","data":_}}"#, 2),
+        (r#"[{"jsonrpc":"2.0","id":1,"result":{"content":[_]}}]"#, 4),
+        (r#"{"jsonrpc":"2.0","id":_"#, 1),
+    ] {
+        let nest = |depth: usize| {
+            let inside = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+            parse(&around.replace('_', &inside))
+        };
+        let is_too_deep = |incoming: &Incoming| matches!(incoming, Incoming::Bad(it) if it.kind == MalformedKind::TooDeep);
+        assert!(!is_too_deep(&nest(128 - outside)), "{around}");
+        assert!(is_too_deep(&nest(129 - outside)), "{around}");
+        assert!(is_too_deep(&nest(300)), "{around}");
+    }
+}
+
+#[test]
 fn each_message_of_a_batch_is_judged_for_itself() {
     let text = r#" [{"jsonrpc":"2.0","id":1,"method":"ping"}, 7,
         {"jsonrpc":"2.0","method":"notifications/initialized"}, {"jsonrpc":"2.0","id":"x"}]"#;

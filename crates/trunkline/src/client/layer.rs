@@ -369,16 +369,12 @@ impl fmt::Debug for Requests {
 #[derive(Clone, Copy)]
 struct Sending;
 
-impl Service<ClientRequest> for Sending {
-    type Response = Json;
-    type Error = CallError;
-    type Future = Running<Json>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), CallError>> {
-        Poll::Ready(Ok(()))
+impl Erased for Sending {
+    fn copy(&self) -> Box<dyn Erased> {
+        Box::new(*self)
     }
 
-    fn call(&mut self, request: ClientRequest) -> Running<Json> {
+    fn run(self: Box<Self>, request: ClientRequest) -> Running<Json> {
         Box::pin(request.send())
     }
 }

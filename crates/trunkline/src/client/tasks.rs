@@ -12,8 +12,8 @@ use tokio::time::{Instant, sleep, timeout_at};
 use trunkline_proto::Timing;
 use trunkline_wire::code;
 use trunkline_wire::era::Tasks;
-use trunkline_wire::glance::ResultType;
 use trunkline_wire::json::Json;
+use trunkline_wire::json::glance::ResultType;
 use trunkline_wire::jsonrpc::Object;
 use trunkline_wire::method::Method;
 use trunkline_wire::model::{

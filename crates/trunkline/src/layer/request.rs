@@ -6,8 +6,8 @@ use std::sync::Arc;
 use trunkline_auth::Principal;
 use trunkline_proto::Call;
 use trunkline_transport::conversation_handle::ConversationHandle;
-use trunkline_wire::glance::{Glance, ResultType};
 use trunkline_wire::json::Json;
+use trunkline_wire::json::glance::{Glance, ResultType};
 use trunkline_wire::jsonrpc::{ErrorObject, Outcome};
 use trunkline_wire::method::Method;
 use trunkline_wire::model::{ClientCapabilities, Implementation};
@@ -348,7 +348,7 @@ impl ServerResponse {
     /// ```
     pub fn is_error(&self) -> bool {
         match &self.0 {
-            Ok(result) => Glance::at(result.get()).is_error,
+            Ok(result) => Glance::of(result).is_error,
             Err(_) => true,
         }
     }
@@ -362,7 +362,7 @@ impl ServerResponse {
     /// assert!(ServerResponse::from(Ok(asked)).is_question());
     /// ```
     pub fn is_question(&self) -> bool {
-        let kind = |it: &Json| Glance::at(it.get()).result_type;
+        let kind = |it: &Json| Glance::of(it).result_type;
         self.result().is_some_and(|it| kind(it) == ResultType::InputRequired)
     }
 

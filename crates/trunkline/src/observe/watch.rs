@@ -8,8 +8,8 @@ use std::task::{Context, Poll};
 use tokio::time::Instant;
 use tracing::Span;
 use trunkline_transport::handler::Answer;
-use trunkline_wire::glance::Glance;
 use trunkline_wire::json::Json;
+use trunkline_wire::json::glance::Glance;
 use trunkline_wire::jsonrpc::{ErrorObject, Outcome};
 use trunkline_wire::method::Method;
 use trunkline_wire::model::CallToolResult;
@@ -157,7 +157,7 @@ fn failure(outcome: &Outcome) -> Option<ErrorType> {
 
 /// Whether a result is that of a failed tool. No other result has this member.
 pub(super) fn is_tool_error(result: &Json) -> bool {
-    Glance::at(result.get()).is_error
+    Glance::of(result).is_error
 }
 
 #[cfg(test)]

@@ -86,7 +86,7 @@ pub(super) enum Asker {
 
 impl Asker {
     /// The answers and effects of this call so far.
-    fn notebook(&self) -> &Mutex<Notebook> {
+    pub(super) fn notebook(&self) -> &Mutex<Notebook> {
         match self {
             Self::Wire(notebook) => notebook.get_or_init(Box::default),
             Self::Rounds(notebook) => notebook,
@@ -146,6 +146,11 @@ impl Context {
     /// Whether no earlier run of the handler has sent this notification.
     fn is_first_time(&self) -> bool {
         lock(self.0.asker.notebook()).is_first_time()
+    }
+
+    /// Whether progress was sent that must arrive before the answer.
+    pub(super) fn has_reported(&self) -> bool {
+        lock(&self.0.reported).is_some()
     }
 
     /// Waits until the last progress has had time to arrive before the answer. The npm SDK

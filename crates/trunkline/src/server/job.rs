@@ -155,6 +155,10 @@ enum Kind {
 }
 
 impl Running {
+    pub(super) fn job(&self) -> &Job {
+        &self.job
+    }
+
     /// The result of a tool, not yet written for any revision.
     pub(super) fn poll_tool(
         &mut self,

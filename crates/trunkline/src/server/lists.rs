@@ -58,6 +58,10 @@ impl<T: Entry> List<T> {
     }
 
     pub(crate) fn find(&self, name: &str) -> Option<&Arc<T>> {
+        // A few names are compared sooner than one is hashed.
+        if self.entries.len() <= FEW {
+            return self.iter().find(|it| it.key() == name);
+        }
         self.place(*self.index.get(name)?).map(|at| &self.entries[at].1)
     }
 
@@ -160,6 +164,8 @@ pub(super) fn unknown_cursor() -> ErrorObject {
 }
 
 const CURSOR: &str = "after-";
+/// How many entries are searched from the first to the last.
+const FEW: usize = 8;
 
 #[cfg(test)]
 mod tests {
@@ -225,6 +231,18 @@ mod tests {
             assert_eq!(list.find(name).unwrap().0, name);
         }
         assert!(list.find("f").is_none());
+    }
+
+    #[test]
+    fn a_name_is_found_in_a_list_of_any_length() {
+        let all = "abcdefghijkl";
+        for length in [0, 1, FEW, FEW + 1, all.len()] {
+            let mut list = list(&all[..length]);
+            list.remove("b");
+            let found: String =
+                all.chars().filter(|it| list.find(&it.to_string()).is_some()).collect();
+            assert_eq!(found, names(&list));
+        }
     }
 
     #[test]

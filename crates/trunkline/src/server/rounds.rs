@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
-use std::task::{Poll, Waker};
+use std::task::{Context as TaskContext, Poll, Waker, ready};
 use std::time::{Duration, SystemTime};
 
 use trunkline_proto::Call;
@@ -21,7 +21,7 @@ use trunkline_wire::model::{ElicitParams, InputRequest, InputRequired, TaskReque
 use super::Inner;
 use super::ask::Key;
 use super::context::{Asker, Context, lock};
-use super::job::{Job, Target};
+use super::job::{Job, Running, Target};
 
 /// The journal of a running handler, and the questions of this run.
 #[derive(Default)]
@@ -181,9 +181,8 @@ impl Notebook {
     }
 }
 
-/// The outcome of one run of a handler.
-enum Run {
-    Done(Outcome),
+/// How a run of a handler ended that has no outcome.
+enum Ended {
     Asked {
         questions: Questions,
         journal: Journal,
@@ -197,36 +196,74 @@ enum Run {
 type Questions = Vec<(String, InputRequest)>;
 
 /// Answers one request of 2026-07-28 with the result or with questions.
-pub(super) async fn answer(
-    server: Arc<Inner>,
-    mut call: Call,
-    handle: ConversationHandle,
-    job: Job,
-) -> Outcome {
+pub(super) fn answer(mut call: Call, handle: &ConversationHandle, job: Job) -> Answer {
+    let journal = match journal(&mut call, &job) {
+        Ok(journal) => journal,
+        Err(error) => return Answer::Now(Err(error)),
+    };
+    let run = Run::start(&call, handle, job, journal, false);
+    Answer::Later(Box::pin(Answering { run: Some((run, call)), rest: None }))
+}
+
+/// The answers and effects that the client carries.
+fn journal(call: &mut Call, job: &Job) -> Result<Journal, ErrorObject> {
     let state = call.params.take("requestState");
     let responses = call.params.take("inputResponses");
     let responses = responses.map(|it| read_responses(&it)).transpose()?.unwrap_or_default();
     let mut journal = Journal::default();
     match state {
         Some(state) => {
-            journal = open(&server, &state, &job.bound_to(&call))?;
+            journal = open(&job.server, &state, &job.bound_to(call))?;
             journal.take_answers(responses);
         }
         None => journal.offer(responses),
     }
-    let (questions, mut journal) = match run(&server, &call, &handle, &job, journal, false).await {
-        Run::Done(outcome) => return outcome,
-        Run::Left(journal) => {
+    Ok(journal)
+}
+
+/// A call at work: its handler, and whatever follows. Most calls end with their handler, and are no larger than it.
+struct Answering {
+    run: Option<(Run, Call)>,
+    rest: Option<Pin<Box<dyn Future<Output = Outcome> + Send>>>,
+}
+
+impl Future for Answering {
+    type Output = Outcome;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Outcome> {
+        let this = &mut *self;
+        if let Some((run, _)) = &mut this.run {
+            let outcome = ready!(run.poll(cx));
+            let (run, call) = this.run.take().expect("it was there just now");
+            this.rest = Some(match outcome {
+                Some(outcome) if !run.context.has_reported() => return Poll::Ready(outcome),
+                Some(outcome) => Box::pin(run.after_progress(outcome)),
+                None => Box::pin(ask(run, call)),
+            });
+        }
+        match &mut this.rest {
+            Some(rest) => rest.as_mut().poll(cx),
+            None => Poll::Pending,
+        }
+    }
+}
+
+/// Answers a call whose handler has asked or wants to become a task.
+async fn ask(run: Run, call: Call) -> Outcome {
+    let (job, handle) = (run.handler.job().clone(), run.context.0.handle.clone());
+    let server = Arc::clone(&job.server);
+    let (questions, mut journal) = match run.ended().await {
+        Ended::Left(journal) => {
             let task = TaskRequest::new();
             return match server.start_task(task, call, handle, job, Some(journal)) {
                 Answer::Now(outcome) => outcome,
                 Answer::Later(outcome) => outcome.await,
             };
         }
-        Run::Asked { questions, journal, .. } => (questions, journal),
+        Ended::Asked { questions, journal, .. } => (questions, journal),
     };
     if cfg!(debug_assertions) {
-        check_again(&server, &call, &handle, &job, &questions, journal.clone()).await?;
+        check_again(&call, &handle, &job, &questions, journal.clone()).await?;
     }
     if journal.next_round() > server.limits.input_rounds {
         return Err(ErrorObject::internal("rounds", "The call asked too many questions."));
@@ -237,53 +274,66 @@ pub(super) async fn answer(
     Ok(stateless::encode_input_required(&required, &extras))
 }
 
-/// Runs a handler until it is done or has asked.
-async fn run(
-    server: &Arc<Inner>,
-    call: &Call,
-    handle: &ConversationHandle,
-    job: &Job,
-    journal: Journal,
+/// A handler that runs until it is done or has asked.
+struct Run {
+    context: Context,
+    handler: Running,
     silent: bool,
-) -> Run {
-    let may_leave = matches!(job.target, Target::Tool(_))
-        && server.core.capabilities.supports(Gate::TasksExtension)
-        && call.peer.client.supports(Gate::TasksExtension);
-    let notebook = Notebook::new(journal, silent, may_leave);
-    let context = Context::new(server, call, handle, Asker::Rounds(notebook.into()));
-    let mut handler = job.clone().start(context.clone());
-    let asked = poll_fn(|cx| {
-        let Asker::Rounds(notebook) = &context.0.asker else {
-            unreachable!("the context was made with a notebook above")
-        };
+}
+
+impl Run {
+    fn start(
+        call: &Call,
+        handle: &ConversationHandle,
+        job: Job,
+        journal: Journal,
+        silent: bool,
+    ) -> Self {
+        let may_leave = matches!(job.target, Target::Tool(_))
+            && job.server.core.capabilities.supports(Gate::TasksExtension)
+            && call.peer.client.supports(Gate::TasksExtension);
+        let notebook = Notebook::new(journal, silent, may_leave);
+        let context = Context::new(&job.server, call, handle, Asker::Rounds(notebook.into()));
+        let handler = job.start(context.clone());
+        Self { context, handler, silent }
+    }
+
+    /// The outcome of the handler; none if it is over because it has asked.
+    fn poll(&mut self, cx: &mut TaskContext<'_>) -> Poll<Option<Outcome>> {
+        let notebook = self.context.0.asker.notebook();
         lock(notebook).dispatcher = Some(cx.waker().clone());
-        match Pin::new(&mut handler).poll(cx) {
+        match Pin::new(&mut self.handler).poll(cx) {
             Poll::Ready(outcome) => Poll::Ready(Some(outcome)),
             Poll::Pending if lock(notebook).is_over() => Poll::Ready(None),
             Poll::Pending => {
-                lock(notebook).waited = silent;
+                lock(notebook).waited = self.silent;
                 Poll::Pending
             }
         }
-    });
-    let outcome = asked.await;
-    drop(handler);
-    context.let_progress_arrive().await;
-    match outcome {
-        Some(outcome) => Run::Done(outcome),
-        None => {
-            let Asker::Rounds(notebook) = &context.0.asker else {
-                unreachable!("the context was made with a notebook above")
-            };
-            let mut notebook = lock(notebook);
-            let questions = std::mem::take(&mut notebook.new);
-            let journal = notebook.journal.clone();
-            match questions.is_empty() && notebook.left {
-                true => Run::Left(journal),
-                false => {
-                    let Notebook { held, waited, .. } = *notebook;
-                    Run::Asked { questions, journal, held, waited }
-                }
+    }
+
+    /// The outcome, once its progress has arrived.
+    fn after_progress(self, outcome: Outcome) -> impl Future<Output = Outcome> + Send {
+        let context = self.context;
+        async move {
+            context.let_progress_arrive().await;
+            outcome
+        }
+    }
+
+    /// How a handler ended that has no outcome.
+    async fn ended(self) -> Ended {
+        let Self { context, handler, .. } = self;
+        drop(handler);
+        context.let_progress_arrive().await;
+        let mut notebook = lock(context.0.asker.notebook());
+        let questions = std::mem::take(&mut notebook.new);
+        let journal = notebook.journal.clone();
+        match questions.is_empty() && notebook.left {
+            true => Ended::Left(journal),
+            false => {
+                let Notebook { held, waited, .. } = *notebook;
+                Ended::Asked { questions, journal, held, waited }
             }
         }
     }
@@ -292,26 +342,29 @@ async fn run(
 /// Runs each round twice in debug builds: a handler whose questions depend on more than its
 /// arguments and earlier answers fails in tests, not in production.
 async fn check_again(
-    server: &Arc<Inner>,
     call: &Call,
     handle: &ConversationHandle,
     job: &Job,
     questions: &[(String, InputRequest)],
     journal: Journal,
 ) -> Result<(), ErrorObject> {
-    let again = run(server, call, handle, job, journal, true).await;
-    let waited = matches!(again, Run::Asked { waited: true, .. });
+    let mut again = Run::start(call, handle, job.clone(), journal, true);
+    let again = match poll_fn(|cx| again.poll(cx)).await {
+        Some(_) => None,
+        None => Some(again.ended().await),
+    };
+    let waited = matches!(again, Some(Ended::Asked { waited: true, .. }));
     let (same, again) = match again {
         // A failed effect is not kept. Without it this run sees only the questions before it.
-        Run::Asked { questions: again, held: true, .. } => {
+        Some(Ended::Asked { questions: again, held: true, .. }) => {
             (again.iter().all(|it| questions.contains(it)), again)
         }
-        Run::Asked { questions: again, .. } => (again == questions, again),
-        Run::Done(_) | Run::Left(_) => (false, Vec::new()),
+        Some(Ended::Asked { questions: again, .. }) => (again == questions, again),
+        Some(Ended::Left(_)) | None => (false, Vec::new()),
     };
     if same {
         if waited {
-            warn_of_waiting(server, job.target.name());
+            warn_of_waiting(&job.server, job.target.name());
         }
         return Ok(());
     }

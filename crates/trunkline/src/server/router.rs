@@ -281,9 +281,7 @@ impl Inner {
                     outcome
                 })
             }
-            Era::Stateless => {
-                Answer::later(rounds::answer(Arc::clone(self), call, handle.clone(), job))
-            }
+            Era::Stateless => rounds::answer(call, handle, job),
         }
     }
 
@@ -419,19 +417,22 @@ struct ToolParams {
 impl ToolParams {
     fn take(call: &mut Call) -> Result<Self, ErrorObject> {
         let wrong = |why: String| Err(ErrorObject::invalid_params(why));
-        if let Some(name) = call.params.not_an_object(&["arguments", "task"]) {
-            return wrong(format!("`{name}` must be an object."));
+        let [arguments, task] = ["arguments", "task"].map(|it| call.params.take(it));
+        for (name, member) in [("arguments", &arguments), ("task", &task)] {
+            if member.as_ref().is_some_and(|it| !it.is_object()) {
+                return wrong(format!("`{name}` must be an object."));
+            }
         }
         let name = call.params.take("name").filter(|it| it.get().starts_with('"'));
         let Some(name) = name else { return wrong("`name` must be a string.".to_owned()) };
-        let task = call.params.take("task").map(|it| it.to()).transpose();
+        let task = task.map(|it| it.to()).transpose();
         let read = match (task, name.as_text()) {
             (Ok(task), Some(_)) => Ok(task),
             (Ok(_), None) => name.to::<String>().map(|_| None),
             (Err(error), _) => Err(error),
         };
         match read {
-            Ok(task) => Ok(Self { name, arguments: call.params.take("arguments"), task }),
+            Ok(task) => Ok(Self { name, arguments, task }),
             Err(error) => wrong(format!("`tools/call` cannot be read: {error}.")),
         }
     }

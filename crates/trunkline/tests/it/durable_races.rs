@@ -10,8 +10,8 @@ use tokio::sync::{Notify, watch};
 use trunkline::model::TaskSupport;
 use trunkline::server::{ServerBuilder, ToolEntry};
 use trunkline::store::{
-    Capabilities, Entry, Expect, Lease, Listener, Memory, Page, Pending, Store, StoreError, Swap,
-    Version,
+    Capabilities, Cursor, Entry, Expect, Lease, Listener, Memory, Page, Pending, Store, StoreError,
+    Swap, Ttl, Version,
 };
 use trunkline::{Context, Revision, Server, ToolError, tool};
 use trunkline_testkit::peer::Peer;
@@ -82,28 +82,17 @@ impl Store for BlockingStore {
         Box::pin(async move { self.pass(self.store.get(key).await).await })
     }
 
-    fn put<'a>(
-        &'a self,
-        key: &'a str,
-        value: &'a [u8],
-        ttl: Option<Duration>,
-    ) -> Pending<'a, Version> {
+    fn put<'a>(&'a self, key: &'a str, value: &'a [u8], ttl: Ttl) -> Pending<'a, Version> {
         self.store.put(key, value, ttl)
     }
 
-    fn swap<'a>(
-        &'a self,
-        key: &'a str,
-        expect: Expect,
-        value: &'a [u8],
-        ttl: Option<Duration>,
-    ) -> Pending<'a, Swap> {
+    fn swap<'a>(&'a self, key: &'a str, old: Expect, new: &'a [u8], ttl: Ttl) -> Pending<'a, Swap> {
         Box::pin(async move {
             let fails = self.failures.fetch_update(SeqCst, SeqCst, |it| it.checked_sub(1));
             if fails.is_ok() {
                 return Err(StoreError::Unavailable("it is being mended".to_owned()));
             }
-            self.pass(self.store.swap(key, expect, value, ttl).await).await
+            self.pass(self.store.swap(key, old, new, ttl).await).await
         })
     }
 
@@ -111,7 +100,7 @@ impl Store for BlockingStore {
         self.store.delete(key)
     }
 
-    fn count<'a>(&'a self, key: &'a str, by: i64, ttl: Option<Duration>) -> Pending<'a, i64> {
+    fn count<'a>(&'a self, key: &'a str, by: i64, ttl: Ttl) -> Pending<'a, i64> {
         self.store.count(key, by, ttl)
     }
 
@@ -133,12 +122,7 @@ impl Store for BlockingStore {
         self.store.release(lease)
     }
 
-    fn scan<'a>(
-        &'a self,
-        prefix: &'a str,
-        after: Option<&'a str>,
-        limit: usize,
-    ) -> Pending<'a, Page> {
+    fn scan<'a>(&'a self, prefix: &'a str, after: Cursor<'a>, limit: usize) -> Pending<'a, Page> {
         self.store.scan(prefix, after, limit)
     }
 
@@ -190,6 +174,15 @@ async fn task_when(peer: &mut Peer, id: &Value, is: impl Fn(&Value) -> bool) -> 
         }
     })
     .await
+}
+
+/// A task that has asked its first question.
+async fn greeting(store: &Arc<BlockingStore>) -> (Server, Peer, Value) {
+    let server = over(store.clone()).tool(lasting(tool("greet", greet))).build();
+    let mut peer = peer(&server).await;
+    let id = start(&mut peer, "greet").await;
+    task_when(&mut peer, &id, |it| it["status"] == "input_required").await;
+    (server, peer, id)
 }
 
 /// The second question comes, and its answer ends the task.
@@ -251,10 +244,7 @@ async fn a_task_that_is_cancelled_in_the_middle_of_a_write_is_cancelled_for_good
 #[tokio::test]
 async fn a_task_outlives_whoever_answers_it_and_leaves() {
     let store = BlockingStore::new();
-    let server = over(store.clone()).tool(lasting(tool("greet", greet))).build();
-    let mut peer = peer(&server).await;
-    let id = start(&mut peer, "greet").await;
-    task_when(&mut peer, &id, |it| it["status"] == "input_required").await;
+    let (_server, mut peer, id) = greeting(&store).await;
     store.shut();
     let update = peer.request("tasks/update", answer(&id, "q1", "Ada")).await;
     soon(store.waits.notified()).await;
@@ -266,10 +256,7 @@ async fn a_task_outlives_whoever_answers_it_and_leaves() {
 #[tokio::test]
 async fn whoever_looks_at_a_task_that_was_left_and_leaves_does_not_strand_it() {
     let store = BlockingStore::new();
-    let first = over(store.clone()).tool(lasting(tool("greet", greet))).build();
-    let mut before = peer(&first).await;
-    let id = start(&mut before, "greet").await;
-    task_when(&mut before, &id, |it| it["status"] == "input_required").await;
+    let (first, before, id) = greeting(&store).await;
     drop((before, first));
 
     let second = over(store.clone()).tool(lasting(tool("greet", greet))).build();

@@ -36,6 +36,11 @@ pub(crate) fn endless() -> (Server, mpsc::UnboundedReceiver<&'static str>) {
     (builder().tool(tool("never", never)).tool(tool("hi", hi)).build(), rung)
 }
 
+async fn endless_house() -> (House, mpsc::UnboundedReceiver<&'static str>) {
+    let (server, rung) = endless();
+    (House::of(&server).await, rung)
+}
+
 /// Calls the tool that never ends, and hears that it runs: what was asked, and the line that waits.
 async fn running(
     guest: &mut Guest,
@@ -56,8 +61,7 @@ fn cancelling(asked: &Value) -> Value {
 
 #[tokio::test]
 async fn hanging_up_is_cancelling_in_the_newest_revision() {
-    let (server, mut rung) = endless();
-    let house = House::of(&server).await;
+    let (house, mut rung) = endless_house().await;
     let mut guest = Guest::open(house.address, NEWEST).await;
     // Before the answer has begun, and in the middle of it.
     for meta in [json!({}), json!({ "progressToken": 1 })] {
@@ -79,8 +83,7 @@ async fn hanging_up_is_cancelling_in_the_newest_revision() {
 
 #[tokio::test]
 async fn hanging_up_is_no_cancelling_before() {
-    let (server, mut rung) = endless();
-    let house = House::of(&server).await;
+    let (house, mut rung) = endless_house().await;
     for revision in LEGACY {
         let mut guest = Guest::open(house.address, revision).await;
         let (asked, line) = running(&mut guest, &mut rung).await;
@@ -97,8 +100,7 @@ async fn hanging_up_is_no_cancelling_before() {
 
 #[tokio::test]
 async fn the_end_of_a_session_stops_its_work() {
-    let (server, mut rung) = endless();
-    let house = House::of(&server).await;
+    let (house, mut rung) = endless_house().await;
     for revision in LEGACY {
         let mut guest = Guest::open(house.address, revision).await;
         let (_, mut line) = running(&mut guest, &mut rung).await;
@@ -110,8 +112,7 @@ async fn the_end_of_a_session_stops_its_work() {
 
 #[tokio::test]
 async fn nobody_cancels_the_call_of_another() {
-    let (server, mut rung) = endless();
-    let house = House::of(&server).await;
+    let (house, mut rung) = endless_house().await;
     let mut victim = Guest::open(house.address, Revision::V2025_11_25).await;
     let (asked, _line) = running(&mut victim, &mut rung).await;
     let cancel = cancelling(&asked);

@@ -21,12 +21,18 @@ fn head_of(guest: &Guest, asked: &Value) -> String {
     format!("POST /mcp HTTP/1.1\r\nHost: {}\r\n{lines}", guest.address)
 }
 
+/// A guest, and its next call.
+async fn asking(house: &House, revision: Revision) -> (Guest, Value) {
+    let mut guest = Guest::open(house.address, revision).await;
+    let asked = guest.prepare("tools/call", json!({ "name": "sum" }));
+    (guest, asked)
+}
+
 #[tokio::test]
 async fn a_body_that_says_it_is_too_long_is_refused_unread() {
     let (house, runs) = House::counting(Limits::default().body_bytes(1000)).await;
     for revision in ERAS {
-        let mut guest = Guest::open(house.address, revision).await;
-        let asked = guest.prepare("tools/call", json!({ "name": "sum" }));
+        let (guest, asked) = asking(&house, revision).await;
         for length in ["1001", "4294967297", "9223372036854775807"] {
             let mut line = Line::to(house.address).await;
             line.send(format!("{}Content-Length: {length}\r\n\r\n{{", head_of(&guest, &asked)))
@@ -54,8 +60,7 @@ async fn a_body_that_says_it_is_too_long_is_refused_unread() {
 async fn a_body_that_turns_out_too_long_is_refused_as_it_comes() {
     let (house, runs) = House::counting(Limits::default()).await;
     for revision in ERAS {
-        let mut guest = Guest::open(house.address, revision).await;
-        let asked = guest.prepare("tools/call", json!({ "name": "sum" }));
+        let (mut guest, asked) = asking(&house, revision).await;
         for _ in 0..5 {
             let mut line = Line::to(house.address).await;
             line.send(head_of(&guest, &asked) + CHUNKED).await;
@@ -77,8 +82,7 @@ async fn a_body_that_turns_out_too_long_is_refused_as_it_comes() {
 async fn a_body_in_pieces_is_one_body() {
     let (house, runs) = House::counting(Limits::default()).await;
     for revision in ERAS {
-        let mut guest = Guest::open(house.address, revision).await;
-        let asked = guest.prepare("tools/call", json!({ "name": "sum" }));
+        let (guest, asked) = asking(&house, revision).await;
         let mut line = Line::to(house.address).await;
         for byte in (head_of(&guest, &asked) + CHUNKED).bytes() {
             line.send([byte]).await;
@@ -161,8 +165,7 @@ async fn a_body_that_does_not_come_is_not_waited_for() {
     let limits = Limits::default().body_read(Duration::from_millis(100));
     let (house, runs) = House::counting(limits).await;
     for revision in ERAS {
-        let mut guest = Guest::open(house.address, revision).await;
-        let asked = guest.prepare("tools/call", json!({ "name": "sum" }));
+        let (guest, asked) = asking(&house, revision).await;
         let text = guest.text(&asked);
         let head = text.windows(4).position(|it| it == b"\r\n\r\n").unwrap() + 4;
         for cut in [head, head + 1, text.len() - 1] {

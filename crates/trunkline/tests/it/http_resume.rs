@@ -8,7 +8,7 @@ use trunkline::schemars::JsonSchema;
 use trunkline::serde::Deserialize;
 use trunkline::{Args, Context, Limits, Revision, tool};
 use trunkline_testkit::http::{Event, Guest, Line};
-use trunkline_testkit::repeats;
+use trunkline_testkit::{Dice, repeats};
 
 use crate::http::House;
 use crate::server::{builder, soon};
@@ -29,22 +29,6 @@ async fn count(cx: Context, Args(it): Args<Steps>) -> String {
         }
     }
     format!("counted to {}", it.steps)
-}
-
-/// A deterministic generator to vary a test.
-pub(crate) struct Dice(u64);
-
-impl Dice {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed | 1)
-    }
-
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % bound
-    }
 }
 
 fn counting(guest: &mut Guest, steps: u32) -> Value {
@@ -83,6 +67,10 @@ async fn read(line: &mut Line, most: u64, steps: u32, had: &mut Vec<(u32, String
     false
 }
 
+async fn counting_house(limits: Limits) -> House {
+    House::of(&builder().limits(limits).tool(tool("count", count)).build()).await
+}
+
 /// Counts on one stream, and returns all that came over it.
 async fn counted(guest: &mut Guest, steps: u32) -> Vec<(u32, String)> {
     let asked = counting(guest, steps);
@@ -94,10 +82,9 @@ async fn counted(guest: &mut Guest, steps: u32) -> Vec<(u32, String)> {
 
 #[tokio::test]
 async fn a_stream_that_is_cut_anywhere_goes_on_where_it_was_under_stress() {
-    let server = builder().tool(tool("count", count)).build();
-    let house = House::of(&server).await;
+    let house = counting_house(Limits::default()).await;
     let rounds = repeats(1000, 20_000);
-    let mut dice = Dice::new(0x5eed_0005);
+    let mut dice = Dice(0x5eed_0005);
     let mut guests = Vec::new();
     for revision in LEGACY {
         guests.push(Guest::open(house.address, revision).await);
@@ -137,8 +124,7 @@ async fn a_stream_that_is_cut_anywhere_goes_on_where_it_was_under_stress() {
 
 #[tokio::test]
 async fn a_place_can_be_asked_for_twice_and_gives_the_same_again() {
-    let server = builder().tool(tool("count", count)).build();
-    let house = House::of(&server).await;
+    let house = counting_house(Limits::default()).await;
     for revision in LEGACY {
         let mut guest = Guest::open(house.address, revision).await;
         let had = counted(&mut guest, 9).await;
@@ -156,8 +142,7 @@ async fn a_place_can_be_asked_for_twice_and_gives_the_same_again() {
 
 #[tokio::test]
 async fn an_id_that_was_not_given_out_yields_nothing() {
-    let server = builder().tool(tool("count", count)).build();
-    let house = House::of(&server).await;
+    let house = counting_house(Limits::default()).await;
     for revision in LEGACY {
         let mut guest = Guest::open(house.address, revision).await;
         let mut other = Guest::open(house.address, revision).await;
@@ -215,8 +200,7 @@ fn is_header(text: &str) -> bool {
 #[tokio::test]
 async fn what_is_too_old_is_gone_and_the_rest_is_not() {
     let limits = Limits::default().replay_events(8);
-    let server = builder().limits(limits).tool(tool("count", count)).build();
-    let house = House::of(&server).await;
+    let house = counting_house(limits).await;
     let mut guest = Guest::open(house.address, Revision::V2025_11_25).await;
     let had = counted(&mut guest, 50).await;
     let id_of = |step| &had.iter().find(|it| it.0 == step).unwrap().1;
@@ -236,8 +220,7 @@ async fn a_stream_that_is_over_is_forgotten_after_its_time() {
     let limits = Limits::default()
         .replay_keep(Duration::from_millis(50))
         .session_sweep(Duration::from_millis(10));
-    let server = builder().limits(limits).tool(tool("count", count)).build();
-    let house = House::of(&server).await;
+    let house = counting_house(limits).await;
     let mut guest = Guest::open(house.address, Revision::V2025_11_25).await;
     let had = counted(&mut guest, 3).await;
     let first = had[0].1.clone();

@@ -8,10 +8,9 @@ use serde_json::json;
 use tokio::task::JoinSet;
 use trunkline::{Limits, Revision, tool};
 use trunkline_testkit::http::{Guest, Line};
-use trunkline_testkit::repeats;
+use trunkline_testkit::{Dice, repeats};
 
 use crate::http::House;
-use crate::http_resume::Dice;
 use crate::server::builder;
 
 const NEWEST: Revision = Revision::V2026_07_28;
@@ -30,7 +29,7 @@ async fn halves_of_requests_are_closed_by_their_limit_while_good_calls_go_on() {
     let asked = guest.prepare("tools/call", json!({ "name": "sum" }));
     let text = guest.text(&asked);
     let end = text.windows(4).position(|it| it == b"\r\n\r\n").unwrap() + 4;
-    let mut dice = Dice::new(0x5107);
+    let mut dice = Dice(0x5107);
     let mut halves = JoinSet::new();
     for at in 0..1000 {
         let (cut, limit) = match at % 2 {

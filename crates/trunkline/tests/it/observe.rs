@@ -94,12 +94,21 @@ fn greeter() -> ServerBuilder {
         .template(template("test://{user}/key", "key", async |Uri(uri): Uri| uri))
 }
 
+/// A client of the greeter, before which nothing is recorded.
+async fn greeted(
+    recorder: &Recorder,
+    revision: Revision,
+    transport: TestTransport,
+) -> (Client, Option<House>) {
+    recorder.forget();
+    join(&greeter().build(), client(), revision, transport).await
+}
+
 #[tokio::test]
 async fn a_call_is_a_span_on_both_sides() {
     let (recorder, _guard) = Recorder::listen();
     for (revision, transport) in everywhere() {
-        recorder.forget();
-        let (client, _house) = join(&greeter().build(), client(), revision, transport).await;
+        let (client, _house) = greeted(&recorder, revision, transport).await;
         client.call_tool("greet", ()).await.unwrap();
         for (name, kind) in [("mcp.server", "server"), ("mcp.client", "client")] {
             let (_, span) = recorder.last(name, "tools/call");
@@ -134,8 +143,7 @@ async fn a_call_is_a_span_on_both_sides() {
 async fn what_goes_wrong_is_an_error_of_a_kind() {
     let (recorder, _guard) = Recorder::listen();
     for (revision, transport) in everywhere() {
-        recorder.forget();
-        let (client, _house) = join(&greeter().build(), client(), revision, transport).await;
+        let (client, _house) = greeted(&recorder, revision, transport).await;
         for (name, called, at_server, at_client, code) in [
             ("fail", "tools/call fail", "tool_error", "tool_error", None),
             ("burst", "tools/call burst", "tool_error", "tool_error", None),

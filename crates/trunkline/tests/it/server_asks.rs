@@ -9,7 +9,7 @@ use tokio::sync::{Notify, mpsc};
 use trunkline::model::{CreateMessageParams, LogLevel, SamplingMessage};
 use trunkline::schemars::JsonSchema;
 use trunkline::serde::Deserialize;
-use trunkline::server::AskError;
+use trunkline::server::{AskError, ToolEntry};
 use trunkline::{Answer, Args, Change, Context, Form, Limits, Revision, ToolError, tool};
 use trunkline_auth::seal::Sealer;
 
@@ -91,6 +91,13 @@ async fn an_effect_that_fails_is_tried_again() {
     assert_eq!(text(&peer.tool("stubborn", json!({})).await), "done");
 }
 
+async fn check_paid_once(revision: Revision, pay: ToolEntry, effects: &AtomicU32) {
+    let server = builder().tool(pay).build();
+    let mut peer = open(&server, revision).await;
+    assert_eq!(text(&peer.tool("pay", json!({})).await), "Ada paid 1", "{revision}");
+    assert_eq!(effects.load(SeqCst), 1, "{revision}");
+}
+
 #[tokio::test]
 async fn an_effect_beside_a_question_is_finished_and_not_begun_again() {
     for revision in ASKING {
@@ -103,10 +110,7 @@ async fn an_effect_beside_a_question_is_finished_and_not_begun_again() {
             let (paid, name) = tokio::join!(cx.once("pay", effect), ask_name(&cx, "Name?"));
             Ok::<_, ToolError>(format!("{} paid {}", name?, paid?))
         });
-        let server = builder().tool(tool("joined", joined)).build();
-        let mut peer = open(&server, revision).await;
-        assert_eq!(text(&peer.tool("joined", json!({})).await), "Ada paid 1", "{revision}");
-        assert_eq!(effects.load(SeqCst), 1, "{revision}");
+        check_paid_once(revision, tool("pay", joined), &effects).await;
     }
 }
 
@@ -136,10 +140,7 @@ async fn a_question_waits_for_an_effect_that_the_handler_spawned() {
                 Ok::<_, ToolError>(format!("{} paid {paid}", name?))
             }
         });
-        let server = builder().tool(tool("spawning", spawning)).build();
-        let mut peer = open(&server, revision).await;
-        assert_eq!(text(&peer.tool("spawning", json!({})).await), "Ada paid 1", "{revision}");
-        assert_eq!(effects.load(SeqCst), 1, "{revision}");
+        check_paid_once(revision, tool("pay", spawning), &effects).await;
     }
 }
 

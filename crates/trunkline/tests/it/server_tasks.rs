@@ -72,6 +72,13 @@ async fn start(peer: &mut Peer, name: &str, ttl: Option<u64>) -> Value {
     task["taskId"].clone()
 }
 
+/// Starts a task and waits for its result.
+async fn finished(peer: &mut Peer, name: &str) -> (Value, Value) {
+    let id = start(peer, name, None).await;
+    let result = peer.expect("tasks/result", json!({ "taskId": id })).await;
+    (id, result)
+}
+
 #[tokio::test]
 async fn whoever_waits_for_many_results_can_still_ask_and_cancel() {
     let endless = async || std::future::pending::<()>().await;
@@ -112,8 +119,7 @@ async fn while_it_is(peer: &mut Peer, id: &Value, status: &str) -> Value {
 async fn a_task_of_the_first_generation_asks_on_the_wire() {
     let server = server();
     let mut peer = peer(&server, CORE).await;
-    let id = start(&mut peer, "greet", None).await;
-    let result = peer.expect("tasks/result", json!({ "taskId": id })).await;
+    let (id, result) = finished(&mut peer, "greet").await;
     assert_eq!(text(&result), "Hello, Ada and Ada!");
     assert_eq!(peer.rounds, [["Your name?"], ["And your friend's, Ada?"]]);
     let related = json!({ "taskId": id });
@@ -264,8 +270,7 @@ async fn a_task_that_panics_has_failed() {
 async fn a_tool_error_is_a_failed_task_in_one_generation_and_a_result_in_the_other() {
     let server = server();
     let mut core = peer(&server, CORE).await;
-    let id = start(&mut core, "fail", None).await;
-    let result = core.expect("tasks/result", json!({ "taskId": id })).await;
+    let (id, result) = finished(&mut core, "fail").await;
     assert_eq!((&result["isError"], text(&result)), (&json!(true), "No bread."));
     let task = core.expect("tasks/get", json!({ "taskId": id })).await;
     assert_eq!(task["status"], "failed");

@@ -53,36 +53,39 @@ fn text(result: Result<trunkline::model::CallToolResult, CallError>) -> String {
     result.unwrap().content[0].as_text().unwrap().to_owned()
 }
 
+/// These revisions over every transport.
+fn everywhere<const N: usize>(
+    revisions: [Revision; N],
+) -> impl Iterator<Item = (Revision, Transport)> {
+    revisions.into_iter().flat_map(|revision| TRANSPORTS.map(|transport| (revision, transport)))
+}
+
 #[test]
 fn a_body_sees_the_same_in_every_revision_over_every_transport() {
-    for revision in Revision::ALL {
-        for transport in TRANSPORTS {
-            run(revision, transport, server, async |peer| {
-                assert_eq!((peer.revision(), peer.transport()), (revision, transport));
-                assert_eq!(Client::revision(&peer), revision);
-                let names = peer.list_tools().await.unwrap();
-                assert_eq!(names.len(), 5);
-            });
-        }
+    for (revision, transport) in everywhere(Revision::ALL) {
+        run(revision, transport, server, async |peer| {
+            assert_eq!((peer.revision(), peer.transport()), (revision, transport));
+            assert_eq!(Client::revision(&peer), revision);
+            let names = peer.list_tools().await.unwrap();
+            assert_eq!(names.len(), 5);
+        });
     }
 }
 
 #[test]
 fn questions_are_answered_from_the_script() {
-    for revision in ERAS {
-        for transport in TRANSPORTS {
-            run(revision, transport, server, async |peer| {
-                peer.answers([true, false]);
-                assert_eq!(text(peer.call_tool("book", ()).await), "booked");
-                assert_eq!(text(peer.call_tool("book", ()).await), "left");
-                let asked = peer.questions();
-                assert_eq!(asked.iter().map(|it| it.message()).collect::<Vec<_>>(), ["Sure?"; 2]);
-                let steps: Vec<_> = peer.progress().iter().map(|it| it.progress).collect();
-                assert_eq!(steps, [1.0, 2.0, 1.0, 2.0], "{revision} {transport}");
-                peer.answers([Reply::decline()]);
-                assert!(peer.call_tool("book", ()).await.unwrap().is_error());
-            });
-        }
+    for (revision, transport) in everywhere(ERAS) {
+        run(revision, transport, server, async |peer| {
+            peer.answers([true, false]);
+            assert_eq!(text(peer.call_tool("book", ()).await), "booked");
+            assert_eq!(text(peer.call_tool("book", ()).await), "left");
+            let asked = peer.questions();
+            assert_eq!(asked.iter().map(|it| it.message()).collect::<Vec<_>>(), ["Sure?"; 2]);
+            let steps: Vec<_> = peer.progress().iter().map(|it| it.progress).collect();
+            assert_eq!(steps, [1.0, 2.0, 1.0, 2.0], "{revision} {transport}");
+            peer.answers([Reply::decline()]);
+            assert!(peer.call_tool("book", ()).await.unwrap().is_error());
+        });
     }
 }
 
@@ -100,14 +103,12 @@ fn the_model_says_what_it_was_told_to() {
 
 #[test]
 fn logs_are_seen() {
-    for revision in ERAS {
-        for transport in TRANSPORTS {
-            run(revision, transport, server, async |peer| {
-                assert_eq!(text(peer.call_tool("chat", ()).await), "said");
-                let logs: Vec<_> = peer.logs().iter().map(|it| it.data.get().to_owned()).collect();
-                assert_eq!(logs, ["\"hello\""], "{revision} {transport}");
-            });
-        }
+    for (revision, transport) in everywhere(ERAS) {
+        run(revision, transport, server, async |peer| {
+            assert_eq!(text(peer.call_tool("chat", ()).await), "said");
+            let logs: Vec<_> = peer.logs().iter().map(|it| it.data.get().to_owned()).collect();
+            assert_eq!(logs, ["\"hello\""], "{revision} {transport}");
+        });
     }
 }
 
@@ -184,45 +185,41 @@ fn what_goes_against_the_script_fails_with_a_sentence() {
 
 #[test]
 fn a_clock_moves_the_deadlines_of_both_sides() {
-    for revision in ERAS {
-        for transport in TRANSPORTS {
-            run(revision, transport, server, async |peer| {
-                let clock = peer.clock();
-                let call = peer.call_tool("sleep", ()).timeout(Duration::from_secs(100));
-                assert_eq!(text(clock.until(call.into_future()).await), "slept");
-                assert!(clock.elapsed() >= Duration::from_secs(50), "{:?}", clock.elapsed());
+    for (revision, transport) in everywhere(ERAS) {
+        run(revision, transport, server, async |peer| {
+            let clock = peer.clock();
+            let call = peer.call_tool("sleep", ()).timeout(Duration::from_secs(100));
+            assert_eq!(text(clock.until(call.into_future()).await), "slept");
+            assert!(clock.elapsed() >= Duration::from_secs(50), "{:?}", clock.elapsed());
 
-                let call = peer.call_tool("sleep", ()).timeout(Duration::from_secs(20));
-                let outcome = clock.until(call.into_future()).await;
-                assert_eq!(outcome, Err(CallError::TimedOut), "{revision} {transport}");
+            let call = peer.call_tool("sleep", ()).timeout(Duration::from_secs(20));
+            let outcome = clock.until(call.into_future()).await;
+            assert_eq!(outcome, Err(CallError::TimedOut), "{revision} {transport}");
 
-                let before = clock.elapsed();
-                clock.advance(Duration::from_secs(3600)).await;
-                assert_eq!(clock.elapsed() - before, Duration::from_secs(3600));
-            });
-        }
+            let before = clock.elapsed();
+            clock.advance(Duration::from_secs(3600)).await;
+            assert_eq!(clock.elapsed() - before, Duration::from_secs(3600));
+        });
     }
 }
 
 #[test]
 fn a_clock_moves_the_lifetimes_of_tasks() {
-    for revision in ERAS {
-        for transport in TRANSPORTS {
-            run(revision, transport, server, async |peer| {
-                let clock = peer.clock();
-                let starting = peer.call_tool_task("render", ());
-                let started = clock.until(starting.into_future()).await.unwrap();
-                let ToolCall::Task(task) = started else { panic!("{started:?}") };
-                let lives = Duration::from_millis(task.ttl_ms.unwrap());
-                assert!(lives > Duration::from_secs(60), "{lives:?}");
-                clock.advance(lives - Duration::from_secs(1)).await;
-                peer.get_task(&task.task_id).await.unwrap();
-                // It is kept for this long after its end.
-                clock.advance(lives + Duration::from_secs(1)).await;
-                let gone = peer.get_task(&task.task_id).await.unwrap_err();
-                assert!(matches!(gone, CallError::Peer(_)), "{revision} {transport}: {gone}");
-            });
-        }
+    for (revision, transport) in everywhere(ERAS) {
+        run(revision, transport, server, async |peer| {
+            let clock = peer.clock();
+            let starting = peer.call_tool_task("render", ());
+            let started = clock.until(starting.into_future()).await.unwrap();
+            let ToolCall::Task(task) = started else { panic!("{started:?}") };
+            let lives = Duration::from_millis(task.ttl_ms.unwrap());
+            assert!(lives > Duration::from_secs(60), "{lives:?}");
+            clock.advance(lives - Duration::from_secs(1)).await;
+            peer.get_task(&task.task_id).await.unwrap();
+            // It is kept for this long after its end.
+            clock.advance(lives + Duration::from_secs(1)).await;
+            let gone = peer.get_task(&task.task_id).await.unwrap_err();
+            assert!(matches!(gone, CallError::Peer(_)), "{revision} {transport}: {gone}");
+        });
     }
 }
 
@@ -233,35 +230,31 @@ fn a_test_says_who_calls() {
         let mine = tool("mine", async || "mine").visible(|it| it.principal().is_some());
         Server::builder("kit", "1.0.0").tool(read).tool(mine).build()
     };
-    for revision in ERAS {
-        for transport in TRANSPORTS {
-            run(revision, transport, server, async |peer| {
-                assert!(peer.call_tool("read", ()).await.is_err(), "{revision} {transport}");
-                assert_eq!(peer.list_tools().await.unwrap().len(), 1);
-                peer.principal(Principal::new("ada").scope("read"));
-                assert_eq!(text(peer.call_tool("read", ()).await), "ada");
-                assert_eq!(peer.list_tools().await.unwrap().len(), 2);
-                peer.principal(Principal::new("bob"));
-                assert!(peer.call_tool("read", ()).await.is_err(), "{revision} {transport}");
-                peer.principal(None);
-                assert_eq!(peer.list_tools().await.unwrap().len(), 1);
-            });
-        }
+    for (revision, transport) in everywhere(ERAS) {
+        run(revision, transport, server, async |peer| {
+            assert!(peer.call_tool("read", ()).await.is_err(), "{revision} {transport}");
+            assert_eq!(peer.list_tools().await.unwrap().len(), 1);
+            peer.principal(Principal::new("ada").scope("read"));
+            assert_eq!(text(peer.call_tool("read", ()).await), "ada");
+            assert_eq!(peer.list_tools().await.unwrap().len(), 2);
+            peer.principal(Principal::new("bob"));
+            assert!(peer.call_tool("read", ()).await.is_err(), "{revision} {transport}");
+            peer.principal(None);
+            assert_eq!(peer.list_tools().await.unwrap().len(), 1);
+        });
     }
 }
 
 #[test]
 fn a_test_may_connect_other_clients_in_the_same_way() {
-    for revision in ERAS {
-        for transport in TRANSPORTS {
-            run(revision, transport, server, async |peer| {
-                let bare = peer.connect(Client::builder("bare", "1")).await.unwrap();
-                assert_eq!(bare.revision(), revision);
-                // It cannot be asked, so it gets an error.
-                let outcome = bare.call_tool("book", ()).await;
-                assert!(outcome.is_err() || outcome.unwrap().is_error(), "{revision} {transport}");
-                assert_eq!(peer.transcript().lines(), []);
-            });
-        }
+    for (revision, transport) in everywhere(ERAS) {
+        run(revision, transport, server, async |peer| {
+            let bare = peer.connect(Client::builder("bare", "1")).await.unwrap();
+            assert_eq!(bare.revision(), revision);
+            // It cannot be asked, so it gets an error.
+            let outcome = bare.call_tool("book", ()).await;
+            assert!(outcome.is_err() || outcome.unwrap().is_error(), "{revision} {transport}");
+            assert_eq!(peer.transcript().lines(), []);
+        });
     }
 }

@@ -1,5 +1,7 @@
 //! What is measured of gateways: which, in front of what, and how each is told.
 
+use std::fmt;
+
 /// A gateway that is measured.
 pub struct Gateway {
     pub label: &'static str,
@@ -38,13 +40,13 @@ pub struct Case {
     pub connections: u32,
 }
 
-impl Case {
-    pub fn name(&self) -> String {
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let upstream = match self.upstream {
             Upstream::Stdio => "stdio",
             Upstream::Http => "HTTP",
         };
-        format!("{}, {upstream}, {}", self.revision, self.connections)
+        write!(f, "{}, {upstream}, {}", self.revision, self.connections)
     }
 }
 
@@ -81,16 +83,25 @@ const OUR_GATEWAY: Gateway = Gateway {
     speaks_stateless: true,
 };
 
+/// A gateway that needs no configuration and speaks the least.
+const PLAIN: Gateway = Gateway {
+    label: "",
+    what: "",
+    path: "/mcp",
+    tool: "echo",
+    stdio_config: "",
+    http_config: "",
+    speaks_http_upstream: false,
+    speaks_stateless: false,
+};
+
 pub static GATEWAYS: [Gateway; 5] = [
     Gateway {
         label: BARE,
         what: "hyper in, a pipe or hyper out, ids rewritten and nothing else (`bench/bare-gateway`)",
-        path: "/mcp",
-        tool: "echo",
-        stdio_config: "",
-        http_config: "",
         speaks_http_upstream: true,
         speaks_stateless: true,
+        ..PLAIN
     },
     OUR_GATEWAY,
     Gateway {
@@ -106,23 +117,9 @@ pub static GATEWAYS: [Gateway; 5] = [
     Gateway {
         label: NPM,
         what: "the npm package supergateway 4.0.0, `--stateful`: a child for each session",
-        path: "/mcp",
-        tool: "echo",
-        stdio_config: "",
-        http_config: "",
-        speaks_http_upstream: false,
-        speaks_stateless: false,
+        ..PLAIN
     },
-    Gateway {
-        label: PYPI,
-        what: "the PyPI package mcp-proxy 0.13.0, one child",
-        path: "/mcp",
-        tool: "echo",
-        stdio_config: "",
-        http_config: "",
-        speaks_http_upstream: false,
-        speaks_stateless: false,
-    },
+    Gateway { label: PYPI, what: "the PyPI package mcp-proxy 0.13.0, one child", ..PLAIN },
 ];
 
 pub const BARE: &str = "bare";
@@ -147,6 +144,6 @@ mod tests {
             CASES.iter().filter(|case| gateway.takes(case)).count()
         };
         assert_eq!([BARE, OURS, RUST_PROXY, NPM, PYPI].map(takes), [8, 8, 4, 2, 2]);
-        assert_eq!(CASES[3].name(), "2025-11-25, HTTP, 16");
+        assert_eq!(CASES[3].to_string(), "2025-11-25, HTTP, 16");
     }
 }

@@ -1,13 +1,13 @@
 //! Results → the page and the JSON of `bench/results`, with each promise about the gateway.
 
+use super::super::figures::{Figures, Sample};
 use super::super::thousands;
 use super::cases::{
     BARE, CASES, Case, GATEWAYS, Gateway, NPM, OURS, PYPI, RUST_PROXY, SESSION, Upstream,
 };
-use super::results::{Results, Sample};
 
 /// The whole page, which is also what is printed.
-pub fn text(results: &Results, gateways: &[&Gateway]) -> String {
+pub fn text(results: &Figures, gateways: &[&Gateway]) -> String {
     let mut out = format!(
         "# `tools/call` through a gateway\n\n\
          Written by `cargo xtask bench gateway`: medians of {} interleaved rounds, load average {} when they began.\n\
@@ -41,7 +41,7 @@ pub fn text(results: &Results, gateways: &[&Gateway]) -> String {
             };
             out += &format!(
                 "| {} | {} | {} | {} | {:.0} µs | {} | {:.0} µs | {:.1} µs | {} | {:.1} µs |\n",
-                case.name(),
+                case,
                 gateway.label,
                 thousands(median.calls_per_s as u64),
                 ratio(|s| s.calls_per_s),
@@ -61,14 +61,14 @@ pub fn text(results: &Results, gateways: &[&Gateway]) -> String {
 }
 
 /// All medians and targets as one object.
-pub fn json(results: &Results) -> String {
+pub fn json(results: &Figures) -> String {
     let mut measurements = Vec::new();
     for case in &CASES {
         for gateway in &GATEWAYS {
             let Some(median) = results.median(case, gateway.label) else { continue };
             measurements.push(format!(
                 "    {{\"case\":\"{}\",\"gateway\":\"{}\",\"calls_per_s\":{:.1},\"p50_us\":{:.1},\"p99_us\":{:.1},\"gateway_cpu_us\":{:.2},\"upstream_cpu_us\":{:.2}}}",
-                case.name(),
+                case,
                 gateway.label,
                 median.calls_per_s,
                 median.p50_us,
@@ -126,13 +126,13 @@ impl Target {
 }
 
 /// The promises are about every revision that both sides were measured in.
-fn targets(results: &Results) -> Vec<Target> {
+fn targets(results: &Figures) -> Vec<Target> {
     let mut targets = Vec::new();
     for case in CASES {
         let mut add = |of: &str, least, most: Option<f64>, pick: fn(&Sample) -> f64| {
             let figure = if most.is_some() { "p50 " } else { "" };
             let measured = results.ratio(&case, OURS, of, pick);
-            let what = format!("{}: {figure}÷ {of}", case.name());
+            let what = format!("{}: {figure}÷ {of}", case);
             targets.push(Target { what, least, most, measured });
         };
         if case.connections == 1 {
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn a_target_is_met_on_the_right_side_of_its_bound() {
-        let mut results = Results::new(1, "0".into());
+        let mut results = Figures::new(1, "0".into());
         let sample = |calls_per_s, p50_us| Sample { calls_per_s, p50_us, ..Sample::default() };
         for case in &CASES[..2] {
             results.add(case, BARE, sample(100.0, 10.0));

@@ -36,7 +36,7 @@ pub struct Line {
     pub measurement: Load,
 }
 
-const fn line(label: &'static str, measurement: Load) -> Line {
+pub const fn line(label: &'static str, measurement: Load) -> Line {
     Line { label, largest: u64::MAX, measurement }
 }
 
@@ -49,6 +49,20 @@ impl Line {
 pub const SERVER: &str = "trunkline";
 pub const GATEWAY: &str = "gateway";
 const BARE_GATEWAY: &str = "bare gateway";
+
+/// Sessions of one kind that do nothing, as the driver's option names it, at each program.
+macro_rules! idle_lines {
+    ($option:literal) => {
+        [
+            line(BARE, |programs, size| idle(programs, &programs::BARE_HTTP, $option, size)),
+            line(SERVER, |programs, size| idle(programs, &programs::TRUNKLINE_HTTP, $option, size)),
+            line(GATEWAY, |programs, size| told(gateway(programs, SESSION), $option, size)),
+        ]
+    };
+}
+pub(in super::super) use idle_lines;
+
+pub const TOOLS: [Line; 2] = [line(SERVER, server_tools), line(GATEWAY, upstream_tools)];
 
 pub static AXES: [Axis; 8] = [
     Axis {
@@ -65,14 +79,7 @@ pub static AXES: [Axis; 8] = [
         sizes: &[1, 10, 100, 1000, 9000],
         growth: Growth::Flat,
         why: "A tool is found by its name in a map, here and in the gateway's index of its upstreams.",
-        lines: &[
-            line(SERVER, |programs, size| {
-                let mut it = http(programs, &programs::TRUNKLINE_HTTP, &[]);
-                it.command.push(size.to_string());
-                it
-            }),
-            line(GATEWAY, upstream_tools),
-        ],
+        lines: &TOOLS,
     },
     Axis {
         name: "sessions",
@@ -80,13 +87,7 @@ pub static AXES: [Axis; 8] = [
         sizes: &[1, 10, 100, 1000, 4000],
         growth: Growth::Flat,
         why: "A session is found by its id in a map, and none is looked at for the call of another.",
-        lines: &[
-            line(BARE, |programs, size| idle(programs, &programs::BARE_HTTP, "--sessions", size)),
-            line(SERVER, |programs, size| {
-                idle(programs, &programs::TRUNKLINE_HTTP, "--sessions", size)
-            }),
-            line(GATEWAY, |programs, size| told(gateway(programs, SESSION), "--sessions", size)),
-        ],
+        lines: &idle_lines!("--sessions"),
     },
     Axis {
         name: "subscribers",
@@ -94,13 +95,7 @@ pub static AXES: [Axis; 8] = [
         sizes: &[1, 10, 100, 1000],
         growth: Growth::Flat,
         why: "A stream costs when something is said on it, and a call says nothing to the others.",
-        lines: &[
-            line(BARE, |programs, size| idle(programs, &programs::BARE_HTTP, "--streams", size)),
-            line(SERVER, |programs, size| {
-                idle(programs, &programs::TRUNKLINE_HTTP, "--streams", size)
-            }),
-            line(GATEWAY, |programs, size| told(gateway(programs, SESSION), "--streams", size)),
-        ],
+        lines: &idle_lines!("--streams"),
     },
     Axis {
         name: "rules",
@@ -176,7 +171,7 @@ pub static PROGRAMS: [&Program; 7] = [
     &programs::EMBEDDED_GATEWAY,
 ];
 
-pub fn http(programs: &Programs, program: &Program, load: &[&str]) -> Measurement {
+fn http(programs: &Programs, program: &Program, load: &[&str]) -> Measurement {
     let load = [&["http"][..], load].concat();
     few(Measurement::new("http", &load, vec![programs.path(program)]))
 }
@@ -227,7 +222,13 @@ fn rules(programs: &Programs, size: u64) -> Measurement {
     with_catalog(gateway(programs, STATELESS), &catalog)
 }
 
-pub fn upstream_tools(programs: &Programs, size: u64) -> Measurement {
+fn server_tools(programs: &Programs, size: u64) -> Measurement {
+    let mut it = http(programs, &programs::TRUNKLINE_HTTP, &[]);
+    it.command.push(size.to_string());
+    it
+}
+
+fn upstream_tools(programs: &Programs, size: u64) -> Measurement {
     let case = case(STATELESS, Upstream::Http, 1);
     let mut it = few(measurement(programs, &case, &EMBEDDED_GATEWAY));
     if let Some(at) = it.load.iter().position(|word| word == "--upstream") {

@@ -1,5 +1,7 @@
 //! What is measured over HTTP: each case as words for the driver.
 
+use std::fmt;
+
 use super::super::programs::{self, Program};
 
 /// Whom the figures are of.
@@ -94,6 +96,12 @@ pub fn programs(label: &str) -> [&'static Program; 2] {
         "bare" => [&programs::BARE_HTTP, &programs::BARE_CLIENT],
         OURS => [&programs::TRUNKLINE_HTTP, &programs::TRUNKLINE_CLIENT],
         _ => [&programs::RMCP_HTTP, &programs::RMCP_CLIENT],
+    }
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
     }
 }
 

@@ -1,9 +1,10 @@
 //! Results → the page and the charts of `bench/results`.
 
 use super::super::chart::{Bar, Chart, Group};
+use super::super::figures::Sample;
 use super::super::thousands;
 use super::cases::{self, Case, Kind, OURS};
-use super::results::{Results, Sample};
+use super::results::Results;
 use super::targets::{self, Bound};
 
 /// The whole page, which is also what is printed.
@@ -16,9 +17,9 @@ pub fn text(results: &Results) -> String {
          the kind of reply, the length of the text and the number of connections, each with one call in flight.\n\
          `SSE` calls a tool that reports progress once before it answers. With 2025-11-25 rmcp answers every call with\n\
          a stream.\n",
-        results.rounds, results.load
+        results.figures.rounds, results.figures.load
     );
-    if results.load.parse::<f64>().is_ok_and(|load| load > BUSY) {
+    if results.figures.load.parse::<f64>().is_ok_and(|load| load > BUSY) {
         out += "\nThe machine was busy with other things: trust the CPU of a call and what was counted, not the calls a second\n\
             and the latencies.\n";
     }
@@ -45,7 +46,7 @@ pub fn text(results: &Results) -> String {
         out += "What one call takes the server: instructions by callgrind, system calls by strace.\n\n";
         out += &counted(results);
     }
-    for failure in &results.failures {
+    for failure in &results.figures.failures {
         out += &format!("\nFailed: {failure}\n");
     }
     out
@@ -96,7 +97,7 @@ fn chart(
     for case in cases::all() {
         let Some(target) = target(&case) else { continue };
         let bars = results.labels.iter().filter(|label| **label != "bare").filter_map(|label| {
-            let value = results.ratio(&case, label, "bare", pick)?;
+            let value = results.figures.ratio(&case, label, "bare", pick)?;
             let target = target.filter(|_| *label == OURS);
             Some(Bar { label, value, text: format!("{value:.2}"), target })
         });
@@ -111,9 +112,10 @@ fn table(results: &Results, wanted: impl Fn(&Case) -> bool) -> String {
             .to_owned();
     for case in cases::all().iter().filter(|case| wanted(case)) {
         for label in &results.labels {
-            let Some(median) = results.median(case, label) else { continue };
+            let Some(median) = results.figures.median(case, label) else { continue };
             let ratio = |to, pick| {
                 results
+                    .figures
                     .ratio(case, label, to, pick)
                     .map_or("–".into(), |ratio| format!("{ratio:.2}"))
             };

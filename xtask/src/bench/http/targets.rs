@@ -41,7 +41,7 @@ pub fn all(results: &Results) -> Vec<Target> {
     let mut add = |what: String, bound, measured| targets.push(Target { what, bound, measured });
     for (revision, reply, payload, connections) in promised() {
         let case = cases::server(revision, reply, payload, connections);
-        let throughput = |of| results.ratio(&case, OURS, of, |s| s.calls_per_s);
+        let throughput = |of| results.figures.ratio(&case, OURS, of, |s| s.calls_per_s);
         let share = share_of_bare(revision, reply, payload, connections).unwrap_or(1.0);
         add(format!("{}: ÷ bare", case.name), Bound::AtLeast(share), throughput("bare"));
         let times = match (reply, payload) {
@@ -51,21 +51,21 @@ pub fn all(results: &Results) -> Vec<Target> {
         };
         add(format!("{}: ÷ rmcp", case.name), Bound::AtLeast(times), throughput("rmcp"));
         if (revision, reply, payload) == (MODERN, "json", SHORT) {
-            let cpu = results.ratio(&case, OURS, "bare", |s| s.cpu_us);
+            let cpu = results.figures.ratio(&case, OURS, "bare", |s| s.cpu_us);
             add(format!("{}: CPU ÷ bare", case.name), Bound::AtMost(1.35), cpu);
         }
     }
     for revision in REVISIONS {
         let case = cases::server(revision, "json", SHORT, 1);
-        let p50 = results.ratio(&case, OURS, "bare", |s| s.p50_us);
+        let p50 = results.figures.ratio(&case, OURS, "bare", |s| s.p50_us);
         add(format!("{}: p50 ÷ bare", case.name), Bound::AtMost(1.20), p50);
     }
     let case = cases::client("stateless", 16);
     for (of, times) in [("bare", 0.50), ("rmcp", 5.0)] {
-        let throughput = results.ratio(&case, OURS, of, |s| s.calls_per_s);
+        let throughput = results.figures.ratio(&case, OURS, of, |s| s.calls_per_s);
         add(format!("{}: ÷ {of}", case.name), Bound::AtLeast(times), throughput);
     }
-    let cpu = |extra| Some(results.median(&cases::tools(extra), OURS)?.cpu_us);
+    let cpu = |extra| Some(results.figures.median(&cases::tools(extra), OURS)?.cpu_us);
     let more = cpu(100).zip(cpu(0)).map(|(many, few)| many / few);
     add("102 tools: CPU ÷ with 2".into(), Bound::AtMost(1.05), more);
     for revision in REVISIONS {
@@ -89,7 +89,7 @@ fn promised() -> Vec<(&'static str, &'static str, u32, u32)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::results::Sample;
+    use super::super::super::figures::Sample;
     use super::*;
 
     #[test]
@@ -103,8 +103,8 @@ mod tests {
         let mut results = Results::new(vec!["bare", OURS], 3, "0".into());
         let case = cases::server(MODERN, "json", SHORT, 16);
         let sample = |calls_per_s, cpu_us| Sample { calls_per_s, cpu_us, ..Sample::default() };
-        results.add(&case, "bare", sample(100.0, 10.0));
-        results.add(&case, OURS, sample(80.0, 14.0));
+        results.figures.add(&case, "bare", sample(100.0, 10.0));
+        results.figures.add(&case, OURS, sample(80.0, 14.0));
         let met: Vec<_> = all(&results)
             .into_iter()
             .filter(|target| target.measured.is_some())

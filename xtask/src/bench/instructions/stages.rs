@@ -94,7 +94,7 @@ const STAGES: &[(&str, &[&str])] = &[
             "trunkline_gateway::watcher",
         ],
     ),
-    ("carry", &["trunkline_wire::era", "trunkline_wire::glance"]),
+    ("carry", &["trunkline_wire::era", "trunkline_wire::json::glance"]),
     (
         "record",
         &[

@@ -73,7 +73,7 @@ const TO: Target<'static> = Target { method: "POST", url: SERVER };
 
 #[test]
 fn a_renewal_outlives_the_call_it_was_begun_for() {
-    let transcript = check(|it| it, &first_login());
+    let transcript = check(&[&first_login()]);
     transcript.0.lock().unwrap().now += Duration::from_secs(3600);
     transcript.more(&renews("r-1", &gives("t-2", r#","refresh_token":"r-2""#)));
     let detached = DetachedWork::new(&transcript);

@@ -4,16 +4,14 @@ use super::*;
 
 #[test]
 fn the_header_says_where_the_document_is() {
-    let transcript = check(
-        |it| it,
-        &[
-            "call\n> MCP -\n",
-            r#"< 401 Bearer resource_metadata="https://mcp.example/custom/location.json"
+    let transcript = check(&[
+        "call\n> MCP -\n",
+        r#"< 401 Bearer resource_metadata="https://mcp.example/custom/location.json"
             > GET https://mcp.example/custom/location.json
             < 200 {"resource":"https://mcp.example/mcp","authorization_servers":["https://id.example"]}
             "#,
-            &issuer(""),
-            r#"> POST https://id.example/register {"application_type":"native","client_name":"trunkline","grant_types":["authorization_code","refresh_token"],"redirect_uris":["http://127.0.0.1:9001/callback"],"response_types":["code"],"token_endpoint_auth_method":"none"}
+        &issuer(""),
+        r#"> POST https://id.example/register {"application_type":"native","client_name":"trunkline","grant_types":["authorization_code","refresh_token"],"redirect_uris":["http://127.0.0.1:9001/callback"],"response_types":["code"],"token_endpoint_auth_method":"none"}
             < 201 {"client_id":"c-1"}
             > BROWSER https://id.example/authorize response_type=code client_id=c-1 redirect_uri=http://127.0.0.1:9001/callback state=* code_challenge=* code_challenge_method=S256 resource=https://mcp.example/mcp
             < code=k-1&state={state}
@@ -32,9 +30,7 @@ fn the_header_says_where_the_document_is() {
             < 200
             = 200
             "#,
-        ]
-        .concat(),
-    );
+    ]);
     let names = [
         "client https://id.example",
         "login person https://mcp.example/mcp",
@@ -45,10 +41,8 @@ fn the_header_says_where_the_document_is() {
 
 #[test]
 fn without_a_header_the_path_is_asked_then_the_root() {
-    check(
-        |it| it,
-        &[
-            r#"call
+    check(&[
+        r#"call
             > MCP -
             < 401 Bearer
             > GET https://mcp.example/.well-known/oauth-protected-resource/mcp
@@ -62,34 +56,28 @@ fn without_a_header_the_path_is_asked_then_the_root() {
             > GET https://id.example/tenant1/.well-known/openid-configuration
             < 200 {"issuer":"https://id.example/tenant1","authorization_endpoint":"https://id.example/authorize","token_endpoint":"https://id.example/token","registration_endpoint":"https://id.example/register","code_challenge_methods_supported":["S256"]}
             "#,
-            REGISTER,
-            // Byte for byte what the document says: no slash.
-            "> BROWSER https://id.example/authorize *resource=https://mcp.example
+        REGISTER,
+        // Byte for byte what the document says: no slash.
+        "> BROWSER https://id.example/authorize *resource=https://mcp.example
             < code=k-1&state={state}
             > POST https://id.example/token *resource=https://mcp.example client_id=c-1
             < 200 {\"access_token\":\"t-1\",\"token_type\":\"Bearer\"}
             > MCP Bearer t-1
             < 200
             = 200",
-        ]
-        .concat(),
-    );
+    ]);
 }
 
 #[test]
 fn an_openid_document_will_do() {
     let openid = issuer("").replace("oauth-authorization-server", "openid-configuration");
-    check(
-        |it| it,
-        &[
-            "login\n",
-            &resource(""),
-            "> GET https://id.example/.well-known/oauth-authorization-server\n< 404\n",
-            &openid,
-            &logs_in(),
-        ]
-        .concat(),
-    );
+    check(&[
+        "login\n",
+        &resource(""),
+        "> GET https://id.example/.well-known/oauth-authorization-server\n< 404\n",
+        &openid,
+        &logs_in(),
+    ]);
 }
 
 #[test]
@@ -108,18 +96,14 @@ fn documents_of_others_are_not_used() {
              ! The metadata at `https://id.example/.well-known/oauth-authorization-server` is that \
              of `{says}`, not of `https://id.example`. It was not used."
         );
-        check(
-            |it| it,
-            &[
-                "call\n> MCP -\n< 401 Bearer\n",
-                &resource(""),
-                "> GET https://id.example/.well-known/oauth-authorization-server\n",
-                &theirs,
-                "\n",
-                &end,
-            ]
-            .concat(),
-        );
+        check(&[
+            "call\n> MCP -\n< 401 Bearer\n",
+            &resource(""),
+            "> GET https://id.example/.well-known/oauth-authorization-server\n",
+            &theirs,
+            "\n",
+            &end,
+        ]);
     }
 }
 
@@ -136,24 +120,21 @@ fn a_server_that_wants_tokens_for_another_gets_none() {
             < 200 {{"resource":"{theirs}","authorization_servers":["https://id.example"]}}
             ! `https://mcp.example/mcp` wants tokens for `{theirs}`, which is not itself. Nobody was asked to log in; *"#
         );
-        check(|it| it, &script);
+        check(&[&script]);
     }
 }
 
 #[test]
 fn only_https_and_this_machine_are_talked_to() {
     // The document itself.
-    check(
-        |it| it,
-        r#"call
+    check(&[r#"call
         > MCP -
         < 401 Bearer resource_metadata="http://other.example/m"
-        ! The document that says who protects the server is at `http://other.example/m`, which is neither https nor on this machine. Nothing was sent there."#,
-    );
+        ! The document that says who protects the server is at `http://other.example/m`, which is neither https nor on this machine. Nothing was sent there."#]);
     // The issuer.
     let plain = resource("").replace("https://id", "http://id");
     let end = "! The authorization server is at `http://id.example`, which is neither https *";
-    check(|it| it, &["call\n> MCP -\n< 401 Bearer\n", &plain, end].concat());
+    check(&["call\n> MCP -\n< 401 Bearer\n", &plain, end]);
     // Each endpoint.
     for (name, words) in [
         ("authorize", "authorization endpoint"),
@@ -173,7 +154,7 @@ fn only_https_and_this_machine_are_talked_to() {
             let end =
                 format!("! The {words} of `https://id.example` is at `*`, which is neither *");
             let start = "call\n> MCP -\n< 401 Bearer\n";
-            check(|it| it, &[start, &resource(""), &document, register, &end].concat());
+            check(&[start, &resource(""), &document, register, &end]);
         }
     }
 }
@@ -181,45 +162,41 @@ fn only_https_and_this_machine_are_talked_to() {
 #[test]
 fn loopback_may_do_without_https() {
     let local = |text: &str| text.replace("https://id.example", "http://localhost:9100");
-    check(
-        |it| it,
-        &[
-            "login\n",
-            &local(&resource("")),
-            &local(&issuer("")),
-            &local(REGISTER),
-            &local(VISIT),
-            &local(EXCHANGE),
-            "= login http://localhost:9100",
-        ]
-        .concat(),
-    );
+    check(&[
+        "login\n",
+        &local(&resource("")),
+        &local(&issuer("")),
+        &local(REGISTER),
+        &local(VISIT),
+        &local(EXCHANGE),
+        "= login http://localhost:9100",
+    ]);
 }
 
 #[test]
 fn an_address_that_may_not_be_reached_ends_the_search() {
-    check(
-        |it| it,
-        r#"call
+    check(&[r#"call
         > MCP -
         < 401 Bearer resource_metadata="https://internal.example/m"
         > GET https://internal.example/m
         < forbidden `internal.example` is at a private address.
-        ! `internal.example` is at a private address."#,
-    );
+        ! `internal.example` is at a private address."#]);
 }
+
+/// A server that wants a token and has no document of its own.
+const NOT_PROTECTED: &str = "call
+    > MCP -
+    < 401
+    > GET https://mcp.example/.well-known/oauth-protected-resource/mcp
+    < 404
+    > GET https://mcp.example/.well-known/oauth-protected-resource
+    < 404";
 
 #[test]
 fn servers_of_2025_03_26_have_their_document_at_the_root() {
     for says in ["https://mcp.example", "https://mcp.example/"] {
         let script = format!(
-            r#"call
-            > MCP -
-            < 401
-            > GET https://mcp.example/.well-known/oauth-protected-resource/mcp
-            < 404
-            > GET https://mcp.example/.well-known/oauth-protected-resource
-            < 404
+            r#"{NOT_PROTECTED}
             > GET https://mcp.example/.well-known/oauth-authorization-server
             < 200 {{"issuer":"{says}","authorization_endpoint":"https://mcp.example/oauth/authorize","token_endpoint":"https://mcp.example/oauth/token","registration_endpoint":"https://mcp.example/oauth/register","code_challenge_methods_supported":["S256"]}}
             > POST https://mcp.example/oauth/register {{*
@@ -232,19 +209,13 @@ fn servers_of_2025_03_26_have_their_document_at_the_root() {
             < 200
             = 200"#
         );
-        check(|it| it, &script);
+        check(&[&script]);
     }
 }
 
 #[test]
 fn servers_of_2025_03_26_without_a_document_have_endpoints_with_names() {
-    let script = r#"call
-        > MCP -
-        < 401
-        > GET https://mcp.example/.well-known/oauth-protected-resource/mcp
-        < 404
-        > GET https://mcp.example/.well-known/oauth-protected-resource
-        < 404
+    let script = r#"
         > GET https://mcp.example/.well-known/oauth-authorization-server
         < 404
         > GET https://mcp.example/.well-known/openid-configuration
@@ -258,7 +229,7 @@ fn servers_of_2025_03_26_without_a_document_have_endpoints_with_names() {
         > MCP Bearer t-1
         < 200
         = 200"#;
-    check(|it| it, script);
+    check(&[NOT_PROTECTED, script]);
     // A document of another's is no reason to guess.
     let other = script.replacen(
         "> GET https://mcp.example/.well-known/oauth-authorization-server\n        < 404",
@@ -266,93 +237,73 @@ fn servers_of_2025_03_26_without_a_document_have_endpoints_with_names() {
         1,
     );
     let (start, _) = other.split_once("> POST").unwrap();
-    check(|it| it, &[start, "! The metadata at *"].concat());
+    check(&[NOT_PROTECTED, start, "! The metadata at *"]);
 }
 
 #[test]
 fn a_server_that_fails_is_not_taken_for_an_old_one() {
-    check(
-        |it| it,
-        "call
-        > MCP -
-        < 401
-        > GET https://mcp.example/.well-known/oauth-protected-resource/mcp
-        < 503
+    let asked = "call\n> MCP -\n< 401\n\
+        > GET https://mcp.example/.well-known/oauth-protected-resource/mcp\n";
+    check(&[
+        asked,
+        "< 503
         > GET https://mcp.example/.well-known/oauth-protected-resource
         < 404
-        ! `https://mcp.example/.well-known/oauth-protected-resource/mcp` answers with 503. Try again later.",
-    );
-    check(
-        |it| it,
-        "call
-        > MCP -
-        < 401
-        > GET https://mcp.example/.well-known/oauth-protected-resource/mcp
-        < 404
+        ! `https://mcp.example/.well-known/oauth-protected-resource/mcp` answers with 503. Try again later."]);
+    check(&[
+        asked,
+        "< 404
         > GET https://mcp.example/.well-known/oauth-protected-resource
         < 200 <html>
         > GET https://mcp.example/.well-known/oauth-authorization-server
         < failed It hung up.
         > GET https://mcp.example/.well-known/openid-configuration
         < 200 <html>
-        ! `https://mcp.example/.well-known/oauth-authorization-server` cannot be reached: It hung up.",
-    );
+        ! `https://mcp.example/.well-known/oauth-authorization-server` cannot be reached: It hung up."]);
 }
 
 #[test]
 fn a_place_that_a_server_names_must_have_its_document() {
     let said = "call\n> MCP -\n< 401 Bearer resource_metadata=\"https://mcp.example/m\"\n";
-    check(
-        |it| it,
-        &[
-            said,
-            "> GET https://mcp.example/m
+    check(&[
+        said,
+        "> GET https://mcp.example/m
             < 200 <html>
             > GET https://mcp.example/.well-known/oauth-protected-resource/mcp
             < 404
             > GET https://mcp.example/.well-known/oauth-protected-resource
             < 404
             ! What is at `https://mcp.example/m` does not say who protects the server: *",
-        ]
-        .concat(),
-    );
+    ]);
     // If it is where everybody looks, that will do.
-    check(
-        |it| it,
-        &[
-            said,
-            "> GET https://mcp.example/m\n< 404\n",
-            &resource(""),
-            &issuer(""),
-            REGISTER,
-            VISIT,
-            EXCHANGE,
-            "> MCP Bearer t-1\n< 200\n= 200",
-        ]
-        .concat(),
-    );
+    check(&[
+        said,
+        "> GET https://mcp.example/m\n< 404\n",
+        &resource(""),
+        &issuer(""),
+        REGISTER,
+        VISIT,
+        EXCHANGE,
+        "> MCP Bearer t-1\n< 200\n= 200",
+    ]);
 }
 
 #[test]
 fn of_several_issuers_the_first_that_answers_is_asked() {
     let two = resource("").replace(r#"["https://id"#, r#"["https://gone.example","https://id"#);
-    check(
-        |it| it,
-        &[
-            "login\n",
-            &two,
-            "> GET https://gone.example/.well-known/oauth-authorization-server\n< 404\n",
-            "> GET https://gone.example/.well-known/openid-configuration\n< 404\n",
-            &issuer(""),
-            &logs_in(),
-        ]
-        .concat(),
-    );
+    check(&[
+        "login\n",
+        &two,
+        "> GET https://gone.example/.well-known/oauth-authorization-server\n< 404\n",
+        "> GET https://gone.example/.well-known/openid-configuration\n< 404\n",
+        &issuer(""),
+        &logs_in(),
+    ]);
 }
 
 #[test]
 fn a_token_goes_to_its_server_alone() {
-    let transcript = check(|it| it, &first_login());
+    let transcript = check(&[&first_login()]);
     let oauth = transcript.process();
     for (url, expected) in [
         ("https://mcp.example/mcp", 1),

@@ -27,7 +27,7 @@ pub(super) const GIVES: &str = r#"
 #[test]
 fn a_machine_shows_its_secret() {
     let asks = "> POST https://id.example/token grant_type=client_credentials resource=https://mcp.example/mcp scope=a [basic report:s3cret]";
-    let transcript = check(
+    let transcript = check_with(
         |it| it.grant(report()).for_issuer(ISSUER),
         &[
             &start(BASIC),
@@ -58,7 +58,7 @@ fn a_machine_steps_up_by_itself() {
             "> POST https://id.example/token grant_type=client_credentials resource=https://mcp.example/mcp scope={scope} [basic report:s3cret]"
         )
     };
-    check(
+    check_with(
         |it| it.grant(report()).for_issuer(ISSUER),
         &[
             &start(BASIC),
@@ -80,13 +80,13 @@ fn a_machine_signs_for_the_issuer_with_its_key() {
     let key = || SigningKey::from_pkcs8(&pkcs8, crate::jose::Algorithm::ES256).unwrap();
     let more = r#","token_endpoint_auth_methods_supported":["private_key_jwt"]"#;
     let asks = "> POST https://id.example/token grant_type=client_credentials resource=https://mcp.example/mcp scope=a client_assertion_type=urn:ietf:params:oauth:client-assertion-type:jwt-bearer client_assertion=*.*.*";
-    check(
+    check_with(
         |it| it.grant(Grant::ClientCredentials(ClientAuth::private_key("report", key()))),
         &[&start(more), asks, GIVES].concat(),
     );
     let error = "! The authorization server takes no keys from clients, only client_secret_basic. \
         Give `report` one of these.";
-    check(
+    check_with(
         |it| it.grant(Grant::ClientCredentials(ClientAuth::private_key("report", key()))),
         &[&*start(BASIC), error].concat(),
     );
@@ -118,14 +118,14 @@ fn a_machine_is_refused_in_the_words_of_its_server() {
     let asks = "> POST https://id.example/token grant_type=client_credentials *";
     let end = "\n< 401 {\"error\":\"invalid_client\"}
         ! `https://id.example` answers `invalid_client`. Check the client's credentials, or log out and in again to register anew.";
-    check(|it| it.grant(report()).for_issuer(ISSUER), &[&*start(BASIC), asks, end].concat());
+    check_with(|it| it.grant(report()).for_issuer(ISSUER), &[&*start(BASIC), asks, end].concat());
 }
 
 #[test]
 fn a_machine_stays_with_its_issuer() {
     let moved = resource("").replace("https://id", "https://new");
     let document = issuer(BASIC).replace("https://id", "https://new");
-    check(
+    check_with(
         |it| it.grant(report()).trust_first_issuer(),
         &[
             &start(BASIC),
@@ -148,17 +148,17 @@ fn a_workload_shows_its_token_once() {
         assertion: TokenSource::new(|issuer| async move { Ok(format!("jwt-for-{issuer}")) }),
     };
     let asks = "> POST https://id.example/token grant_type=urn:ietf:params:oauth:grant-type:jwt-bearer assertion=jwt-for-https://id.example resource=https://mcp.example/mcp scope=a client_id=build-7";
-    check(|it| it.grant(grant()).for_issuer(ISSUER), &[&*start(""), asks, GIVES].concat());
+    check_with(|it| it.grant(grant()).for_issuer(ISSUER), &[&*start(""), asks, GIVES].concat());
     for code in ["invalid_grant", "invalid_scope", "unauthorized_client"] {
         let end =
             format!("\n< 400 {{\"error\":\"{code}\"}}\n! `https://id.example` answers `{code}`.*");
-        check(|it| it.grant(grant()).for_issuer(ISSUER), &[&*start(""), asks, &end].concat());
+        check_with(|it| it.grant(grant()).for_issuer(ISSUER), &[&*start(""), asks, &end].concat());
     }
     let empty = || Grant::Assertion {
         client: ClientAuth::public("build-7"),
         assertion: TokenSource::new(|_| async { Err("The platform gives no token.".to_owned()) }),
     };
-    check(
+    check_with(
         |it| it.grant(empty()).for_issuer(ISSUER),
         &[&*start(""), "! The platform gives no token."].concat(),
     );
@@ -180,7 +180,7 @@ const ASSERTS: &str = "> POST https://id.example/token grant_type=urn:ietf:param
 fn a_company_decides_by_its_identity_provider() {
     let jag = "\n< 200 {\"access_token\":\"jag-1\",\"issued_token_type\":\"urn:ietf:params:oauth:token-type:id-jag\",\"token_type\":\"N_A\"}\n";
     let known = || Grant::Enterprise(enterprise().idp_token_endpoint("https://idp.example/token"));
-    check(
+    check_with(
         |it| it.grant(known()).for_issuer(ISSUER),
         &[&*start(BASIC), EXCHANGES, jag, ASSERTS, GIVES].concat(),
     );
@@ -188,7 +188,7 @@ fn a_company_decides_by_its_identity_provider() {
     let document = "> GET https://idp.example/.well-known/oauth-authorization-server\n< 404
         > GET https://idp.example/.well-known/openid-configuration
         < 200 {\"issuer\":\"https://idp.example\",\"token_endpoint\":\"https://idp.example/token\"}\n";
-    check(
+    check_with(
         |it| it.grant(Grant::Enterprise(enterprise())).for_issuer(ISSUER),
         &[&*start(BASIC), document, EXCHANGES, jag, ASSERTS, GIVES].concat(),
     );
@@ -199,20 +199,20 @@ fn a_company_decides_by_its_identity_provider() {
         ),
         (
             r#"200 {"access_token":"x","issued_token_type":"urn:ietf:params:oauth:token-type:access_token"}"#,
-            "! `https://idp.example` cannot be used to log in: its answer is no ID-JAG. Tell whoever runs it.",
+            "! `https://idp.example` cannot be used to log in: its answer is no ID-JAG. Tell its operator.",
         ),
         (
             "200 {}",
-            "! `https://idp.example` cannot be used to log in: its answer is no ID-JAG. Tell whoever runs it.",
+            "! `https://idp.example` cannot be used to log in: its answer is no ID-JAG. Tell its operator.",
         ),
     ] {
         let end = format!("\n< {answer}\n{error}");
-        check(
+        check_with(
             |it| it.grant(known()).for_issuer(ISSUER),
             &[&*start(BASIC), EXCHANGES, &end].concat(),
         );
     }
     let plain = || Grant::Enterprise(enterprise().idp_token_endpoint("http://idp.example/token"));
     let error = "! The token endpoint of the identity provider is at `http://idp.example/token`, *";
-    check(|it| it.grant(plain()).for_issuer(ISSUER), &[&*start(BASIC), error].concat());
+    check_with(|it| it.grant(plain()).for_issuer(ISSUER), &[&*start(BASIC), error].concat());
 }

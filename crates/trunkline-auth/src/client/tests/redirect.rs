@@ -15,7 +15,7 @@ const ISS: &str = "code=k-1&state={state}&iss=https%3A%2F%2Fid.example";
 fn codes_of_the_issuer_that_was_asked_are_used() {
     for (more, answer) in [(PROMISES, ISS), ("", ISS), ("", "code=k-1&state={state}")] {
         let end = "= login https://id.example";
-        check(|it| it, &[&*visit(more, answer), EXCHANGE, end].concat());
+        check(&[&*visit(more, answer), EXCHANGE, end]);
     }
 }
 
@@ -42,9 +42,9 @@ fn codes_of_others_are_never_sent_anywhere() {
     ] {
         let end = format!(
             "! The browser came back with an answer that cannot be trusted. {words} Log in again; if \
-             this repeats, tell whoever runs the server."
+             this repeats, tell the operator of the server."
         );
-        let transcript = check(|it| it, &[&*visit(more, answer), &end].concat());
+        let transcript = check(&[&*visit(more, answer), &end]);
         assert!(transcript.names().iter().all(|it| it.starts_with("client ")), "nothing was got");
     }
 }
@@ -56,7 +56,7 @@ fn a_state_is_good_for_one_login() {
     let script =
         [&visit("", "code=k-1&state={state}"), EXCHANGE, "= login https://id.example\nlogin\n"]
             .concat();
-    check(|it| it, &[&*script, &resource(""), &issuer(""), &again, end].concat());
+    check(&[&*script, &resource(""), &issuer(""), &again, end]);
 }
 
 #[test]
@@ -64,13 +64,13 @@ fn a_no_is_shown_if_it_is_from_who_was_asked() {
     let no = "error=access_denied&error_description=Ask+your%0Aadmin&state={state}";
     let end = "! `https://id.example` answers `access_denied`: “Ask your admin”. Access was not \
         granted; log in again to try once more.";
-    check(|it| it, &[&*visit("", no), end].concat());
+    check(&[&*visit("", no), end]);
     let stranger = format!("{no}&iss=https%3A%2F%2Fevil.example");
     let end = "! The browser came back with an answer that cannot be trusted. It was not sent by \
-        `https://id.example`. Log in again; if this repeats, tell whoever runs the server.";
-    check(|it| it, &[&*visit("", &stranger), end].concat());
+        `https://id.example`. Log in again; if this repeats, tell the operator of the server.";
+    check(&[&*visit("", &stranger), end]);
     let end = "! Nobody logged in at `https://id.example`: The window was closed.";
-    check(|it| it, &[&*visit("", "failed The window was closed."), end].concat());
+    check(&[&*visit("", "failed The window was closed."), end]);
 }
 
 #[test]
@@ -83,9 +83,9 @@ fn without_pkce_nobody_is_asked() {
         let document =
             issuer("").replace(r#","code_challenge_methods_supported":["S256"]"#, methods);
         let end = "! `https://id.example` does not say that it supports PKCE with S256, without which \
-            a login can be stolen on its way. Nobody was asked to log in; whoever runs it has to add \
+            a login can be stolen on its way. Nobody was asked to log in; its operator has to add \
             `code_challenge_methods_supported` to its metadata.";
-        check(|it| it, &["login\n", &resource(""), &document, REGISTER, end].concat());
+        check(&["login\n", &resource(""), &document, REGISTER, end]);
     }
 }
 
@@ -94,10 +94,7 @@ fn an_endpoint_with_a_query_keeps_it() {
     let document = issuer("").replace("/authorize\"", "/authorize?tenant=a%20b\"");
     let visit = VISIT.replace("authorize response", "authorize tenant=a b response");
     let end = "= login https://id.example";
-    check(
-        |it| it,
-        &["login\n", &resource(""), &document, REGISTER, &visit, EXCHANGE, end].concat(),
-    );
+    check(&["login\n", &resource(""), &document, REGISTER, &visit, EXCHANGE, end]);
 }
 
 #[test]
@@ -114,16 +111,16 @@ fn what_a_token_endpoint_says_is_told() {
         ("502 oops", "`https://id.example` answers with 502 instead of a token. Try again later."),
         (
             "200 {}",
-            "`https://id.example` cannot be used to log in: its answer has no access token. Tell whoever runs it.",
+            "`https://id.example` cannot be used to log in: its answer has no access token. Tell its operator.",
         ),
         (
             r#"200 {"access_token":"t","token_type":"DPoP"}"#,
-            "`https://id.example` cannot be used to log in: it bound the token to a key that nobody has. Tell whoever runs it.",
+            "`https://id.example` cannot be used to log in: it bound the token to a key that nobody has. Tell its operator.",
         ),
     ] {
         let exchange = "> POST https://id.example/token grant_type=authorization_code *\n";
         let end = format!("< {answer}\n! {words}");
-        check(|it| it, &[&*visit("", "code=k-1&state={state}"), exchange, &end].concat());
+        check(&[&*visit("", "code=k-1&state={state}"), exchange, &end]);
     }
 }
 
@@ -131,20 +128,16 @@ fn what_a_token_endpoint_says_is_told() {
 fn a_registration_that_led_nowhere_is_not_used_again() {
     let no = VISIT.replace("code=k-1&state={state}", "failed The window was closed.");
     let ended = "! Nobody logged in at `https://id.example`: The window was closed.\n";
-    check(
-        |it| it,
-        &[
-            &first_login(),
-            "login\n",
-            &resource(""),
-            &issuer(""),
-            &no,
-            ended,
-            "login\n",
-            &resource(""),
-            &issuer(""),
-            &logs_in(),
-        ]
-        .concat(),
-    );
+    check(&[
+        &first_login(),
+        "login\n",
+        &resource(""),
+        &issuer(""),
+        &no,
+        ended,
+        "login\n",
+        &resource(""),
+        &issuer(""),
+        &logs_in(),
+    ]);
 }

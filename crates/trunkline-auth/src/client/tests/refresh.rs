@@ -16,38 +16,30 @@ pub(super) fn gives(access: &str, refresh: &str) -> String {
 
 #[test]
 fn tokens_are_renewed_before_they_end() {
-    let transcript = check(
-        |it| it,
-        &[
-            &first_login(),
-            "wait 3569\ncall\n> MCP Bearer t-1\n< 200\n= 200\nwait 1\ncall\n",
-            &renews("r-1", &gives("t-2", r#","refresh_token":"r-2""#)),
-            "> MCP Bearer t-2\n< 200\n= 200\nwait 3600\nprocess\ncall\n",
-            // An answer without a refresh token leaves the old one.
-            &renews("r-2", &gives("t-3", "")),
-            "> MCP Bearer t-3\n< 200\n= 200\nwait 3600\ncall\n",
-            &renews("r-2", &gives("t-4", "")),
-            "> MCP Bearer t-4\n< 200\n= 200",
-        ]
-        .concat(),
-    );
+    let transcript = check(&[
+        &first_login(),
+        "wait 3569\ncall\n> MCP Bearer t-1\n< 200\n= 200\nwait 1\ncall\n",
+        &renews("r-1", &gives("t-2", r#","refresh_token":"r-2""#)),
+        "> MCP Bearer t-2\n< 200\n= 200\nwait 3600\nprocess\ncall\n",
+        // An answer without a refresh token leaves the old one.
+        &renews("r-2", &gives("t-3", "")),
+        "> MCP Bearer t-3\n< 200\n= 200\nwait 3600\ncall\n",
+        &renews("r-2", &gives("t-4", "")),
+        "> MCP Bearer t-4\n< 200\n= 200",
+    ]);
     assert_eq!(transcript.kept("token")["refresh"], "r-2");
 }
 
 #[test]
 fn a_token_that_is_refused_is_renewed() {
-    check(
-        |it| it,
-        &[
-            &first_login(),
-            "background\n> MCP Bearer t-1\n< 401 Bearer error=\"invalid_token\"\n",
-            &resource(""),
-            &issuer(""),
-            &renews("r-1", &gives("t-2", "")),
-            "> MCP Bearer t-2\n< 200\n= 200",
-        ]
-        .concat(),
-    );
+    check(&[
+        &first_login(),
+        "background\n> MCP Bearer t-1\n< 401 Bearer error=\"invalid_token\"\n",
+        &resource(""),
+        &issuer(""),
+        &renews("r-1", &gives("t-2", "")),
+        "> MCP Bearer t-2\n< 200\n= 200",
+    ]);
 }
 
 #[test]
@@ -55,98 +47,78 @@ fn a_refresh_token_that_is_refused_means_another_login() {
     let no = r#"400 {"error":"invalid_grant","error_description":"revoked"}"#;
     let login = [&resource(""), &*issuer(""), VISIT, &EXCHANGE.replace("-1\"", "-9\"")].concat();
     // Before a request …
-    let transcript = check(
-        |it| it,
-        &[
-            &first_login(),
-            "wait 3600\ncall\n",
-            &renews("r-1", no),
-            "> MCP -\n< 401 Bearer\n",
-            &login,
-            "> MCP Bearer t-9\n< 200\n= 200\n",
-        ]
-        .concat(),
-    );
+    let transcript = check(&[
+        &first_login(),
+        "wait 3600\ncall\n",
+        &renews("r-1", no),
+        "> MCP -\n< 401 Bearer\n",
+        &login,
+        "> MCP Bearer t-9\n< 200\n= 200\n",
+    ]);
     assert_eq!(transcript.kept("token")["refresh"], "r-9");
     // … and after a refusal, when the metadata is already known.
-    check(
-        |it| it,
-        &[
-            &first_login(),
-            "call\n> MCP Bearer t-1\n< 401 Bearer\n",
-            &resource(""),
-            &issuer(""),
-            &renews("r-1", no),
-            VISIT,
-            &EXCHANGE.replace("-1\"", "-9\""),
-            "> MCP Bearer t-9\n< 200\n= 200\n",
-        ]
-        .concat(),
-    );
+    check(&[
+        &first_login(),
+        "call\n> MCP Bearer t-1\n< 401 Bearer\n",
+        &resource(""),
+        &issuer(""),
+        &renews("r-1", no),
+        VISIT,
+        &EXCHANGE.replace("-1\"", "-9\""),
+        "> MCP Bearer t-9\n< 200\n= 200\n",
+    ]);
     // Without a person to ask, the error says so. The dead refresh token is not sent again.
-    check(
-        |it| it,
-        &[
-            &first_login(),
-            "wait 3600\nbackground\n",
-            &renews("r-1", no),
-            "> MCP -\n< 401 Bearer
+    check(&[
+        &first_login(),
+        "wait 3600\nbackground\n",
+        &renews("r-1", no),
+        "> MCP -\n< 401 Bearer
             ! `https://mcp.example/mcp` wants a login. Log in to it and try again.
             background\n> MCP -\n< 401 Bearer
             ! `https://mcp.example/mcp` wants a login. Log in to it and try again.",
-        ]
-        .concat(),
-    );
+    ]);
 }
 
 #[test]
 fn a_client_that_is_refused_is_forgotten() {
     let no = r#"401 {"error":"invalid_client"}"#;
     let anew = REGISTER.replace("c-1", "c-2");
-    check(
-        |it| it,
-        &[
-            &first_login(),
-            "wait 3600\ncall\n",
-            &renews("r-1", no),
-            "> MCP -\n< 401 Bearer\n",
-            &resource(""),
-            &issuer(""),
-            &anew,
-            &VISIT.replace("c-1", "c-2"),
-            &EXCHANGE.replace("t-1", "t-2"),
-            "> MCP Bearer t-2\n< 200\n= 200",
-        ]
-        .concat(),
-    );
+    check(&[
+        &first_login(),
+        "wait 3600\ncall\n",
+        &renews("r-1", no),
+        "> MCP -\n< 401 Bearer\n",
+        &resource(""),
+        &issuer(""),
+        &anew,
+        &VISIT.replace("c-1", "c-2"),
+        &EXCHANGE.replace("t-1", "t-2"),
+        "> MCP Bearer t-2\n< 200\n= 200",
+    ]);
 }
 
 #[test]
 fn an_authorization_server_that_fails_costs_no_login() {
-    let transcript = check(
-        |it| it,
-        &[
-            &first_login(),
-            // The token is still valid for half a minute.
-            "wait 3580\ncall\n",
-            &renews("r-1", "503 oops"),
-            "> MCP Bearer t-1\n< 200\n= 200\nwait 20\ncall\n",
-            &renews("r-1", "failed It hung up."),
-            "! `https://id.example/token` cannot be reached: It hung up.\ncall\n",
-            &renews("r-1", r#"503 {"error":"temporarily_unavailable"}"#),
-            // Its word for it: the server is asked what to do.
-            "> MCP -\n< 200\n= 200\ncall\n",
-            &renews("r-1", &gives("t-2", "")),
-            "> MCP Bearer t-2\n< 200\n= 200",
-        ]
-        .concat(),
-    );
+    let transcript = check(&[
+        &first_login(),
+        // The token is still valid for half a minute.
+        "wait 3580\ncall\n",
+        &renews("r-1", "503 oops"),
+        "> MCP Bearer t-1\n< 200\n= 200\nwait 20\ncall\n",
+        &renews("r-1", "failed It hung up."),
+        "! `https://id.example/token` cannot be reached: It hung up.\ncall\n",
+        &renews("r-1", r#"503 {"error":"temporarily_unavailable"}"#),
+        // Its word for it: the server is asked what to do.
+        "> MCP -\n< 200\n= 200\ncall\n",
+        &renews("r-1", &gives("t-2", "")),
+        "> MCP Bearer t-2\n< 200\n= 200",
+    ]);
     assert_eq!(transcript.kept("token")["refresh"], "r-1");
 }
 
 #[test]
 fn two_processes_spend_one_refresh_token() {
-    let transcript = check(|it| it, &first_login());
+    let transcript = check(&[&first_login()]);
     transcript.0.lock().unwrap().now += Duration::from_secs(3600);
     transcript.more(&renews("r-1", &gives("t-2", r#","refresh_token":"r-2""#)));
     let (one, two) = (transcript.process(), transcript.process());
@@ -161,7 +133,7 @@ fn two_processes_spend_one_refresh_token() {
 
 #[test]
 fn requests_that_are_refused_at_once_cost_one_refresh() {
-    let transcript = check(|it| it, &first_login());
+    let transcript = check(&[&first_login()]);
     let script = [&resource(""), &*issuer("")].concat();
     // Each checks whether the server has moved, then one refreshes and the others see it.
     let lines: Vec<_> = script.lines().map(str::trim).filter(|it| !it.is_empty()).collect();
@@ -195,7 +167,7 @@ fn requests_that_are_refused_at_once_show_one_page() {
 
 #[test]
 fn a_process_that_dies_before_it_could_save_loses_nothing() {
-    let transcript = check(|it| it, &first_login());
+    let transcript = check(&[&first_login()]);
     transcript.0.lock().unwrap().now += Duration::from_secs(3600);
     transcript.more(&renews("r-1", &gives("t-2", r#","refresh_token":"r-2""#)));
     {
@@ -218,16 +190,14 @@ fn a_process_that_dies_before_it_could_save_loses_nothing() {
 #[test]
 fn leaving_gives_tokens_back_and_forgets_them() {
     let more = r#","revocation_endpoint":"https://id.example/revoke""#;
-    let transcript = check(
-        |it| it,
-        &[
-            "login\n",
-            &resource(""),
-            &issuer(more),
-            REGISTER,
-            VISIT,
-            EXCHANGE,
-            "= login https://id.example
+    let transcript = check(&[
+        "login\n",
+        &resource(""),
+        &issuer(more),
+        REGISTER,
+        VISIT,
+        EXCHANGE,
+        "= login https://id.example
             logout
             > POST https://id.example/revoke token=r-1 token_type_hint=refresh_token client_id=c-1
             < 503
@@ -240,15 +210,13 @@ fn leaving_gives_tokens_back_and_forgets_them() {
             > MCP -
             < 200
             = 200",
-        ]
-        .concat(),
-    );
+    ]);
     assert!(transcript.names().is_empty());
 }
 
 #[test]
 fn logins_can_be_listed() {
-    let transcript = check(|it| it, &first_login());
+    let transcript = check(&[&first_login()]);
     let login = run(transcript.process().status()).unwrap().unwrap();
     assert_eq!((&*login.server, &*login.issuer), (SERVER, "https://id.example"));
     assert_eq!((&*login.resource, &*login.client_id), (SERVER, "c-1"));
@@ -263,14 +231,10 @@ fn logins_can_be_listed() {
 
 #[test]
 fn what_cannot_be_kept_is_not_spent() {
-    check(
-        |it| it,
-        &[
-            &first_login(),
-            "wait 3600\nfull\ncall\n! The disk is full.\nroom\ncall\n",
-            &renews("r-1", &gives("t-2", r#","refresh_token":"r-2""#)),
-            "> MCP Bearer t-2\n< 200\n= 200",
-        ]
-        .concat(),
-    );
+    check(&[
+        &first_login(),
+        "wait 3600\nfull\ncall\n! The disk is full.\nroom\ncall\n",
+        &renews("r-1", &gives("t-2", r#","refresh_token":"r-2""#)),
+        "> MCP Bearer t-2\n< 200\n= 200",
+    ]);
 }

@@ -25,7 +25,7 @@ fn a_given_client_shows_its_secret_as_the_server_takes_it() {
             < 200 {{\"access_token\":\"t-1\",\"token_type\":\"Bearer\"}}
             = login https://id.example"
         );
-        let transcript = check(
+        let transcript = check_with(
             |it| it.client_id("given").client_secret("p@ss:word").for_issuer("https://id.example"),
             &["login\n", &resource(""), &issuer(&more), GIVEN, &exchange].concat(),
         );
@@ -39,7 +39,7 @@ fn a_given_client_shows_its_secret_as_the_server_takes_it() {
 fn a_given_client_is_never_shown_to_another_issuer() {
     let error = "! The client's credentials are those of `https://other.example`, but \
         `https://mcp.example/mcp` now names `https://id.example`. They were not sent there: *";
-    check(
+    check_with(
         |it| it.client_id("given").for_issuer("https://other.example"),
         &["login\n", &resource(""), error].concat(),
     );
@@ -48,7 +48,7 @@ fn a_given_client_is_never_shown_to_another_issuer() {
     let document = issuer("").replace("https://id", "https://new");
     let error = "! The client's credentials are those of `https://id.example`, but \
         `https://mcp.example/mcp` now names `https://new.example`. *";
-    check(
+    check_with(
         |it| it.client_id("given"),
         &[
             "login\n",
@@ -71,14 +71,14 @@ fn a_document_is_a_client_where_that_is_known() {
     let more = r#","client_id_metadata_document_supported":true"#;
     let visit = VISIT.replace("c-1", url);
     let exchange = EXCHANGE.replace("code=k-1 *", &format!("code=k-1 *client_id={url}"));
-    let transcript = check(
+    let transcript = check_with(
         |it| it.client_metadata_url(url).redirect_uris(["http://127.0.0.1:7777/cb"]),
         &["login\n", &resource(""), &issuer(more), &visit, &exchange, "= login https://id.example"]
             .concat(),
     );
     assert!(transcript.names().iter().all(|it| !it.starts_with("client ")));
     assert_eq!(transcript.kept("token")["client"]["redirect_uris"][0], "http://127.0.0.1:7777/cb");
-    check(|it| it.client_metadata_url(url), &first_login());
+    check_with(|it| it.client_metadata_url(url), &first_login());
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn where_nobody_can_register_the_way_out_is_said() {
         issuer("").replace(r#""registration_endpoint":"https://id.example/register","#, "");
     let error = "! `https://id.example` does not let clients register themselves. Register one there \
         by hand and give its client id.";
-    check(|it| it, &["login\n", &resource(""), &closed, error].concat());
+    check(&["login\n", &resource(""), &closed, error]);
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn a_registration_is_asked_for_as_it_will_be_used() {
         let end = "= login https://id.example";
         let script =
             ["login\n", &resource(""), &issuer(listed), &register, VISIT, &exchange, end].concat();
-        check(|it| it, &script);
+        check(&[&script]);
     }
 }
 
@@ -127,16 +127,16 @@ fn a_registration_that_is_refused_for_its_kind_is_tried_as_another() {
         "#;
     let web = REGISTER.replace("native", "web");
     let start = ["login\n", &resource(""), &issuer(""), no].concat();
-    check(|it| it, &[&start, &web, VISIT, EXCHANGE, "= login https://id.example"].concat());
+    check(&[&start, &web, VISIT, EXCHANGE, "= login https://id.example"]);
     let refused = "> POST https://id.example/register {*\"application_type\":\"web\"*
         < 400 {\"error\":\"invalid_redirect_uri\"}
         ! `https://id.example` does not take `http://127.0.0.1:9001/callback` as a redirect URI: “no \
         loopback”. Register a client there by hand and give its client id.";
-    check(|it| it, &[&start, refused].concat());
+    check(&[&start, refused]);
     let closed = r#"> POST https://id.example/register *
         < 403 {"error":"access_denied"}
         ! `https://id.example` refused to register the client with `access_denied`. Register one there by hand and give its client id."#;
-    check(|it| it, &["login\n", &resource(""), &issuer(""), closed].concat());
+    check(&["login\n", &resource(""), &issuer(""), closed]);
     for (answer, error) in [
         ("500 oops", "refused to register the client with `500`"),
         ("201 {}", "registered the client without telling its id"),
@@ -144,7 +144,7 @@ fn a_registration_that_is_refused_for_its_kind_is_tried_as_another() {
         (r#"201 {"client_id":"c","redirect_uris":["http://x"]}"#, "without its redirect URI"),
     ] {
         let end = format!("> POST https://id.example/register *\n< {answer}\n! *{error}*");
-        check(|it| it, &["login\n", &resource(""), &issuer(""), &end].concat());
+        check(&["login\n", &resource(""), &issuer(""), &end]);
     }
 }
 
@@ -160,7 +160,7 @@ fn a_registration_is_used_again_while_it_is_good() {
         "= login https://id.example\n",
     ]
     .concat();
-    let transcript = check(|it| it, &[&first_login(), &*again].concat());
+    let transcript = check(&[&first_login(), &*again]);
     // Its redirect URI is no longer available: another registration.
     transcript.0.lock().unwrap().taken.insert("http://127.0.0.1:9001/callback".to_owned());
     let anew = again
@@ -190,14 +190,16 @@ fn a_secret_that_has_ended_is_replaced_by_a_new_registration() {
         ["login\n", &resource(""), &issuer(""), register, &visit, EXCHANGE, end].concat()
     };
     let never = register("c-1", 0);
-    check(|it| it, &[&login(&never, "c-1"), "wait 999999999\n", &login("", "c-1")].concat());
+    check(&[&login(&never, "c-1"), "wait 999999999\n", &login("", "c-1")]);
     let soon = register("c-1", 1_800_000_060);
     let next = register("c-2", 0);
-    check(
-        |it| it,
-        &[&login(&soon, "c-1"), "wait 59\n", &login("", "c-1"), "wait 1\n", &login(&next, "c-2")]
-            .concat(),
-    );
+    check(&[
+        &login(&soon, "c-1"),
+        "wait 59\n",
+        &login("", "c-1"),
+        "wait 1\n",
+        &login(&next, "c-2"),
+    ]);
 }
 
 #[test]
@@ -208,14 +210,14 @@ fn a_registration_that_was_forgotten_there_is_made_again_once() {
     );
     let start = [&first_login(), "login\n", &*resource(""), &issuer(""), VISIT, &gone].concat();
     let end = [REGISTER, VISIT, EXCHANGE, "= login https://id.example"].concat();
-    check(|it| it, &[&*start, &end].concat());
+    check(&[&*start, &end]);
     let end =
         [REGISTER, VISIT, &gone, "! `https://id.example` answers `invalid_client`. *"].concat();
-    check(|it| it, &[&*start, &end].concat());
+    check(&[&*start, &end]);
     // One that was registered for less is made again for more.
     let less = VISIT.replace("code=k-1", "error=invalid_scope");
     let more = REGISTER.replace(r#""native"*"#, r#""native"*"scope":"a"*"#);
-    check(
+    check_with(
         |it| it.scopes(["a"]),
         &[
             &first_login(),
@@ -246,7 +248,7 @@ fn killed() -> String {
 
 #[test]
 fn a_registration_whose_page_led_nowhere_is_not_used_again() {
-    let transcript = check(|it| it, &[&*first_login(), &killed()].concat());
+    let transcript = check(&[&*first_login(), &killed()]);
     assert_eq!(transcript.kept("client https://id.example")["is_unanswered"], true);
     let anew = [REGISTER, VISIT].concat().replace("c-1", "c-2");
     transcript.more(&login(&anew));
@@ -277,15 +279,15 @@ fn a_registration_whose_page_led_back_is_used_again() {
         "! *`access_denied`*\n",
     ]
     .concat();
-    check(|it| it, &[&first_login(), &*no, &login(VISIT)].concat());
+    check(&[&first_login(), &*no, &login(VISIT)]);
     // A new registration is known, even if the user aborts the login.
     let first = killed().replace("> BROWSER", &format!("{REGISTER}\n> BROWSER"));
-    check(|it| it, &[&*first, &login(VISIT)].concat());
+    check(&[&*first, &login(VISIT)]);
     // A forged redirect does not count.
     let stranger = VISIT.replace("state={state}", "state=other");
     let stranger = ["login\n", &resource(""), &issuer(""), &stranger, "! *\n"].concat();
     let anew = [REGISTER, VISIT].concat().replace("c-1", "c-2");
-    check(|it| it, &[&first_login(), &*stranger, &login(&anew)].concat());
+    check(&[&first_login(), &*stranger, &login(&anew)]);
 }
 
 #[test]
@@ -305,45 +307,41 @@ fn a_registration_that_can_be_read_is_read_before_it_is_used_again() {
         "404",
         r#"200 {"client_id":"c-1","redirect_uris":["http://127.0.0.1:1/other"]}"#,
     ] {
-        check(|it| it, &[&*first, &login(&[&reads("rt-1", gone), &*anew].concat())].concat());
+        check(&[&*first, &login(&[&reads("rt-1", gone), &*anew].concat())]);
     }
     let same = r#"200 {"client_id":"c-1"}"#;
     for said in [same, "403", "500 oops", "200 oops", r#"200 {"client_id":"x"}"#, "failed No."] {
-        check(|it| it, &[&*first, &login(&[&reads("rt-1", said), VISIT].concat())].concat());
+        check(&[&*first, &login(&[&reads("rt-1", said), VISIT].concat())]);
     }
     // What it replaced is what is used the next time.
     let other = format!(
         r#"200 {{"client_id":"c-1","client_secret":"s-2","registration_client_uri":"{own}","registration_access_token":"rt-2"}}"#
     );
-    let transcript = check(
-        |it| it,
-        &[
-            &*first,
-            &login(&[&reads("rt-1", &other), VISIT].concat()),
-            &login(&[&reads("rt-2", same), VISIT].concat()),
-        ]
-        .concat(),
-    );
+    let transcript = check(&[
+        &*first,
+        &login(&[&reads("rt-1", &other), VISIT].concat()),
+        &login(&[&reads("rt-2", same), VISIT].concat()),
+    ]);
     let kept = transcript.kept("client https://id.example");
     assert_eq!((&kept["secret"], &kept["management"]["token"]), (&"s-2".into(), &"rt-2".into()));
     assert!(!transcript.kept("token").to_string().contains("rt-2"), "a login has no use for it");
     // The authorization server's answer counts more than a page that never redirected.
     let left = killed().replace("> BROWSER", &format!("{}> BROWSER", reads("rt-1", same)));
     let again = login(&[&reads("rt-1", same), VISIT].concat());
-    check(|it| it, &[&*first, &left, &again].concat());
+    check(&[&*first, &left, &again]);
     // An invalid response is ignored.
     let odd = registered("c-1", own, "rt-1").replace(r#""rt-1""#, "1");
-    check(|it| it, &[&*login(&[&odd, VISIT].concat()), &login(VISIT)].concat());
+    check(&[&*login(&[&odd, VISIT].concat()), &login(VISIT)]);
     // The token is sent nowhere else.
     for elsewhere in ["https://evil.example/c-1", "http://id.example/c-1", "nowhere"] {
         let first = login(&[&registered("c-1", elsewhere, "rt-1"), VISIT].concat());
-        check(|it| it, &[&*first, &login(VISIT)].concat());
+        check(&[&*first, &login(VISIT)]);
     }
 }
 
 #[test]
 fn a_new_registration_can_be_asked_for() {
-    let transcript = check(|it| it, &first_login());
+    let transcript = check(&[&first_login()]);
     transcript.more(&login(&[REGISTER, VISIT].concat().replace("c-1", "c-2")));
     play(&transcript, OAuth::register_anew);
     assert_eq!(transcript.kept("client https://id.example")["id"], "c-2");
@@ -352,21 +350,17 @@ fn a_new_registration_can_be_asked_for() {
 #[test]
 fn a_server_that_moves_to_another_issuer_takes_no_credentials_along() {
     let to = |text: &str| text.replace("https://id", "https://two").replace("c-1", "c-2");
-    let transcript = check(
-        |it| it,
-        &[
-            &first_login(),
-            "call\n> MCP Bearer t-1\n< 401 Bearer error=\"invalid_token\"\n",
-            // Before the refresh token is sent anywhere.
-            &to(&resource("")),
-            &to(&issuer("")),
-            &to(REGISTER),
-            &to(VISIT),
-            &to(EXCHANGE).replace("t-1", "t-2"),
-            "> MCP Bearer t-2\n< 200\n= 200",
-        ]
-        .concat(),
-    );
+    let transcript = check(&[
+        &first_login(),
+        "call\n> MCP Bearer t-1\n< 401 Bearer error=\"invalid_token\"\n",
+        // Before the refresh token is sent anywhere.
+        &to(&resource("")),
+        &to(&issuer("")),
+        &to(REGISTER),
+        &to(VISIT),
+        &to(EXCHANGE).replace("t-1", "t-2"),
+        "> MCP Bearer t-2\n< 200\n= 200",
+    ]);
     let names = transcript.names();
     assert!(names.contains(&"client https://id.example".to_owned()));
     assert!(names.contains(&"client https://two.example".to_owned()));
@@ -375,7 +369,7 @@ fn a_server_that_moves_to_another_issuer_takes_no_credentials_along() {
 
 #[test]
 fn where_codes_come_back_must_be_safe() {
-    check(
+    check_with(
         |it| it.redirect_uris(["http://attacker.example/cb"]),
         &[
             "login\n",

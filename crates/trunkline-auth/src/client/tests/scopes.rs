@@ -22,25 +22,25 @@ fn login_with(challenge: &str, more: &str, listed: &str, scope: &str) -> String 
 #[test]
 fn scopes_come_from_the_refusal_or_the_document_or_nowhere() {
     let lists = r#","scopes_supported":["s","t"]"#;
-    check(|it| it, &login_with(r#"Bearer scope="a b""#, lists, "", "a b"));
-    check(|it| it, &login_with("Bearer", lists, "", "s t"));
-    check(|it| it, &login_with("Bearer", "", lists, ""));
-    check(|it| it.scopes(["w"]), &login_with("Bearer", lists, "", "w"));
-    check(|it| it.scopes(["w"]), &login_with(r#"Bearer scope="a""#, lists, "", "a w"));
+    check(&[&login_with(r#"Bearer scope="a b""#, lists, "", "a b")]);
+    check(&[&login_with("Bearer", lists, "", "s t")]);
+    check(&[&login_with("Bearer", "", lists, "")]);
+    check_with(|it| it.scopes(["w"]), &login_with("Bearer", lists, "", "w"));
+    check_with(|it| it.scopes(["w"]), &login_with(r#"Bearer scope="a""#, lists, "", "a w"));
 }
 
 #[test]
 fn offline_access_is_asked_for_where_it_is_listed_alone() {
     let offers = r#","scopes_supported":["a","offline_access"]"#;
     let a = r#"Bearer scope="a""#;
-    check(|it| it, &login_with(a, "", "", "a"));
-    check(|it| it.offline_access(false), &login_with(a, "", offers, "a"));
-    check(|it| it, &login_with("Bearer", "", offers, ""));
+    check(&[&login_with(a, "", "", "a")]);
+    check_with(|it| it.offline_access(false), &login_with(a, "", offers, "a"));
+    check(&[&login_with("Bearer", "", offers, "")]);
     let both = r#","scopes_supported":["a","offline_access"]"#;
-    check(|it| it, &login_with("Bearer", both, r#","scopes_supported":["a"]"#, "a"));
+    check(&[&login_with("Bearer", both, r#","scopes_supported":["a"]"#, "a")]);
     let visit = login_with(a, "", offers, "a offline_access")
         .replace("scope=a offline_access\n", "scope=a offline_access prompt=consent\n");
-    check(|it| it, &visit);
+    check(&[&visit]);
 }
 
 const STEP_UP: &str = r#"call
@@ -60,18 +60,14 @@ fn second_visit(scope: &str, answer: &str) -> String {
 
 #[test]
 fn a_step_up_keeps_what_was_asked_for_before() {
-    let transcript = check(
-        |it| it,
-        &[
-            &login_with(r#"Bearer scope="a""#, "", "", "a"),
-            STEP_UP,
-            &resource(r#","scopes_supported":["unrelated"]"#),
-            &issuer(""),
-            &second_visit("a b", ""),
-            "> MCP Bearer t-2\n< 200\n= 200",
-        ]
-        .concat(),
-    );
+    let transcript = check(&[
+        &login_with(r#"Bearer scope="a""#, "", "", "a"),
+        STEP_UP,
+        &resource(r#","scopes_supported":["unrelated"]"#),
+        &issuer(""),
+        &second_visit("a b", ""),
+        "> MCP Bearer t-2\n< 200\n= 200",
+    ]);
     assert_eq!(transcript.kept("token")["granted"], "a b");
 }
 
@@ -80,15 +76,14 @@ fn a_server_that_is_never_satisfied_is_left() {
     let start = login_with(r#"Bearer scope="a""#, "", "", "a");
     // It requires what the login has.
     let has = STEP_UP.replace("scope=\"b\"", "scope=\"a\"");
-    let error = "! `https://mcp.example/mcp` wants the scopes `a`, which the login has. Tell whoever \
-        runs the server.";
-    check(|it| it, &[&*start, &has, error].concat());
+    let error = "! `https://mcp.example/mcp` wants the scopes `a`, which the login has. Tell the operator of the server.";
+    check(&[&*start, &has, error]);
     // It requires what was requested in vain.
     let again = STEP_UP.replace("call\n", "").replace("t-1", "t-2");
     let error = "! `https://mcp.example/mcp` wants the scopes `b`, which were asked for and not \
         granted. Log in as somebody who has them.";
     let vain = second_visit("a b", r#","scope":"a""#);
-    check(|it| it, &[&*start, STEP_UP, &resource(""), &issuer(""), &vain, &again, error].concat());
+    check(&[&*start, STEP_UP, &resource(""), &issuer(""), &vain, &again, error]);
     // It requires something else each time: three logins, and no more.
     let mut script = start.clone();
     for (token, scope, all) in [("1", "b", "a b"), ("2", "c", "a b c"), ("3", "d", "a b c d")] {
@@ -102,22 +97,18 @@ fn a_server_that_is_never_satisfied_is_left() {
     }
     script += "> MCP Bearer t-4\n< 403 Bearer error=\"insufficient_scope\", scope=\"e\"\n";
     script += "! `https://mcp.example/mcp` refused the same request too often, each time with a new login.";
-    check(|it| it, &script);
+    check(&[&script]);
 }
 
 #[test]
 fn a_refusal_that_is_no_question_of_scopes_is_final() {
-    check(
-        |it| it,
-        &[
+    check(&[
             &first_login(),
             "call
             > MCP Bearer t-1
             < 403 Bearer error=\"access_denied\"
             ! `https://mcp.example/mcp` does not allow this, whoever is logged in with whatever scopes.",
-        ]
-        .concat(),
-    );
+        ]);
 }
 
 #[test]
@@ -126,27 +117,20 @@ fn a_fresh_login_that_is_refused_is_not_repeated() {
         .rsplit_once("> MCP Bearer t-1")
         .map(|(a, b)| (a.to_owned(), b.len()))
         .unwrap();
-    check(
-        |it| it,
-        &[
+    check(&[
             &*start,
             "> MCP Bearer t-1
             < 401 Bearer error=\"invalid_token\"
-            ! `https://mcp.example/mcp` refuses the token that its own authorization server just gave. Tell whoever runs the server.",
-        ]
-        .concat(),
-    );
+            ! `https://mcp.example/mcp` refuses the token that its own authorization server just gave. Tell the operator of the server.",
+        ]);
 }
 
 #[test]
 fn nobody_is_asked_in_the_background() {
-    let transcript = check(
-        |it| it,
-        "background
+    let transcript = check(&["background
         > MCP -
         < 401 Bearer
-        ! `https://mcp.example/mcp` wants a login. Log in to it and try again.",
-    );
+        ! `https://mcp.example/mcp` wants a login. Log in to it and try again."]);
     // Another caller's new login is used.
     transcript.more(&first_login());
     play(&transcript, |it| it);

@@ -19,10 +19,11 @@ fn workload() -> Grant {
 #[test]
 fn secrets_are_not_for_whomever_a_server_names() {
     for grant in [report(), workload(), Grant::Enterprise(enterprise())] {
-        let transcript = check(|it| it.grant(grant.clone()), &[&*start(BASIC), UNNAMED].concat());
+        let transcript =
+            check_with(|it| it.grant(grant.clone()), &[&*start(BASIC), UNNAMED].concat());
         assert!(transcript.names().is_empty());
     }
-    check(
+    check_with(
         |it| it.client_id("given").client_secret("s3cret"),
         &["login\n", &resource(""), &*issuer(""), UNNAMED].concat(),
     );
@@ -30,7 +31,7 @@ fn secrets_are_not_for_whomever_a_server_names() {
     let key = || ClientAuth::private_key("report", SigningKey::generate());
     for client in [key(), ClientAuth::public("report")] {
         let grant = || Grant::ClientCredentials(client.clone());
-        check(|it| it.grant(grant()), &[&*start(""), ASKS, GIVES].concat());
+        check_with(|it| it.grant(grant()), &[&*start(""), ASKS, GIVES].concat());
     }
 }
 
@@ -41,7 +42,7 @@ fn credentials_are_bound_before_they_are_first_sent_and_stay_so() {
         `https://mcp.example/mcp` now names `https://new.example`. *\n";
     let call = "background\n> MCP -\n< 401 Bearer\n";
     // An issuer that got them and does not answer still has them.
-    let transcript = check(
+    let transcript = check_with(
         |it| it.grant(report()).trust_first_issuer(),
         &[
             &start(BASIC),
@@ -69,13 +70,13 @@ fn credentials_are_bound_before_they_are_first_sent_and_stay_so() {
     // The set-up takes precedence, and needs nothing stored.
     let token = "> POST https://new.example/token *\n";
     let script = [call, &*moved, token, GIVES, "logout\n= logout"].concat();
-    let transcript = check(|it| it.grant(report()).for_issuer("https://new.example"), &script);
+    let transcript = check_with(|it| it.grant(report()).for_issuer("https://new.example"), &script);
     assert!(transcript.names().is_empty());
 }
 
 #[test]
 fn a_login_of_another_issuer_than_the_named_one_is_not_used() {
-    let transcript = check(
+    let transcript = check_with(
         |it| it.grant(report()).for_issuer("https://id.example"),
         &[&*start(BASIC), ASKS, GIVES].concat(),
     );
@@ -104,7 +105,7 @@ fn a_machine_gives_its_tokens_back_too() {
             < 200
             = logout"
         );
-        check(
+        check_with(
             |it| it.grant(grant.clone()).for_issuer("https://id.example"),
             &[&start(&[listed, revokes].concat()), ASKS, GIVES, "process\n", &revoke].concat(),
         );
@@ -114,7 +115,7 @@ fn a_machine_gives_its_tokens_back_too() {
 #[test]
 fn who_leaves_while_tokens_are_renewed_gives_the_new_ones_back() {
     let revokes = r#","revocation_endpoint":"https://id.example/revoke""#;
-    let transcript = check(|it| it, &first_login().replace(&issuer(""), &issuer(revokes)));
+    let transcript = check(&[&first_login().replace(&issuer(""), &issuer(revokes))]);
     transcript.0.lock().unwrap().now += Duration::from_secs(3600);
     transcript.more(&renews("r-1", &gives("t-2", r#","refresh_token":"r-2""#)));
     transcript.more(
@@ -136,21 +137,17 @@ fn who_leaves_while_tokens_are_renewed_gives_the_new_ones_back() {
 fn a_client_that_is_refused_keeps_its_refresh_token() {
     for code in ["invalid_client", "unauthorized_client", "unsupported_grant_type"] {
         let no = format!(r#"401 {{"error":"{code}"}}"#);
-        let transcript = check(
-            |it| it,
-            &[
-                &first_login(),
-                "wait 3600\nbackground\n",
-                &renews("r-1", &no),
-                "> MCP -\n< 401 Bearer
+        let transcript = check(&[
+            &first_login(),
+            "wait 3600\nbackground\n",
+            &renews("r-1", &no),
+            "> MCP -\n< 401 Bearer
                 ! `https://mcp.example/mcp` wants a login. Log in to it and try again.
                 background\n",
-                // It was their mistake, which they have corrected.
-                &renews("r-1", &gives("t-2", r#","refresh_token":"r-2""#)),
-                "> MCP Bearer t-2\n< 200\n= 200",
-            ]
-            .concat(),
-        );
+            // It was their mistake, which they have corrected.
+            &renews("r-1", &gives("t-2", r#","refresh_token":"r-2""#)),
+            "> MCP Bearer t-2\n< 200\n= 200",
+        ]);
         assert_eq!(transcript.kept("token")["refresh"], "r-2");
     }
 }
@@ -172,7 +169,7 @@ fn tokens_are_not_sent_where_others_can_listen() {
     let refusal = Refused { status: 401, challenges: &[], sent: &sent, times: 1 };
     assert_eq!(run(at(url).refused(to, refusal, None)), Err(Denied::new(why)));
     // An existing login is not sent either.
-    let kept = check(|it| it, &first_login());
+    let kept = check(&[&first_login()]);
     let moved =
         |(name, text): (&String, &String)| (name.replace(SERVER, url), text.replace(SERVER, url));
     let moved = kept.0.lock().unwrap().vault.iter().map(moved).collect();
@@ -209,10 +206,8 @@ fn what_a_document_says_is_not_repeated() {
         (r#""s3cret""#, "something is missing, or of the wrong kind, at line 1 column 8"),
         ("s3cret", "it is no JSON at line 1 column 1"),
     ] {
-        check(
-            |it| it,
-            &format!(
-                "call\n> MCP -\n< 401 Bearer resource_metadata=\"https://mcp.example/m\"
+        check(&[&format!(
+            "call\n> MCP -\n< 401 Bearer resource_metadata=\"https://mcp.example/m\"
                 > GET https://mcp.example/m
                 < 200 {body}
                 > GET https://mcp.example/.well-known/oauth-protected-resource/mcp
@@ -220,8 +215,7 @@ fn what_a_document_says_is_not_repeated() {
                 > GET https://mcp.example/.well-known/oauth-protected-resource
                 < 404
                 ! What is at `https://mcp.example/m` does not say who protects the server: {why}."
-            ),
-        );
+        )]);
     }
 }
 
@@ -235,7 +229,7 @@ fn a_document_under_a_path_is_not_about_what_is_above() {
     let root = "https://mcp.example/.well-known/oauth-protected-resource";
     let path = format!("{root}/mcp");
     let error = "! `https://mcp.example/mcp` wants tokens for `https://mcp.example/`, which is not itself. *";
-    check(|it| it, &["call\n> MCP -\n< 401 Bearer\n", &above(&path), error].concat());
+    check(&["call\n> MCP -\n< 401 Bearer\n", &above(&path), error]);
     // Where the server names the place, or at its root, it is.
     let rest = [
         &issuer(""),
@@ -246,7 +240,7 @@ fn a_document_under_a_path_is_not_about_what_is_above() {
     ]
     .concat();
     let said = format!("call\n> MCP -\n< 401 Bearer resource_metadata=\"{path}\"\n");
-    check(|it| it, &[&*said, &above(&path), &rest].concat());
+    check(&[&*said, &above(&path), &rest]);
     let asked = format!("call\n> MCP -\n< 401 Bearer\n> GET {path}\n< 404\n");
-    check(|it| it, &[&*asked, &above(root), &rest].concat());
+    check(&[&*asked, &above(root), &rest]);
 }

@@ -175,12 +175,18 @@ fn keys_that_are_known_are_never_read() {
     assert_eq!(script.asked().len(), 0);
 }
 
-#[test]
-fn one_reads_and_the_others_wait() {
+/// Keys that are not read yet, at an issuer that does not answer for now.
+fn holding_a() -> (Keys, Arc<Script>) {
     let (keys, script) = (at(), Script::new());
-    let mut context = Context::from_waker(Waker::noop());
     script.at(JWKS, 200, set("a"));
     script.hold(true);
+    (keys, script)
+}
+
+#[test]
+fn one_reads_and_the_others_wait() {
+    let (keys, script) = holding_a();
+    let mut context = Context::from_waker(Waker::noop());
     let (mut first, mut second) = (pin!(keys.current(&*script)), pin!(keys.current(&*script)));
     assert!(first.as_mut().poll(&mut context).is_pending());
     assert!(second.as_mut().poll(&mut context).is_pending());
@@ -195,10 +201,8 @@ fn one_reads_and_the_others_wait() {
 
 #[test]
 fn one_who_leaves_in_the_middle_leaves_the_turn() {
-    let (keys, script) = (at(), Script::new());
+    let (keys, script) = holding_a();
     let mut context = Context::from_waker(Waker::noop());
-    script.at(JWKS, 200, set("a"));
-    script.hold(true);
     let mut second = pin!(keys.current(&*script));
     {
         let mut first = pin!(keys.current(&*script));

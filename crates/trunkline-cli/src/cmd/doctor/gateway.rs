@@ -9,6 +9,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::time::timeout;
 use trunkline_gateway::catalog::plan::Plan;
+use trunkline_store::{Redis, RedisAddress, RedisSettings, Store, StoreError};
 
 use super::stages::Stages;
 use crate::cmd::connect::shown;
@@ -50,6 +51,11 @@ pub(super) async fn check(plan: &Plan, named: Option<PathBuf>, stages: &mut Stag
             }
         },
     };
+    if let Some(address) = &plan.gateway.store {
+        check_store(address, stages).await;
+        let admin = admin.as_deref().filter(|_| is_running);
+        check_replicas(plan, admin, stages).await;
+    }
     let listen = &plan.gateway.listen;
     stages.begin();
     match TcpListener::bind(listen).await {
@@ -64,6 +70,78 @@ pub(super) async fn check(plan: &Plan, named: Option<PathBuf>, stages: &mut Stag
         Err(error) => {
             let why = format!("{listen} cannot be used: {error}.");
             stages.bad("port", why, "Write another `gateway.listen`.");
+        }
+    }
+}
+
+/// Whether the store answers, and takes and returns what is written.
+async fn check_store(address: &RedisAddress, stages: &mut Stages) {
+    stages.begin();
+    let asking = async {
+        let store = Redis::open(RedisSettings::new(address.clone()))?;
+        let (key, life) = (format!("doctor/{}", std::process::id()), Duration::from_secs(10));
+        store.put(&key, b"well", Some(life)).await?;
+        let read = store.get(&key).await?.map(|it| it.value.to_vec());
+        store.delete(&key).await?;
+        Ok::<_, StoreError>(read)
+    };
+    match asking.await {
+        Ok(Some(read)) if read == b"well" => stages.fine("store", format!("{address} answers")),
+        Ok(_) => {
+            let why = format!("`{address}` does not keep what is written to it.");
+            stages.bad("store", why, "See whether it evicts: set `maxmemory-policy noeviction`.");
+        }
+        Err(error) => {
+            stages.bad("store", error.to_string(), "Start it, or correct `gateway.store`.");
+        }
+    }
+}
+
+/// Whether this machine reaches every replica that the running gateway knows.
+async fn check_replicas(plan: &Plan, admin: Option<&str>, stages: &mut Stages) {
+    stages.begin();
+    let Some(admin) = admin else {
+        let listen = plan.gateway.replicas.as_ref().map_or("", |it| it.listen.as_str());
+        return match TcpListener::bind(listen).await {
+            Ok(_) => stages.none("replicas", format!("none runs here; {listen} is free")),
+            Err(error) => {
+                let why = format!("{listen} cannot be used for other replicas: {error}.");
+                stages.bad("replicas", why, "Write another `gateway.replicas.listen`.");
+            }
+        };
+    };
+    let gateway = crate::admin::Gateway::at(admin);
+    let known = match gateway {
+        Ok(gateway) => gateway.get("/v1/status").await,
+        Err(failure) => Err(failure),
+    };
+    let known = match known {
+        Ok(status) => status["replicas"]["all"].as_array().cloned().unwrap_or_default(),
+        Err(failure) => {
+            let why = format!("The gateway does not say which replicas there are: {failure}");
+            return stages.none("replicas", why);
+        }
+    };
+    let mut lost = Vec::new();
+    for url in known.iter().filter_map(|it| it["url"].as_str()) {
+        let at = url.split_once("://").map_or(url, |(_, at)| at);
+        let connected = timeout(PATIENCE, TcpStream::connect(at)).await;
+        if !matches!(connected, Ok(Ok(_))) {
+            lost.push(format!("`{url}`"));
+        }
+    }
+    match lost.is_empty() {
+        true => stages.fine("replicas", format!("{} alive, and all are reached", known.len())),
+        false => {
+            let why = format!(
+                "Replicas are alive that this machine does not reach: {}.",
+                lost.join(", ")
+            );
+            stages.bad(
+                "replicas",
+                why,
+                "Open the way to `gateway.replicas.listen`, or correct `advertise`.",
+            );
         }
     }
 }

@@ -75,7 +75,7 @@ pub(super) async fn check(server: &ServerPlan, stages: &mut Stages) {
             stages.fine("stop", format!("it {exit}; a server should leave when its stdin ends"));
         }
         trunkline::client::Exit::Signal(_) => {
-            let advice = "Tell whoever wrote the server: it should leave when its stdin ends.";
+            let advice = "Tell the author of the server: it should leave when its stdin ends.";
             stages.bad("stop", format!("it {exit}"), advice);
             stages.stderr(stderr.lines());
         }

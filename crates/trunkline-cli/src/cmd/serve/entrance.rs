@@ -13,9 +13,10 @@ use trunkline_gateway::catalog::plan::{AdminPlan, GatewayPlan};
 use trunkline_gateway::certificates::Certificates;
 use trunkline_gateway::{Front, Gateway, Operation, Selector, reached_at};
 use trunkline_transport::Limits;
-use trunkline_transport::http::bind;
+use trunkline_transport::http::{Answers, bind};
 
 use super::attach::{HostSockets, own_admin};
+use super::replica::Joined;
 use super::until;
 
 /// Where clients connect.
@@ -67,6 +68,7 @@ impl Entrance {
         self,
         gateway: &Gateway,
         operation: &Operation,
+        joined: Option<Joined>,
         stopped: watch::Receiver<bool>,
         tell: impl FnOnce(&str),
     ) -> Result<()> {
@@ -90,7 +92,10 @@ impl Entrance {
                 let hosts = hosts.map(|it| {
                     tokio::spawn(it.serve(gateway.clone(), None, until(stopped.clone())))
                 });
-                let served = door.serve(front, until(stopped)).await;
+                let served = match joined {
+                    None => door.serve(front, until(stopped)).await,
+                    Some(joined) => as_replica(door, front, joined, stopped).await,
+                };
                 if let Some(hosts) = hosts {
                     // Open connections finish, unless no shutdown was requested.
                     match &served {
@@ -104,6 +109,32 @@ impl Entrance {
     }
 }
 
+/// Serves as one of several replicas. When it is time to stop, the others take over what it had.
+async fn as_replica(
+    door: Door,
+    front: Arc<Front>,
+    joined: Joined,
+    stopped: watch::Receiver<bool>,
+) -> Result<()> {
+    let replica = joined.serve(&front);
+    let (closing, mut is_closing) = watch::channel(false);
+    let leaving = async {
+        until(stopped).await;
+        replica.linger().await;
+        closing.send_replace(true);
+    };
+    let handing_over = async {
+        let _ = is_closing.wait_for(|it| *it).await;
+        replica.hand_over().await
+    };
+    let served = tokio::select! {
+        served = door.serve(front, leaving) => served,
+        never = handing_over => match never {},
+    };
+    replica.leave().await;
+    served
+}
+
 /// A listening port.
 pub(super) struct Door {
     listener: tokio::net::TcpListener,
@@ -112,7 +143,7 @@ pub(super) struct Door {
 }
 
 impl Door {
-    async fn open(listen: &str, tls: Option<(PathBuf, PathBuf)>) -> Result<Self> {
+    pub(super) async fn open(listen: &str, tls: Option<(PathBuf, PathBuf)>) -> Result<Self> {
         let certificates = tls.map(|(chain, key)| Certificates::open(&chain, &key, None));
         let certificates = certificates.transpose()?;
         let listener =
@@ -121,19 +152,25 @@ impl Door {
     }
 
     /// Its URL for clients.
-    fn url(&self, hosts: &[String]) -> String {
+    pub(super) fn url(&self, hosts: &[String]) -> String {
         let scheme = if self.certificates.is_some() { "https" } else { "http" };
         format!("{scheme}://{}", reached_at(self.address, hosts))
     }
 
-    async fn serve(self, front: Arc<Front>, until: impl Future<Output = ()>) -> Result<()> {
+    pub(super) async fn serve(
+        self,
+        answers: Arc<impl Answers>,
+        until: impl Future<Output = ()>,
+    ) -> Result<()> {
         let limits = Limits::default();
         let Some(certificates) = self.certificates else {
-            return Ok(trunkline_transport::http::serve(self.listener, front, limits, until).await?);
+            return Ok(
+                trunkline_transport::http::serve(self.listener, answers, limits, until).await?
+            );
         };
         let listener = certificates.tls().listen(self.listener);
         tokio::select! {
-            served = trunkline_transport::http::serve(listener, front, limits, until) => Ok(served?),
+            served = trunkline_transport::http::serve(listener, answers, limits, until) => Ok(served?),
             never = certificates.watch(|error| {
                 let _ = writeln!(std::io::stderr(), "{error}");
             }) => match never {},

@@ -97,11 +97,19 @@ async fn content_of_every_kind_reaches_those_who_know_it() {
 #[tokio::test]
 async fn resources_and_templates_are_listed_and_read() {
     play(ALL, async |peer| {
-        let listed = peer.expect("resources/list", json!({})).await;
-        assert_eq!(names(&listed, "resources", "uri"), ["demo://readme", "demo://logo"]);
-        let listed = peer.expect("resources/templates/list", json!({})).await;
-        let templates = names(&listed, "resourceTemplates", "uriTemplate");
-        assert_eq!(templates, ["demo://greeting/{name}"]);
+        let lists: [(&str, &str, &str, &[&str]); 2] = [
+            ("resources/list", "resources", "uri", &["demo://readme", "demo://logo"]),
+            (
+                "resources/templates/list",
+                "resourceTemplates",
+                "uriTemplate",
+                &["demo://greeting/{name}"],
+            ),
+        ];
+        for (method, list, member, expected) in lists {
+            let listed = peer.expect(method, json!({})).await;
+            assert_eq!(names(&listed, list, member), expected);
+        }
 
         let readme = peer.expect("resources/read", json!({ "uri": "demo://readme" })).await;
         assert_eq!(readme["contents"][0]["mimeType"], "text/markdown");

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use serde_json::json;
-use trunkline_testkit::repeats;
+use trunkline_testkit::{Dice, repeats};
 
 use super::figure;
 use super::server::{ERAS, sentinel, sleep};
@@ -14,21 +14,21 @@ async fn cancellations_race_with_their_answers_and_nobody_is_answered_twice() {
     for revision in ERAS {
         let mut session = Session::demo(revision).await;
         let peer = &mut session.peer;
-        let mut random = Random(revision as u64 + 1);
+        let mut dice = Dice(revision as u64 + 1);
         let (mut replied, mut silent) = (0, 0);
         let rounds = repeats(20, 2000);
         for _ in 0..rounds {
             let (mut called, mut cancelled) = (HashSet::new(), HashSet::new());
             for _ in 0..50 {
-                let params = match random.below(5) {
+                let params = match dice.below(5) {
                     0 => json!({ "name": "echo", "arguments": { "text": "now" } }),
                     ms => sleep(ms - 1),
                 };
                 let id = peer.request("tools/call", params).await.as_i64().unwrap();
                 called.insert(id);
                 // Any of the open ones, this one mostly; once in a while the same one again.
-                if random.below(3) > 0 {
-                    let target = id - random.below(4) as i64;
+                if dice.below(3) > 0 {
+                    let target = id - dice.below(4) as i64;
                     if called.contains(&target) {
                         peer.cancel(&json!(target)).await;
                         cancelled.insert(target);
@@ -61,15 +61,5 @@ async fn cancellations_race_with_their_answers_and_nobody_is_answered_twice() {
         figure("races answered, silent", format!("{replied}, {silent}"));
         assert!(replied > 100 && silent > 100, "both ends of the race must occur");
         session.end().await;
-    }
-}
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % bound
     }
 }

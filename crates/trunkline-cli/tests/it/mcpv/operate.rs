@@ -70,7 +70,7 @@ async fn b20_a_gateway_is_operated_by_api_and_verbs() {
     assert!(run(&["ps", "--instances"]).await.contains("SERVER"));
     assert!(run(&["logs", "a"]).await.contains("hello from a"));
     assert!(run(&["stats", "--calls"]).await.contains("echo"));
-    assert!(run(&["reload"]).await.contains("read anew"));
+    assert!(run(&["reload"]).await.contains("reloaded"));
 
     let url = format!("http://{}/mcp", gateway.address);
     let listed = crate::run::run(&["list", "tools", &url]);

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::address::{is_loopback, is_private, is_url, is_user_in, parts};
+use super::replicas;
 use super::section::{At, Section};
 use super::server::{command, tags, variables};
 use crate::catalog::plan::{
@@ -40,10 +41,13 @@ pub(super) fn gateway(section: &Section<'_>) -> GatewayPlan {
             .map(|it| Automatic { tags: tags(&it, "tags"), limit: it.count("limit").unwrap_or(8) }),
         bootstrap: section.count("bootstrap").unwrap_or(usual.bootstrap),
         refresh: section.seconds("refreshSeconds").unwrap_or(usual.refresh),
+        store: replicas::store(section),
+        replicas: None,
     };
     if let Some(listen) = listen(section, &plan, &names) {
         plan.listen = listen;
     }
+    plan.replicas = replicas::replicas(section, &plan.listen);
     plan
 }
 

@@ -412,7 +412,7 @@ impl<'a> At<'a> {
                 ELSEWHERE.iter().find(|(it, _)| *it == text).map(|(_, it)| (*it).to_owned());
             let names = keys.iter().map(|it| it.name);
             let suggestion = suggestion
-                .or_else(|| nearest(text, names).map(|it| format!("Did you mean `{it}`?")))
+                .or_else(|| meant(text, names).map(|it| format!("Did you mean `{it}`?")))
                 .unwrap_or_else(|| "Remove it.".to_owned());
             let shown: String = text.chars().filter(|it| !it.is_control()).take(60).collect();
             let message = format!("`{shown}` means nothing here.");
@@ -554,6 +554,21 @@ impl<'a> Section<'a> {
         });
         (at, key.kind)
     }
+}
+
+/// The known key that was probably meant: one that is spelled nearly so, or the only one that begins with the
+/// same word, as `idle` means `idleSeconds`.
+fn meant<'a>(written: &str, known: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> {
+    let first_word = |key: &str| {
+        let end = key.find(|it: char| !it.is_ascii_lowercase()).unwrap_or(key.len());
+        key[..end].to_owned()
+    };
+    let word = first_word(written);
+    let begins_so = || {
+        let mut same = known.clone().filter(|it| !word.is_empty() && first_word(it) == word);
+        same.next().filter(|_| same.next().is_none())
+    };
+    nearest(written, known.clone()).or_else(begins_so)
 }
 
 /// A text of the file as a message quotes it.

@@ -3,6 +3,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
+use trunkline_store::RedisAddress;
 use trunkline_wire::revision::{Revision, Revisions};
 
 use super::*;
@@ -25,7 +26,8 @@ fn seconds(of: u64) -> Duration {
 fn every_key_of_a_program_has_its_effect() {
     let loaded = loaded(EVERYTHING).unwrap_or_else(|faults| panic!("{faults}"));
     assert_eq!(loaded.warnings, []);
-    let files = ["/etc/trunkline/secret", "/etc/trunkline/variables"].map(PathBuf::from);
+    let files =
+        ["secret", "variables", "replicas.key"].map(|it| PathBuf::from("/etc/trunkline").join(it));
     assert_eq!(loaded.files, files.into());
     let expected = ServerPlan {
         name: "time".to_owned(),
@@ -142,6 +144,20 @@ fn every_key_of_the_gateway_has_its_effect() {
         automatic: Some(Automatic { tags: texts(&["agent"]), limit: 3 }),
         bootstrap: 5,
         refresh: seconds(6),
+        store: Some(
+            RedisAddress::parse("redis://:hunter2-hunter2-hunter2@cache.example/2").unwrap(),
+        ),
+        replicas: Some(ReplicasPlan {
+            listen: "10.0.0.7:7474".to_owned(),
+            advertise: Some("https://a.replicas.example:7474".to_owned()),
+            keys: vec![
+                std::array::from_fn(|at| if at == 31 { 0xff } else { at as u8 }),
+                *b"0123456789abcdef0123456789abcdef",
+            ],
+            roots: vec![file("ca.pem")],
+            when_away: WhenAway::Local,
+            insecure: true,
+        }),
     };
     assert!(plan == expected, "{plan:#?}");
 }

@@ -59,7 +59,11 @@ fn find(walk: &Walk, record: &mut CallRecord) -> Result<(Arc<Entry>, String), Ca
     let id: String = id.to().map_err(|_| bad())?;
     let unknown = || Failure::new(Reason::UnknownTask, Stage::Route, "There is no such task.");
     let sealed = walk.shared.seals.open_task(&id, &walk.caller.id).ok_or_else(unknown)?;
-    let entry = walk.shared.tasks.get(&id).ok_or_else(unknown)?;
+    let entry = walk.shared.tasks.get(&id).ok_or_else(|| match &sealed.replica {
+        // It was held by a replica that is gone: else the request would have gone there.
+        Some(holder) if walk.shared.seals.me() != Some(holder) => lost(&sealed.server),
+        _ => unknown(),
+    })?;
     record.server = Some(Arc::clone(&entry.known().server));
     record.name = Some(Arc::from(entry.known().tool.name.as_str()));
     record.instance = Some(sealed.instance);

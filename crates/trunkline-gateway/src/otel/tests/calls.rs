@@ -8,9 +8,9 @@ use http::{Request, Response, StatusCode};
 use http_body::Body;
 use serde_json::{Value as Json, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
-use trunkline_proto::server::{EnvelopeCache, Server};
+use trunkline_proto::server::Server;
 use trunkline_transport::drive::Driver;
-use trunkline_transport::http::{Answers, HttpBody, RequestBody, bind, serve};
+use trunkline_transport::http::{Answers, Envelopes, HttpBody, RequestBody, bind, serve};
 use trunkline_transport::limits::Limits;
 use trunkline_wire::revision::{Revision, Revisions};
 
@@ -80,11 +80,7 @@ impl Peers {
 }
 
 impl Answers for Peers {
-    async fn answer(
-        &self,
-        request: Request<RequestBody>,
-        _: &Mutex<EnvelopeCache>,
-    ) -> Response<HttpBody> {
+    async fn answer(&self, request: Request<RequestBody>, _: &Envelopes) -> Response<HttpBody> {
         let respond = |status, body: Json| {
             let mut response = Response::new(HttpBody::from(body.to_string().into_bytes()));
             *response.status_mut() = status;

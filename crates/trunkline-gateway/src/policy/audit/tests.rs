@@ -38,6 +38,7 @@ fn entry(tool: &str) -> Entry {
         decision: Decision::RateLimited,
         outcome: "rate_limited".into(),
         ms: 12,
+        replica: None,
     }
 }
 

@@ -1,4 +1,4 @@
-//! Stores pins in a file that several processes may share.
+//! Stores pins in a file that several processes may share, or in the store that replicas share.
 //!
 //! Every change locks the file and reads it again if another process wrote it: two gateways that see a server
 //! at the same time agree on what they saw first, and an approval in one is known to the other. A comparison
@@ -10,29 +10,54 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, TryLockError};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use serde::{Deserialize, Serialize};
 use tokio::task::spawn_blocking;
 
+use super::disk::{Stamp, Unread, broken, made_folder, read, replace, stamp_of, write};
+use super::shared::SharedPins;
 use super::{Approval, Held, Offered, Part, Pins, key};
 use crate::catalog::plan::Pinning;
+use crate::fleet::Fleet;
+use crate::merge::Kind;
 
-/// Pins with their file. Clones share it.
+/// Pins with the place where they are kept. Clones share it.
 #[derive(Clone, Debug)]
 pub struct PinFile {
-    path: Arc<Path>,
+    place: Place,
     known: Arc<Mutex<Known>>,
     /// Whether anything is held back, so that calls can check without a lock.
     any: Arc<AtomicBool>,
     /// One change at a time in this process; the lock on the file is for other processes.
     turn: Arc<tokio::sync::Mutex<()>>,
+}
+
+/// Where pins are kept.
+#[derive(Clone, Debug)]
+enum Place {
+    File(Arc<Path>),
+    /// In the store that replicas share.
+    Shared(SharedPins),
+}
+
+/// The right to replace what was read.
+enum Lock {
+    File(File),
+    /// What is in the store must still be what was read.
+    Shared(trunkline_store::Expect),
+}
+
+/// Why pins were not stored.
+enum Unstored {
+    /// Another replica was faster.
+    Conflict,
+    Fault(PinFault),
 }
 
 #[derive(Debug, Default)]
@@ -47,12 +72,9 @@ struct Known {
     held: BTreeMap<String, BTreeMap<u64, Vec<Held>>>,
 }
 
-/// Identifies the version of a file.
-type Stamp = (u64, u64, i64, i64);
-
 /// Why the file cannot be used, in a sentence that says what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PinFault(String);
+pub struct PinFault(pub(super) String);
 
 /// Why an approval failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,7 +101,50 @@ impl PinFile {
         };
         let known = Known { pins: Arc::new(pins), stamp, ..Known::default() };
         let known = Arc::new(Mutex::new(known));
-        (Self { path, known, any: Arc::default(), turn: Arc::default() }, fault)
+        let place = Place::File(path);
+        (Self { place, known, any: Arc::default(), turn: Arc::default() }, fault)
+    }
+
+    /// The pins that replicas share. If they cannot be read, nothing is trusted.
+    pub async fn shared(fleet: &Fleet) -> (Self, Option<PinFault>) {
+        let pins = SharedPins::new(fleet.clone());
+        let (read, fault) = match pins.read(None).await {
+            Ok((read, _)) => (read, None),
+            Err(fault) => (Arc::new(Pins::lost()), Some(fault)),
+        };
+        let known = Arc::new(Mutex::new(Known { pins: read, ..Known::default() }));
+        let place = Place::Shared(pins);
+        (Self { place, known, any: Arc::default(), turn: Arc::default() }, fault)
+    }
+
+    /// Reads again what replicas share. Returns why that was not possible.
+    pub(crate) async fn reload(&self) -> Option<PinFault> {
+        let _turn = self.turn.lock().await;
+        let ((pins, _), fault) = self.latest().await;
+        self.lock().pins = pins;
+        fault
+    }
+
+    /// Holds back no longer what matches its pin by now, because another replica approved it. Returns the
+    /// kinds of lists that it was in.
+    pub(crate) fn release(&self, server: &str) -> Vec<Kind> {
+        let mut known = self.lock();
+        let (pins, mut released) = (Arc::clone(&known.pins), Vec::new());
+        let Some(all) = known.held.get_mut(server) else { return released };
+        for held in all.values_mut() {
+            held.retain(|it| {
+                let pinned = pins.pinned(server, it.kind, &it.name);
+                let is_good = pinned.is_some_and(|(digest, _)| digest == it.seen);
+                released.extend(it.kind.kind().filter(|_| is_good));
+                !is_good
+            });
+        }
+        all.retain(|_, held| !held.is_empty());
+        if all.is_empty() {
+            known.held.remove(server);
+        }
+        self.noted(&known);
+        released
     }
 
     /// Sets the servers of the catalog, and forgets what is held back of others.
@@ -106,21 +171,25 @@ impl PinFile {
             return (Vec::new(), None);
         }
         let _turn = self.turn.lock().await;
-        // Another process may have pinned or approved meanwhile.
-        let (latest, mut fault) = self.latest().await;
-        let mut found = compare(&latest.0);
-        let held = std::mem::take(&mut found.held);
-        let (mut pins, lock) = latest;
-        if found.is_news {
-            Arc::make_mut(&mut pins).note(server, found, today);
-            if let Err(later) = self.store(pins, lock).await {
-                fault.get_or_insert(later);
+        loop {
+            // Another process may have pinned or approved meanwhile.
+            let (latest, mut fault) = self.latest().await;
+            let mut found = compare(&latest.0);
+            let held = std::mem::take(&mut found.held);
+            let (mut pins, lock) = latest;
+            if found.is_news {
+                Arc::make_mut(&mut pins).note(server, found, today);
+                match self.store(pins, lock).await {
+                    Ok(()) => {}
+                    Err(Unstored::Conflict) => continue,
+                    Err(Unstored::Fault(later)) => drop(fault.get_or_insert(later)),
+                }
+            } else {
+                self.lock().pins = pins;
             }
-        } else {
-            self.lock().pins = pins;
+            self.hold(server, LISTS, held.clone());
+            return (held, fault);
         }
-        self.hold(server, LISTS, held.clone());
-        (held, fault)
     }
 
     /// Compares one list of one instance with the pins, and holds back what differs until the instance ends or
@@ -175,21 +244,27 @@ impl PinFile {
         if meant.is_empty() {
             return Ok(meant);
         }
-        let ((mut pins, lock), fault) = self.latest().await;
-        if let Some(fault) = fault.filter(|_| lock.is_none()) {
-            return Err(Unapproved::Fault(fault));
-        }
         let today = today();
         let keys = offered.iter().map(|it| key(it.part, &it.name)).collect();
-        let to = Arc::make_mut(&mut pins);
-        for it in &meant {
-            let also = offered.iter().find(|now| (now.part, &now.name) == (it.kind, &it.name));
-            to.approve(server, it, also.map(|it| it.digest.as_str()), &keys, today);
+        loop {
+            let ((mut pins, lock), fault) = self.latest().await;
+            if let Some(fault) = fault.filter(|_| lock.is_none()) {
+                return Err(Unapproved::Fault(fault));
+            }
+            let to = Arc::make_mut(&mut pins);
+            for it in &meant {
+                let also = offered.iter().find(|now| (now.part, &now.name) == (it.kind, &it.name));
+                to.approve(server, it, also.map(|it| it.digest.as_str()), &keys, today);
+            }
+            if held.iter().all(|it| meant.contains(it)) {
+                to.is_whole(server);
+            }
+            match self.store(pins, lock).await {
+                Ok(()) => break,
+                Err(Unstored::Conflict) => {}
+                Err(Unstored::Fault(fault)) => return Err(Unapproved::Fault(fault)),
+            }
         }
-        if held.iter().all(|it| meant.contains(it)) {
-            to.is_whole(server);
-        }
-        self.store(pins, lock).await.map_err(Unapproved::Fault)?;
         let mut known = self.lock();
         for held in known.held.get_mut(server).into_iter().flat_map(BTreeMap::values_mut) {
             held.retain(|it| {
@@ -266,15 +341,25 @@ impl PinFile {
         self.any.store(!known.held.is_empty(), Ordering::Release);
     }
 
-    /// The current pins of the file, and its lock; our own pins without a lock, if it cannot be locked or read.
-    async fn latest(&self) -> ((Arc<Pins>, Option<File>), Option<PinFault>) {
-        let lock = match self.take_lock().await {
+    /// The current pins of the place, and the right to replace them; our own pins without that right, if they
+    /// cannot be locked or read.
+    async fn latest(&self) -> ((Arc<Pins>, Option<Lock>), Option<PinFault>) {
+        let path = match &self.place {
+            Place::File(path) => Arc::clone(path),
+            Place::Shared(pins) => {
+                return match pins.read(Some(self.pins())).await {
+                    Ok((read, expect)) => ((read, Some(Lock::Shared(expect))), None),
+                    Err(fault) => ((self.pins(), None), Some(fault)),
+                };
+            }
+        };
+        let lock = match take_lock(&path).await {
             Ok(lock) => lock,
             Err(fault) => return ((self.pins(), None), Some(fault)),
         };
-        let (path, stamp, ours) = {
+        let (stamp, ours) = {
             let known = self.lock();
-            (Arc::clone(&self.path), known.stamp, Arc::clone(&known.pins))
+            (known.stamp, Arc::clone(&known.pins))
         };
         let read = spawn_blocking(move || {
             if stamp.is_some() && stamp_of(&path) == stamp {
@@ -293,66 +378,74 @@ impl PinFile {
         match read.await.unwrap_or_else(|_| Err(PinFault("The program is ending.".to_owned()))) {
             Ok((pins, stamp, fault)) => {
                 self.lock().stamp = stamp;
-                ((pins, Some(lock)), fault)
+                ((pins, Some(Lock::File(lock))), fault)
             }
             Err(fault) => ((self.pins(), None), Some(fault)),
         }
     }
 
-    /// Stores pins; in the file only if we hold its lock.
-    async fn store(&self, mut pins: Arc<Pins>, lock: Option<File>) -> Result<(), PinFault> {
+    /// Stores pins; in their place only if we may replace what is there.
+    async fn store(&self, mut pins: Arc<Pins>, lock: Option<Lock>) -> Result<(), Unstored> {
         let catalog = self.lock().catalog.clone();
         Arc::make_mut(&mut pins).prune(&catalog, today());
-        self.lock().pins = Arc::clone(&pins);
-        if lock.is_none() {
-            return Ok(());
-        }
-        let path = Arc::clone(&self.path);
-        let written = spawn_blocking(move || {
-            let _lock = lock;
-            write(&path, &pins).map_err(|error| broken("written", &path, &error))?;
-            Ok(stamp_of(&path))
-        });
-        let written = written.await;
-        let stamp =
-            written.unwrap_or_else(|_| Err(PinFault("The program is ending.".to_owned())))?;
-        self.lock().stamp = stamp;
-        Ok(())
-    }
-
-    async fn take_lock(&self) -> Result<File, PinFault> {
-        let path = self.path.with_extension("lock");
-        let open = {
-            let path = path.clone();
-            move || {
-                made_folder(&path)?;
-                let mut options = OpenOptions::new();
-                options.write(true).create(true).truncate(false).mode(0o600);
-                options.open(&path)
-            }
-        };
-        let file = spawn_blocking(open).await.unwrap_or_else(|_| Err(io::Error::other("ending")));
-        let file = file.map_err(|it| broken("locked", &path, &it))?;
-        let mut patience = PATIENCE;
-        loop {
-            match file.try_lock() {
-                Ok(()) => return Ok(file),
-                Err(TryLockError::Error(error)) => return Err(broken("locked", &path, &error)),
-                Err(TryLockError::WouldBlock) if patience.is_zero() => {
-                    return Err(PinFault(format!(
-                        "Another program has held the lock `{}` for too long. See what holds it, \
-                         and end that.",
-                        path.display()
-                    )));
+        match (lock, &self.place) {
+            (Some(Lock::Shared(expect)), Place::Shared(place)) => {
+                if !place.write(&pins, expect).await.map_err(Unstored::Fault)? {
+                    return Err(Unstored::Conflict);
                 }
-                Err(TryLockError::WouldBlock) => tokio::time::sleep(PAUSE).await,
+                self.lock().pins = pins;
             }
-            patience = patience.saturating_sub(PAUSE);
+            (Some(Lock::File(lock)), Place::File(path)) => {
+                self.lock().pins = Arc::clone(&pins);
+                let path = Arc::clone(path);
+                let written = spawn_blocking(move || {
+                    let _lock = lock;
+                    write(&path, &pins).map_err(|error| broken("written", &path, &error))?;
+                    Ok(stamp_of(&path))
+                });
+                let written = written.await;
+                let ending = || Err(PinFault("The program is ending.".to_owned()));
+                self.lock().stamp =
+                    written.unwrap_or_else(|_| ending()).map_err(Unstored::Fault)?;
+            }
+            _ => self.lock().pins = pins,
         }
+        Ok(())
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn take_lock(path: &Path) -> Result<File, PinFault> {
+    let path = path.with_extension("lock");
+    let open = {
+        let path = path.clone();
+        move || {
+            made_folder(&path)?;
+            let mut options = OpenOptions::new();
+            options.write(true).create(true).truncate(false).mode(0o600);
+            options.open(&path)
+        }
+    };
+    let file = spawn_blocking(open).await.unwrap_or_else(|_| Err(io::Error::other("ending")));
+    let file = file.map_err(|it| broken("locked", &path, &it))?;
+    let mut patience = PATIENCE;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::Error(error)) => return Err(broken("locked", &path, &error)),
+            Err(TryLockError::WouldBlock) if patience.is_zero() => {
+                return Err(PinFault(format!(
+                    "Another program has held the lock `{}` for too long. See what holds it, \
+                     and end that.",
+                    path.display()
+                )));
+            }
+            Err(TryLockError::WouldBlock) => tokio::time::sleep(PAUSE).await,
+        }
+        patience = patience.saturating_sub(PAUSE);
     }
 }
 
@@ -364,135 +457,15 @@ impl fmt::Display for PinFault {
 
 impl std::error::Error for PinFault {}
 
-/// The format of the file.
-#[derive(Serialize)]
-struct Written<'a> {
-    version: u32,
-    #[serde(flatten)]
-    pins: &'a Pins,
-}
-
-#[derive(Deserialize)]
-struct Head {
-    version: Option<u32>,
-}
-
-/// The first format, without a version: tools alone, by name.
-#[derive(Deserialize)]
-struct OfTools {
-    servers: BTreeMap<String, BTreeMap<String, String>>,
-}
-
-/// Why a file was not read.
-enum Unread {
-    /// It cannot be read.
-    Fault(PinFault),
-    /// It is damaged.
-    Damaged(String),
-}
-
-fn read(path: &Path) -> Result<(Pins, Option<Stamp>), Unread> {
-    let failed = |error: io::Error| {
-        let what = "Until it can, everything that the servers offer is held back.";
-        Unread::Fault(PinFault(format!("{} {what}", broken("read", path, &error))))
-    };
-    let file = match File::open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Ok((Pins::default(), None));
-        }
-        file => file.map_err(failed)?,
-    };
-    let about = file.metadata().map_err(failed)?;
-    if about.len() > LONGEST {
-        return Err(Unread::Damaged(format!("it is longer than {} MiB", LONGEST >> 20)));
-    }
-    let mut text = Vec::new();
-    file.take(LONGEST).read_to_end(&mut text).map_err(failed)?;
-    let damaged = |error: serde_json::Error| Unread::Damaged(error.to_string());
-    let head: Head = serde_json::from_slice(&text).map_err(damaged)?;
-    let pins = match head.version {
-        None => {
-            let old: OfTools = serde_json::from_slice(&text).map_err(damaged)?;
-            Pins::of_tools(old.servers, today())
-        }
-        Some(VERSION) => serde_json::from_slice(&text).map_err(damaged)?,
-        Some(other) => {
-            return Err(Unread::Damaged(format!("its version {other} is not known here")));
-        }
-    };
-    Ok((pins, Some(stamp(&about))))
-}
-
-/// Moves a damaged file aside and puts these pins in its place. At every moment there is a file: without one,
-/// everything would be new and trusted.
-fn replace(path: &Path, pins: &Pins, why: &str) -> (PinFault, Option<Stamp>) {
-    let seconds = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    let aside = path.with_extension(format!("damaged-{}", seconds.as_millis()));
-    let kept = fs::hard_link(path, &aside).or_else(|_| fs::rename(path, &aside));
-    let put = kept.and_then(|()| write(path, pins));
-    let what = match &put {
-        Ok(()) => format!("It is kept as `{}`.", aside.display()),
-        Err(error) => format!("It could not be put aside: {error}."),
-    };
-    let fault = PinFault(format!(
-        "`{}`, which pins what servers offer, is damaged: {why}. {what} What the servers offer is held \
-         back where no pin is known: restore the file from a copy, approve with `trunkline approve \
-         SERVER`, or remove it to trust whatever is seen next.",
-        path.display()
-    ));
-    (fault, put.ok().and_then(|()| stamp_of(path)))
-}
-
-/// Atomic: written to a new file, then renamed.
-fn write(path: &Path, pins: &Pins) -> io::Result<()> {
-    made_folder(path)?;
-    let new = path.with_extension("new");
-    // A file left by a killed process may have any mode.
-    match fs::remove_file(&new) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let mut options = OpenOptions::new();
-    let mut file = options.write(true).create_new(true).mode(0o600).open(&new)?;
-    let mut text = serde_json::to_vec(&Written { version: VERSION, pins })?;
-    text.push(b'\n');
-    file.write_all(&text)?;
-    file.sync_all()?;
-    fs::rename(&new, path)
-}
-
-fn made_folder(path: &Path) -> io::Result<()> {
-    let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
-    folder.map_or(Ok(()), |it| DirBuilder::new().recursive(true).mode(0o700).create(it))
-}
-
-fn stamp_of(path: &Path) -> Option<Stamp> {
-    fs::metadata(path).ok().as_ref().map(stamp)
-}
-
-fn stamp(about: &Metadata) -> Stamp {
-    (about.ino(), about.len(), about.mtime(), about.mtime_nsec())
-}
-
-fn broken(verb: &str, path: &Path, error: &io::Error) -> PinFault {
-    PinFault(format!(
-        "`{}`, which pins what servers offer, cannot be {verb}: {error}.",
-        path.display()
-    ))
-}
-
 /// Days since 1970.
-fn today() -> u32 {
+pub(super) fn today() -> u32 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     u32::try_from(since.as_secs() / 86_400).unwrap_or(u32::MAX)
 }
 
 /// The source "lists": the numbers of instances begin with 1.
 const LISTS: u64 = 0;
-const VERSION: u32 = 2;
 /// How long another process may hold the lock.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The pause before the next attempt.
 const PAUSE: Duration = Duration::from_millis(20);
-/// The longest file that is read. What is written is far shorter.
-const LONGEST: u64 = 64 << 20;

@@ -91,6 +91,15 @@ fn see_first_use(pins: &mut Pins, server: &str, text: &str) -> Vec<Held> {
     see(pins, server, &tools(text), Pinning::FirstUse)
 }
 
+/// What servers offer, one after another, and which of it is held.
+#[track_caller]
+fn check(seen: &[(&str, &str, &[&str])]) {
+    let mut pins = Pins::default();
+    for (server, offered, held) in seen {
+        assert_eq!(names(&see_first_use(&mut pins, server, offered)), *held, "{server}: {offered}");
+    }
+}
+
 #[test]
 fn first_use_is_trusted_and_changes_are_held_back() {
     let mut pins = Pins::default();
@@ -110,11 +119,7 @@ fn first_use_is_trusted_and_changes_are_held_back() {
 
 #[test]
 fn a_new_tool_of_a_known_server_is_pinned_unless_pins_are_strict() {
-    let mut pins = Pins::default();
-    see_first_use(&mut pins, "s", "a=1");
-    assert!(see_first_use(&mut pins, "s", "a=1 b=2").is_empty());
-    assert_eq!(names(&see_first_use(&mut pins, "s", "a=1 b=3")), ["b"]);
-
+    check(&[("s", "a=1", &[]), ("s", "a=1 b=2", &[]), ("s", "a=1 b=3", &["b"])]);
     let mut pins = Pins::default();
     let strictly = |pins: &mut Pins, text| see(pins, "s", &tools(text), Pinning::Strict);
     assert!(strictly(&mut pins, "a=1").is_empty(), "the server itself is new");
@@ -165,26 +170,17 @@ fn hidden_characters_are_held_at_first_sight_until_a_person_approves() {
 
 #[test]
 fn a_tool_that_was_away_is_still_pinned() {
-    let mut pins = Pins::default();
-    see_first_use(&mut pins, "s", "a=1 b=2");
-    see_first_use(&mut pins, "s", "b=2");
-    assert_eq!(names(&see_first_use(&mut pins, "s", "a=9 b=2")), ["a"]);
+    check(&[("s", "a=1 b=2", &[]), ("s", "b=2", &[]), ("s", "a=9 b=2", &["a"])]);
 }
 
 #[test]
 fn servers_have_pins_of_their_own() {
-    let mut pins = Pins::default();
-    see_first_use(&mut pins, "s", "a=1");
-    assert!(see_first_use(&mut pins, "another", "a=2").is_empty());
-    assert_eq!(names(&see_first_use(&mut pins, "s", "a=2")), ["a"]);
+    check(&[("s", "a=1", &[]), ("another", "a=2", &[]), ("s", "a=2", &["a"])]);
 }
 
 #[test]
 fn a_name_with_two_definitions_is_held() {
-    let mut pins = Pins::default();
-    assert_eq!(names(&see_first_use(&mut pins, "s", "a=1 a=2")), ["a"]);
-    assert_eq!(names(&see_first_use(&mut pins, "s", "a=2 a=1")), ["a"]);
-    assert!(see_first_use(&mut pins, "s", "a=1 a=1").is_empty());
+    check(&[("s", "a=1 a=2", &["a"]), ("s", "a=2 a=1", &["a"]), ("s", "a=1 a=1", &[])]);
 }
 
 #[test]
@@ -298,10 +294,6 @@ fn the_failure_says_how_to_approve() {
 struct PinFolder(Folder);
 
 impl PinFolder {
-    fn new() -> Self {
-        Self(Folder::new())
-    }
-
     fn file(&self) -> PathBuf {
         self.0.join("state/pins.json")
     }
@@ -336,7 +328,7 @@ fn is_held(pins: &PinFile, tool: &str) -> bool {
 
 #[tokio::test]
 async fn pins_outlive_the_process_and_are_private() {
-    let folder = PinFolder::new();
+    let folder = PinFolder(Folder::new());
     let pins = folder.open();
     assert!(look(&pins, "a=1 b=2").await.is_empty());
     let mode = std::fs::metadata(folder.file()).unwrap().permissions().mode();
@@ -351,7 +343,7 @@ async fn pins_outlive_the_process_and_are_private() {
 
 #[tokio::test]
 async fn a_file_of_the_version_before_holds_tools_to_what_they_were() {
-    let folder = PinFolder::new();
+    let folder = PinFolder(Folder::new());
     std::fs::create_dir_all(folder.file().parent().unwrap()).unwrap();
     let old = serde_json::json!({ "servers": { "s": { "a": tools("a=1")[0].digest } } });
     std::fs::write(folder.file(), old.to_string()).unwrap();
@@ -362,7 +354,7 @@ async fn a_file_of_the_version_before_holds_tools_to_what_they_were() {
 
 #[tokio::test]
 async fn an_approval_is_for_the_digest_that_was_seen() {
-    let folder = PinFolder::new();
+    let folder = PinFolder(Folder::new());
     let pins = folder.open();
     look(&pins, "a=1 b=2 c=3").await;
     assert_eq!(look(&pins, "a=7 b=8 c=3").await, ["a", "b"]);
@@ -382,7 +374,7 @@ async fn an_approval_is_for_the_digest_that_was_seen() {
 
 #[tokio::test]
 async fn processes_that_share_a_file_agree() {
-    let folder = PinFolder::new();
+    let folder = PinFolder(Folder::new());
     let (one, other) = (folder.open(), folder.open());
     assert!(look(&one, "a=1").await.is_empty());
     assert_eq!(look(&other, "a=2").await, ["a"], "the other one saw it first");
@@ -398,7 +390,7 @@ async fn a_damaged_file_stops_no_gateway_and_trusts_no_server() {
     for damaged in
         ["", "{", "{\"servers\":1}", "[]", "{\"version\":9}", "{\"version\":2,\"servers\":[]}"]
     {
-        let folder = PinFolder::new();
+        let folder = PinFolder(Folder::new());
         look(&folder.open(), "a=1").await;
         std::fs::write(folder.file(), damaged).unwrap();
         let (pins, fault) = PinFile::open(folder.file());
@@ -417,7 +409,7 @@ async fn a_damaged_file_stops_no_gateway_and_trusts_no_server() {
 
 #[tokio::test]
 async fn a_huge_file_is_put_aside_unread() {
-    let folder = PinFolder::new();
+    let folder = PinFolder(Folder::new());
     look(&folder.open(), "a=1").await;
     std::fs::OpenOptions::new().write(true).open(folder.file()).unwrap().set_len(1 << 30).unwrap();
     let (pins, fault) = PinFile::open(folder.file());
@@ -428,7 +420,7 @@ async fn a_huge_file_is_put_aside_unread() {
 
 #[tokio::test]
 async fn a_file_that_is_damaged_while_in_use_is_rewritten() {
-    let folder = PinFolder::new();
+    let folder = PinFolder(Folder::new());
     let pins = folder.open();
     look(&pins, "a=1").await;
     std::fs::write(folder.file(), "[]").unwrap();
@@ -441,7 +433,7 @@ async fn a_file_that_is_damaged_while_in_use_is_rewritten() {
 
 #[tokio::test]
 async fn a_definition_of_one_instance_is_held_back_until_it_ends() {
-    let folder = PinFolder::new();
+    let folder = PinFolder(Folder::new());
     let pins = folder.open();
     look(&pins, "a=1 b=2").await;
     let seen = |text| pins.compare_instance("s", 7, Part::Tool, &tools(text));

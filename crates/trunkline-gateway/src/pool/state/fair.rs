@@ -5,7 +5,7 @@
 //! principal that is alone may use the whole pool. Parked calls and a key's instance make way for a principal
 //! that has at least two fewer; the margin of two keeps the two from taking the place from each other in turn.
 
-use std::collections::hash_map::Entry;
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use super::{State, Why};
 
 /// The leases and waiters of each principal. Principals without either have no entry.
 #[derive(Default)]
-pub(crate) struct Shares(HashMap<Arc<str>, Share>);
+pub(crate) struct Shares(BTreeMap<Arc<str>, Share>);
 
 #[derive(Clone, Copy, Default)]
 struct Share {

@@ -46,6 +46,12 @@ pub(super) struct Instance {
 struct Process(Arc<AtomicUsize>);
 
 impl Fake {
+    pub(super) fn with_pool(settings: &str) -> (Arc<Self>, Arc<Pool<Self>>) {
+        let backend = Arc::new(Self::default());
+        let pool = backend.pool(settings);
+        (backend, pool)
+    }
+
     pub(super) fn pool(self: &Arc<Self>, settings: &str) -> Arc<Pool<Self>> {
         Pool::new(plan(settings), self.clone())
     }

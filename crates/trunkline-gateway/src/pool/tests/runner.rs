@@ -15,8 +15,7 @@ use crate::pool::{Event, Why};
 
 #[tokio::test(start_paused = true)]
 async fn fifty_leases_make_one_start() {
-    let backend = Arc::new(Fake::default());
-    let pool = backend.pool("max_concurrent=50");
+    let (backend, pool) = Fake::with_pool("max_concurrent=50");
     let mut tasks = JoinSet::new();
     for _ in 0..50 {
         let pool = pool.clone();
@@ -31,9 +30,8 @@ async fn fifty_leases_make_one_start() {
 
 #[tokio::test(start_paused = true)]
 async fn a_start_that_fails_wakes_all() {
-    let backend = Arc::new(Fake::default());
+    let (backend, pool) = Fake::with_pool("max_concurrent=50");
     backend.next_starts(&[How::Badly]);
-    let pool = backend.pool("max_concurrent=50");
     let mut tasks = JoinSet::new();
     for _ in 0..50 {
         let pool = pool.clone();
@@ -53,8 +51,7 @@ async fn a_start_that_fails_wakes_all() {
 
 #[tokio::test(start_paused = true)]
 async fn a_lease_on_a_ready_instance_is_there_at_once() {
-    let backend = Arc::new(Fake::default());
-    let pool = backend.pool("");
+    let (_, pool) = Fake::with_pool("");
     drop(pool.lease(call()).await.expect("it starts"));
     assert!(matches!(poll(pin!(pool.lease(call()))), Poll::Ready(Ok(_))));
     assert_eq!(pool.status().instances[0].in_flight, 0);
@@ -62,8 +59,7 @@ async fn a_lease_on_a_ready_instance_is_there_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn a_caller_that_stops_waiting_leaves_nothing_behind() {
-    let backend = Arc::new(Fake::default());
-    let pool = backend.pool("max_concurrent=1 max_instances=1");
+    let (_, pool) = Fake::with_pool("max_concurrent=1 max_instances=1");
     let first = pool.lease(call()).await.expect("it starts");
 
     // Dropped before the answer was sent.
@@ -85,8 +81,7 @@ async fn a_caller_that_stops_waiting_leaves_nothing_behind() {
 
 #[tokio::test(start_paused = true)]
 async fn a_start_outlives_its_caller_and_stops_when_idle() {
-    let backend = Arc::new(Fake::default());
-    let pool = backend.pool("idle=60s");
+    let (backend, pool) = Fake::with_pool("idle=60s");
     assert!(poll(pin!(pool.lease(call()))).is_pending());
     sleep(TAKES * 2).await; // the sleep is the subject: the clock is moved
     assert_eq!((pool.status().state, backend.alive()), ("ready", 1));
@@ -117,8 +112,7 @@ async fn dropping_the_pool_stops_everything() {
 
 #[tokio::test(start_paused = true)]
 async fn a_waiting_caller_keeps_a_dropped_pool_alive() {
-    let backend = Arc::new(Fake::default());
-    let pool = backend.pool("");
+    let (backend, pool) = Fake::with_pool("");
     let waits = tokio::spawn({
         let pool = pool.clone();
         async move { pool.lease(call()).await.map(|lease| lease.id()) }
@@ -162,8 +156,7 @@ async fn panics_elsewhere_end_the_instance() {
 
 #[tokio::test(start_paused = true)]
 async fn a_crash_is_seen_at_once() {
-    let backend = Arc::new(Fake::default());
-    let pool = backend.pool("min_ready=1");
+    let (backend, pool) = Fake::with_pool("min_ready=1");
     pool.client_joined();
     let lease = pool.lease(call()).await.expect("it starts");
     lease.instance().crash.notify_one();
@@ -176,8 +169,7 @@ async fn a_crash_is_seen_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn closing_waits_for_calls_but_not_for_ever() {
-    let backend = Arc::new(Fake::default());
-    let pool = backend.pool("max_concurrent=1");
+    let (backend, pool) = Fake::with_pool("max_concurrent=1");
     let short = pool.lease(call()).await.expect("it starts");
     let long = pool.lease(call()).await.expect("another starts");
     let closing = tokio::spawn({
@@ -199,8 +191,7 @@ async fn closing_waits_for_calls_but_not_for_ever() {
 
 #[tokio::test(start_paused = true)]
 async fn events_are_reported() {
-    let backend = Arc::new(Fake::default());
-    let pool = backend.pool("idle=1s");
+    let (_, pool) = Fake::with_pool("idle=1s");
     let heard = Arc::new(Mutex::new(Vec::new()));
     let ear = heard.clone();
     assert!(pool.on_event(move |event| ear.lock().unwrap().push(event.clone())));
@@ -224,8 +215,7 @@ async fn events_are_reported() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn many_threads_share_few_places() {
-    let backend = Arc::new(Fake::default());
-    let pool = backend.pool("max_concurrent=2 max_instances=3 idle=0s");
+    let (backend, pool) = Fake::with_pool("max_concurrent=2 max_instances=3 idle=0s");
     let mut tasks = JoinSet::new();
     for n in 0..64 {
         let pool = pool.clone();
@@ -256,8 +246,7 @@ fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
 
 #[tokio::test(start_paused = true)]
 async fn work_that_holds_an_instance_is_waited_for_and_listeners_are_not() {
-    let backend = Arc::new(Fake::default());
-    let pool = backend.pool("max_instances=1");
+    let (backend, pool) = Fake::with_pool("max_instances=1");
     let at_work = pool.lease(call()).await.expect("it starts").hold();
     let listens = pool.lease(call()).await.expect("it is ready").stay();
     let mut closing = pin!(pool.close(Duration::from_secs(30)));

@@ -79,7 +79,7 @@ fn later(server: &Arc<Server>, params: &Value) -> Result<Value, Value> {
     match params["name"].as_str() {
         Some("slow") => {
             thread::sleep(pause); // the sleep is the subject
-            Ok(text("slept"))
+            Ok(text(arguments["text"].as_str().unwrap_or("slept")))
         }
         Some("progress") => {
             let (steps, token) = (arguments["steps"].as_u64(), &params["_meta"]["progressToken"]);
@@ -95,7 +95,8 @@ fn later(server: &Arc<Server>, params: &Value) -> Result<Value, Value> {
                     out::notify("notifications/progress", told);
                 }
             }
-            Ok(text(&format!("{steps} steps")))
+            let said = arguments["text"].as_str().map(str::to_owned);
+            Ok(text(&said.unwrap_or_else(|| format!("{steps} steps"))))
         }
         Some("gossip") => gossip::call(server, params),
         Some(kind) => ask::ask(server, kind, params),
@@ -111,7 +112,7 @@ fn built_in(options: &Options) -> Vec<Value> {
     let (string, integer) = (json!({ "type": "string" }), json!({ "type": "integer" }));
     let mut tools = vec![
         tool("echo", json!({ "text": string })),
-        tool("slow", json!({ "ms": integer })),
+        tool("slow", json!({ "ms": integer, "text": string })),
         tool("pid", json!({})),
         tool("count", json!({})),
         tool("crash", json!({ "code": integer })),
@@ -119,7 +120,7 @@ fn built_in(options: &Options) -> Vec<Value> {
         tool("ask", json!({})),
         tool("env", json!({ "name": string })),
         tool("big", json!({ "bytes": integer })),
-        tool("progress", json!({ "steps": integer, "ms": integer })),
+        tool("progress", json!({ "steps": integer, "ms": integer, "text": string })),
         tool("sample", json!({})),
         tool("roots", json!({})),
         tool("touch", json!({ "uri": string })),

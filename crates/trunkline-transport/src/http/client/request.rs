@@ -4,7 +4,6 @@ use bytes::Bytes;
 use http::{HeaderName, HeaderValue};
 use tokio::time::Instant;
 use trunkline_wire::header::{METHOD, NAME, ParamRegistry, encode_value, name_member};
-use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{Id, Message, MethodName, Object, Params};
 use trunkline_wire::method::Method;
 use trunkline_wire::model::meta;
@@ -103,7 +102,7 @@ fn repeat(
     };
     headers.extend(value.ok().map(|value| (METHOD_HEADER, value)));
     let member = method.known().and_then(name_member);
-    let Some(name) = member.and_then(|it| text(params.get(it)?)) else { return };
+    let Some(name) = member.and_then(|it| params.get(it)?.as_str()) else { return };
     let value = HeaderValue::from_str(&encode_value(&name));
     headers.extend(value.ok().map(|value| (NAME_HEADER, value)));
     if *method == Method::ToolsCall && !registry.is_empty() {
@@ -121,11 +120,7 @@ fn repeat(
 /// The revision that the probe names.
 fn version(params: &Params) -> Option<HeaderValue> {
     let meta = Object::parse(params.get("_meta")?.get()).ok()?;
-    HeaderValue::from_str(&text(meta.get(meta::PROTOCOL_VERSION)?)?).ok()
-}
-
-fn text(json: &Json) -> Option<String> {
-    json.read().ok()
+    HeaderValue::from_str(&meta.get(meta::PROTOCOL_VERSION)?.as_str()?).ok()
 }
 
 fn number(id: &Id) -> Option<i64> {

@@ -45,6 +45,10 @@ impl<'a, H: Handler> Waiting<'a, H> {
         let Some((key, future)) = &mut self.at_work else { return };
         if let Poll::Ready(outcome) = Pin::new(future).poll(cx) {
             let key = *key;
+            // `poll` follows in this very turn: nobody has to be woken for it.
+            if let Some(reader) = self.reader {
+                self.session.lock().wake_no_more(reader.via);
+            }
             self.session.finish(key, outcome);
             self.at_work = None;
         }

@@ -1,6 +1,8 @@
 //! DPoP-bound tokens (RFC 9449): every request proves possession of the key, and no proof can be
 //! replayed.
 
+use std::net::SocketAddr;
+
 use serde_json::json;
 use trunkline::server::protect::{Dpop, Jwks, JwtIssuer, Protect};
 use trunkline::{Server, tool};
@@ -40,11 +42,16 @@ fn assert_refused(answer: &Told, error: &str, why: &str, at: &str) {
     assert_eq!(answer.verdict(), (401, Some(&*refused(error, why))), "{at}");
 }
 
+/// A server that accepts bound tokens, the key of one, and the token.
+async fn guarded(nonces: bool) -> (SocketAddr, SigningKey, String) {
+    let (issuer, key) = (Issuer::new(), SigningKey::generate());
+    let token = bound(&issuer, &key);
+    (issuer.serve_dpop(&server(), nonces).await, key, token)
+}
+
 #[tokio::test]
 async fn a_proof_is_good_once_at_every_entrance() {
-    let (issuer, key) = (Issuer::new(), SigningKey::generate());
-    let address = issuer.serve_dpop(&server(), false).await;
-    let token = bound(&issuer, &key);
+    let (address, key, token) = guarded(false).await;
     let why = "The proof was used before.";
     for entrance in entrances(address) {
         let headers = with(&token, proof(&key, &entrance, &token, None));
@@ -58,9 +65,7 @@ async fn a_proof_is_good_once_at_every_entrance() {
 
 #[tokio::test]
 async fn a_stolen_token_is_no_good_without_its_key() {
-    let (issuer, key, thief) = (Issuer::new(), SigningKey::generate(), SigningKey::generate());
-    let address = issuer.serve_dpop(&server(), false).await;
-    let token = bound(&issuer, &key);
+    let ((address, _, token), thief) = (guarded(false).await, SigningKey::generate());
     for entrance in entrances(address) {
         let headers = with(&token, proof(&thief, &entrance, &token, None));
         let answer = entrance.enter(address, "", &headers).await;
@@ -81,9 +86,7 @@ async fn a_stolen_token_is_no_good_without_its_key() {
 
 #[tokio::test]
 async fn a_proof_for_another_entrance_is_refused() {
-    let (issuer, key) = (Issuer::new(), SigningKey::generate());
-    let address = issuer.serve_dpop(&server(), false).await;
-    let token = bound(&issuer, &key);
+    let (address, key, token) = guarded(false).await;
     let all = entrances(address);
     for entrance in &all {
         for other in
@@ -133,9 +136,7 @@ async fn a_proof_names_the_path_that_a_proxy_shows() {
 
 #[tokio::test]
 async fn a_nonce_is_given_out_with_the_refusal_and_then_taken() {
-    let (issuer, key) = (Issuer::new(), SigningKey::generate());
-    let address = issuer.serve_dpop(&server(), true).await;
-    let token = bound(&issuer, &key);
+    let (address, key, token) = guarded(true).await;
     for entrance in entrances(address) {
         let headers = with(&token, proof(&key, &entrance, &token, None));
         let answer = entrance.enter(address, "", &headers).await;

@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::dpop::prove;
+use crate::fetch::Pending;
+use crate::resource::Replays;
 
 const ALGS: &str = "algs=\"RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 EdDSA\"";
 
@@ -276,4 +278,33 @@ fn nonces_are_handed_out_and_change() {
     // Without being asked for, a nonce is not looked at.
     let other = bound(|it| it.dpop(Dpop::Accept));
     assert_eq!(other.send(&[&other.proof(Some("any"))]).unwrap().nonce, None);
+}
+
+/// What others say of every proof.
+struct Others(Option<bool>);
+
+impl Replays for Others {
+    fn is_first<'a>(&'a self, name: &'a str, life: Duration) -> Pending<'a, Option<bool>> {
+        assert_eq!((name.len(), life), (64, PROOF_LIFE * 2));
+        Box::pin(async { self.0 })
+    }
+}
+
+#[test]
+fn a_proof_that_was_used_at_another_server_is_refused() {
+    for (others, expected) in [
+        (Some(true), None),
+        (Some(false), Some(bad("The proof was used before."))),
+        (
+            None,
+            Some("503 -\nThe proof cannot be checked at the moment; try again later.".to_owned()),
+        ),
+    ] {
+        let client = bound(|it| it.dpop(Dpop::Accept).replays(Arc::new(Others(others))));
+        let answer = client.send(&[&client.proof(None)]);
+        match expected {
+            None => assert!(answer.is_ok(), "{others:?}"),
+            Some(expected) => assert_eq!(shown(answer), expected, "{others:?}"),
+        }
+    }
 }

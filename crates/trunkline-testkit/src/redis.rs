@@ -1,21 +1,16 @@
-//! Real servers from Debian's packages.
-
-#![expect(
-    clippy::disallowed_methods,
-    reason = "Another process tells that it is ready by answering alone."
-)]
+//! Debian's `redis-server`: one, a primary with sentinels, a cluster.
 
 use std::fs::File;
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
-use crate::backend::Scratch;
+use crate::Folder;
+use crate::process::{free_port, kill, signal, until};
 
 /// Some `redis-server`s that belong together. They end with it.
-pub(crate) struct Servers {
-    scratch: Scratch,
+pub struct Servers {
+    folder: Folder,
     form: Form,
     nodes: Vec<Node>,
     sentinels: Vec<Node>,
@@ -24,6 +19,7 @@ pub(crate) struct Servers {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     Single,
+    Durable,
     Sentinel,
     Cluster,
 }
@@ -34,14 +30,21 @@ struct Node {
 }
 
 /// One server.
-pub(crate) fn single() -> Servers {
+pub fn single() -> Servers {
     let mut servers = Servers::new(Form::Single);
     servers.start();
     servers
 }
 
+/// One server whose data survives its end: what it confirmed is in its append-only file.
+pub fn durable() -> Servers {
+    let mut servers = Servers::new(Form::Durable);
+    servers.start();
+    servers
+}
+
 /// A primary with two replicas, and three sentinels that watch it.
-pub(crate) fn sentinels() -> Servers {
+pub fn sentinels() -> Servers {
     let mut servers = Servers::new(Form::Sentinel);
     let primary = servers.spawn(free_port(), &[]);
     let follow = format!("127.0.0.1 {}", primary.port);
@@ -67,7 +70,7 @@ pub(crate) fn sentinels() -> Servers {
 }
 
 /// A cluster of three nodes.
-pub(crate) fn cluster() -> Servers {
+pub fn cluster() -> Servers {
     let mut servers = Servers::new(Form::Cluster);
     for _ in 0..3 {
         let node = servers.spawn(free_cluster_port(), &["--cluster-enabled", "yes"]);
@@ -90,65 +93,75 @@ pub(crate) fn cluster() -> Servers {
 
 impl Servers {
     fn new(form: Form) -> Self {
-        let scratch = Scratch::new();
-        std::fs::create_dir_all(scratch.path()).expect("a folder");
         let (nodes, sentinels) = Default::default();
-        Self { scratch, form, nodes, sentinels }
+        Self { folder: Folder::new(), form, nodes, sentinels }
     }
 
     /// What a store is told.
-    pub(crate) fn address(&self) -> String {
+    pub fn address(&self) -> String {
         let list = |nodes: &[Node]| {
             let nodes: Vec<String> =
                 nodes.iter().map(|node| format!("127.0.0.1:{}", node.port)).collect();
             nodes.join(",")
         };
         match self.form {
-            Form::Single => format!("redis://{}", list(&self.nodes)),
+            Form::Single | Form::Durable => format!("redis://{}", list(&self.nodes)),
             Form::Sentinel => format!("redis+sentinel://{}/main", list(&self.sentinels)),
             Form::Cluster => format!("redis+cluster://{}", list(&self.nodes)),
         }
     }
 
     /// Starts the one server, again on its port if it was stopped.
-    pub(crate) fn start(&mut self) {
+    pub fn start(&mut self) {
         let port = self.nodes.pop().map_or_else(free_port, |node| node.port);
-        let node = self.spawn(port, &[]);
+        let more: &[&str] = match self.form {
+            Form::Durable => &["--appendonly", "yes"],
+            _ => &[],
+        };
+        let node = self.spawn(port, more);
         self.nodes.push(node);
     }
 
     /// Ends the one server, and keeps its port in mind.
-    pub(crate) fn stop(&mut self) {
+    pub fn stop(&mut self) {
         kill(&mut self.nodes[0].child);
     }
 
-    pub(crate) fn freeze(&self) {
-        signal("STOP", &self.nodes[0]);
+    /// Lets the one server save and end as it likes (SIGTERM), and keeps its port in mind.
+    pub fn shut_down(&mut self) {
+        signal("TERM", self.nodes[0].child.id());
+        let _ = self.nodes[0].child.wait();
     }
 
-    pub(crate) fn thaw(&self) {
-        signal("CONT", &self.nodes[0]);
+    /// Stops the one server where it is (SIGSTOP): its connections stay open, and nobody answers.
+    pub fn freeze(&self) {
+        signal("STOP", self.nodes[0].child.id());
+    }
+
+    /// Lets it go on.
+    pub fn thaw(&self) {
+        signal("CONT", self.nodes[0].child.id());
     }
 
     /// Ends the primary without a word.
-    pub(crate) fn kill_primary(&self) {
-        signal("KILL", &self.nodes[0]);
+    pub fn kill_primary(&self) {
+        signal("KILL", self.nodes[0].child.id());
     }
 
     /// Waits until the replicas have all that the primary has.
-    pub(crate) fn wait_for_replicas(&self) {
+    pub fn wait_for_replicas(&self) {
         until("two replicas follow", || {
             ask(self.nodes[0].port, &["WAIT", "2", "1000"]).trim() == "2"
         });
     }
 
     /// Asks the first data server.
-    pub(crate) fn command(&self, words: &[&str]) -> String {
+    pub fn command(&self, words: &[&str]) -> String {
         ask(self.nodes[0].port, words)
     }
 
     fn folder(&self, port: u16) -> PathBuf {
-        let folder = self.scratch.path().join(port.to_string());
+        let folder = self.folder.join(port.to_string());
         std::fs::create_dir_all(&folder).expect("a folder");
         folder
     }
@@ -195,36 +208,9 @@ impl Drop for Servers {
     }
 }
 
-fn kill(child: &mut Child) {
-    // It may have ended before.
-    let _ = child.kill();
-    let _ = child.wait();
-}
-
-fn signal(name: &str, node: &Node) {
-    let pid = node.child.id().to_string();
-    let sent = Command::new("kill").args([&format!("-{name}"), &pid]).status();
-    assert!(sent.expect("kill runs").success());
-}
-
 fn ask(port: u16, words: &[&str]) -> String {
     let asked = Command::new("redis-cli").args(["-p", &port.to_string()]).args(words).output();
     String::from_utf8_lossy(&asked.expect("redis-cli is Debian's redis-tools").stdout).into_owned()
-}
-
-/// Looks again until it is so; another process has no other way to tell us.
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !is_so() {
-        assert!(start.elapsed() < Duration::from_secs(60), "waited a minute, and not: {what}");
-        // the sleep is the subject: a server that is asked again and again
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
-fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    listener.local_addr().expect("it is bound").port()
 }
 
 /// A port whose cluster bus, ten thousand above, fits too.

@@ -1,13 +1,13 @@
 //! A result as text → the few top-level members that decide its handling.
 //!
 //! A substring search would be fooled by white space, escapes or nesting; deserialising costs more than
-//! most results are worth. This skips over every value without keeping it.
+//! most results are worth. This reads over every value without keeping it, and a result that comes in a
+//! message is looked at while the message is read.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use crate::frame::find_either;
-use crate::json::{Json, write_string};
+use super::{Json, Reader, Text, Unreadable, write_string};
 
 /// The top-level members of a result. Of duplicate names the last counts, as in most JSON parsers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,15 +41,31 @@ pub enum ResultType {
 }
 
 impl Glance {
+    /// What the result shows. One that came in a message was looked at already.
+    pub fn of(result: &Json) -> Self {
+        match &result.0 {
+            Text::Result(_, glance) => *glance,
+            _ => Self::at(result.get()),
+        }
+    }
+
     /// Scans the text of a result. A text that is no JSON object has no members.
     pub fn at(text: &str) -> Self {
-        let mut scan = Scan { text, at: 0 };
+        Self::read(&mut Reader::new(text)).map(|(_, glance)| glance).unwrap_or_default()
+    }
+
+    /// Reads the next value, which is a result: its text, and what it shows.
+    pub(crate) fn read<'a>(reader: &mut Reader<'a>) -> Result<(&'a str, Self), Unreadable> {
         let mut glance = Self::default();
-        if !scan.takes(b'{') {
-            return glance;
+        if reader.peek() != Some(b'{') {
+            return Ok((reader.value()?, glance));
         }
-        while let Some((name, value)) = scan.member() {
-            match &*meant(name).unwrap_or_default() {
+        let start = reader.position();
+        reader.open(b'{')?;
+        let mut is_first = true;
+        while let Some(name) = reader.member(std::mem::take(&mut is_first))? {
+            let value = reader.value()?;
+            match &*name.decode().unwrap_or_default() {
                 "isError" => glance.is_error = value == "true",
                 "resultType" => {
                     glance.repeats_type |= glance.result_type != ResultType::None;
@@ -60,7 +76,7 @@ impl Glance {
                 _ => {}
             }
         }
-        glance
+        Ok((reader.since(start), glance))
     }
 }
 
@@ -92,14 +108,13 @@ impl<'a> Members<'a> {
     /// The members of a JSON text. `None` if it is no object, or one that parsers could disagree about:
     /// a duplicate name, or one with a control character.
     pub(crate) fn of(text: &'a str) -> Option<Self> {
-        let mut scan = Scan { text, at: 0 };
-        if !scan.takes(b'{') {
-            return None;
-        }
+        let mut reader = Reader::new(text);
+        reader.open(b'{').ok()?;
         let mut members: Vec<(Cow<'a, str>, &'a str)> = Vec::with_capacity(8);
         let mut others = HashSet::new();
-        while let Some((name, value)) = scan.member() {
-            let name = meant(name)?;
+        while let Some(name) = reader.member(members.is_empty()).ok()? {
+            let name = name.decode()?;
+            let value = reader.value().ok()?;
             let few = &members[..members.len().min(FEW)];
             let is_new = few.iter().all(|(it, _)| *it != name)
                 && (members.len() < FEW || others.insert(name.clone()));
@@ -108,7 +123,7 @@ impl<'a> Members<'a> {
             }
             members.push((name, value));
         }
-        scan.takes(b'}').then_some(Self(members))
+        reader.end().ok().map(|()| Self(members))
     }
 
     /// Removes a member.
@@ -142,112 +157,13 @@ impl<'a> Members<'a> {
     }
 }
 
-/// The name in a JSON string. Few have escapes.
-fn meant(written: &str) -> Option<Cow<'_, str>> {
-    match written.bytes().any(|byte| byte == b'\\') {
-        false => Some(Cow::Borrowed(&written[1..written.len() - 1])),
-        true => serde_json::from_str(written).ok().map(Cow::Owned),
-    }
-}
-
 /// Up to this number, a linear search is quick.
 const FEW: usize = 16;
-
-struct Scan<'a> {
-    text: &'a str,
-    at: usize,
-}
-
-impl<'a> Scan<'a> {
-    /// The next member: its name as a JSON string, and its value.
-    fn member(&mut self) -> Option<(&'a str, &'a str)> {
-        self.takes(b',');
-        let name = self.value().filter(|it| it.len() >= 2 && it.starts_with('"'))?;
-        if !self.takes(b':') {
-            return None;
-        }
-        Some((name, self.value()?))
-    }
-
-    /// Consumes the next non-blank byte if it is this one.
-    fn takes(&mut self, byte: u8) -> bool {
-        self.skip_space();
-        let is_it = self.peek() == Some(byte);
-        self.at += usize::from(is_it);
-        is_it
-    }
-
-    fn value(&mut self) -> Option<&'a str> {
-        self.skip_space();
-        let from = self.at;
-        match self.peek()? {
-            b'"' => self.skip_string()?,
-            b'{' | b'[' => self.skip_nested()?,
-            b'}' | b']' | b',' | b':' => return None,
-            _ => {
-                let rest = &self.text.as_bytes()[from..];
-                let ends =
-                    |it: &u8| matches!(it, b',' | b'}' | b']' | b' ' | b'\t' | b'\n' | b'\r');
-                self.at += rest.iter().position(ends).unwrap_or(rest.len());
-            }
-        }
-        self.text.get(from..self.at)
-    }
-
-    fn skip_space(&mut self) {
-        while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
-            self.at += 1;
-        }
-    }
-
-    fn skip_string(&mut self) -> Option<()> {
-        self.at = behind_string(self.text.as_bytes(), self.at)?;
-        Some(())
-    }
-
-    /// Skips from a bracket past its closing one.
-    fn skip_nested(&mut self) -> Option<()> {
-        let bytes = self.text.as_bytes();
-        let (mut at, mut depth) = (self.at, 0_usize);
-        loop {
-            match *bytes.get(at)? {
-                b'"' => {
-                    at = behind_string(bytes, at)?;
-                    continue;
-                }
-                b'{' | b'[' => depth += 1,
-                b'}' | b']' => depth -= 1,
-                _ => {}
-            }
-            at += 1;
-            if depth == 0 {
-                self.at = at;
-                return Some(());
-            }
-        }
-    }
-
-    fn peek(&self) -> Option<u8> {
-        self.text.as_bytes().get(self.at).copied()
-    }
-}
-
-/// Skips from a quote past its closing one.
-fn behind_string(bytes: &[u8], quote: usize) -> Option<usize> {
-    let mut at = quote + 1;
-    loop {
-        at += find_either(b'"', b'\\', bytes.get(at..)?)?;
-        match bytes[at] {
-            b'"' => return Some(at + 1),
-            _ => at += 2,
-        }
-    }
-}
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::jsonrpc::Object;
+    use crate::jsonrpc::{Incoming, Message, Object};
 
     #[test]
     fn only_the_top_level_counts_however_it_is_written() {
@@ -277,6 +193,31 @@ mod tests {
         ] {
             assert_eq!(Glance::at(text).is_error, expected, "{text}");
         }
+    }
+
+    #[test]
+    fn a_result_in_a_message_shows_what_its_text_shows() {
+        for text in [
+            r#"{"content":[{"type":"text","text":"{\"isError\":true}"}],"isError" : true}"#,
+            r#"{ "resultType" : "complete" , "task":{"content":[]} }"#,
+            r#"{"resultType":"task","resultType":"complete"}"#,
+            r#"{"\ud800":1,"isErr\u006fr":true}"#,
+            "{}",
+            r#"["isError"]"#,
+            "7",
+        ] {
+            let message = format!(r#"{{"jsonrpc":"2.0","result": {text} ,"id":1}}"#);
+            let Incoming::One(Message::Response { outcome: Ok(result), .. }) =
+                Incoming::parse(message.as_bytes())
+            else {
+                panic!("{message}");
+            };
+            assert!(matches!(result.0, Text::Result(..)));
+            assert_eq!(result.get(), text);
+            assert_eq!(Glance::of(&result), Glance::at(text), "{text}");
+            assert_eq!(Glance::of(&Json::copied(text)), Glance::at(text), "{text}");
+        }
+        assert_eq!(size_of::<Json>(), 3 * size_of::<usize>());
     }
 
     #[test]

@@ -15,15 +15,15 @@ use std::fmt;
 /// data servers', not the sentinels'.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RedisAddress {
-    pub(super) kind: AddressKind,
-    pub(super) tls: bool,
-    pub(super) user: Option<String>,
-    pub(super) password: Option<String>,
-    pub(super) database: i64,
+    pub(crate) kind: AddressKind,
+    pub(crate) tls: bool,
+    pub(crate) user: Option<String>,
+    pub(crate) password: Option<String>,
+    pub(crate) database: i64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum AddressKind {
+pub(crate) enum AddressKind {
     Single(Node),
     Socket(String),
     Sentinel { sentinels: Vec<Node>, primary: String },
@@ -32,9 +32,9 @@ pub(super) enum AddressKind {
 
 /// A host and a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Node {
-    pub(super) host: String,
-    pub(super) port: u16,
+pub(crate) struct Node {
+    pub(crate) host: String,
+    pub(crate) port: u16,
 }
 
 /// Why a text is not an address; a sentence.

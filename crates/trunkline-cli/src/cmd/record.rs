@@ -1,0 +1,158 @@
+//! `trunkline record FILE -- COMMAND…` and `trunkline record FILE URL`
+
+mod file;
+mod relay;
+mod tap;
+
+use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use tokio::runtime::Builder;
+use trunkline_auth::url::shown;
+use trunkline_recording::line::Begin;
+use trunkline_recording::redact::Redactor;
+use trunkline_wire::text::rfc3339;
+
+use crate::failure::Failure;
+use crate::logins::certificate;
+use crate::recordings::now;
+use crate::target::{header, variable};
+use crate::words::is_url;
+use file::RecordingFile;
+
+/// Records what a client and a server say to each other, as JSON lines.
+///
+/// With a command it is a tap: put it into a host's settings in the place of the server's command. With a URL it
+/// listens on this machine and passes everything on to that server. Messages pass as they are; secrets are masked
+/// before they are written.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The recording; it must not exist yet.
+    file: PathBuf,
+    /// Append to the file if it exists.
+    #[arg(long)]
+    append: bool,
+    /// Stop recording before the file is larger than this, such as 64MiB; messages still pass.
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    max: Option<u64>,
+    /// Mask the members of this name, wherever they are.
+    #[arg(long, value_name = "NAME")]
+    redact: Vec<String>,
+    /// Set a variable for the server, or hand on one of ours by its name alone. Its value is masked.
+    #[arg(long, value_name = "NAME[=VALUE]", value_parser = variable)]
+    env: Vec<String>,
+    /// Where to listen for the client of a server at a URL.
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7375")]
+    listen: SocketAddr,
+    /// Send a header with every request to a server at a URL. Its value is masked.
+    #[arg(long, value_name = "'NAME: VALUE'", value_parser = header)]
+    header: Vec<(String, String)>,
+    /// Trust a server at a URL whose certificate was issued by one in this PEM file, too.
+    #[arg(long, value_name = "FILE")]
+    cacert: Vec<PathBuf>,
+    /// The server: a program and its arguments, or a URL, which needs no `--` before it.
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+impl Args {
+    fn url(&self) -> Option<&str> {
+        match &*self.command {
+            [only] => only.to_str().filter(|it| is_url(it)),
+            _ => None,
+        }
+    }
+
+    /// The values that must not be written: variables and headers.
+    fn secrets(&self) -> Vec<String> {
+        let variables = self.env.iter().filter_map(|it| match it.split_once('=') {
+            Some((_, value)) => Some(value.to_owned()),
+            None => std::env::var(it).ok(),
+        });
+        variables.chain(self.header.iter().map(|(_, value)| value.clone())).collect()
+    }
+
+    fn begin(&self) -> Begin {
+        let (transport, server) = match self.url() {
+            Some(url) => ("http", shown(url)),
+            // Its arguments may hold secrets.
+            None => ("stdio", self.command[0].to_string_lossy().into_owned()),
+        };
+        Begin {
+            at: rfc3339(std::time::Duration::from_millis(now())),
+            by: concat!("trunkline ", env!("CARGO_PKG_VERSION")).to_owned(),
+            transport: transport.to_owned(),
+            server,
+        }
+    }
+}
+
+pub(crate) fn run(args: Args) -> Result<ExitCode> {
+    let redactor = Redactor::new(args.redact.iter().cloned(), args.secrets());
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    let outcome = match args.url() {
+        Some(url) => {
+            let mut target = trunkline_transport::http::client::HttpTarget::new(url);
+            for (name, value) in &args.header {
+                target = target.header(name, value);
+            }
+            for file in &args.cacert {
+                target = target.root_certificate(certificate(file)?);
+            }
+            if !args.listen.ip().is_loopback() {
+                let why = format!("`{}` can be reached from other machines.", args.listen);
+                return Err(Failure::usage(why).advice("Listen at `127.0.0.1`.").into());
+            }
+            let file = RecordingFile::create(&args.file, args.append, args.max, redactor)?;
+            file.write(|recorder, now, out| recorder.begin(args.begin(), now, out));
+            runtime.block_on(relay::run(target, args.listen, file))
+        }
+        None => {
+            let file = RecordingFile::create(&args.file, args.append, args.max, redactor)?;
+            file.write(|recorder, now, out| recorder.begin(args.begin(), now, out));
+            runtime.block_on(tap::run(&args.command, &args.env, file))
+        }
+    };
+    // A thread may still be reading from a terminal.
+    runtime.shutdown_background();
+    outcome
+}
+
+/// `1000`, `64KiB`, `64MiB` or `1GiB`; the `iB` may be left out.
+fn size(text: &str) -> Result<u64, String> {
+    let wrong = || "write it as a number of bytes, or as 64KiB, 64MiB or 1GiB".to_owned();
+    let digits = text.find(|it: char| !it.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let shift = match unit.to_ascii_lowercase().trim_end_matches('b').trim_end_matches('i') {
+        "" => 0,
+        "k" => 10,
+        "m" => 20,
+        "g" => 30,
+        _ => return Err(wrong()),
+    };
+    let number: u64 = number.parse().map_err(|_| wrong())?;
+    number
+        .checked_mul(1 << shift)
+        .filter(|it| *it >= 1024)
+        .ok_or_else(|| "give at least 1KiB, or there is no room for a message".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read() {
+        for (text, expected) in
+            [("4096", 4096), ("64KiB", 65536), ("64k", 65536), ("2MiB", 2 << 20), ("1GB", 1 << 30)]
+        {
+            assert_eq!(size(text), Ok(expected), "{text}");
+        }
+        for text in ["", "MiB", "1.5MiB", "12 parsecs", "17", "99999999999999GiB"] {
+            assert!(size(text).is_err(), "{text}");
+        }
+    }
+}

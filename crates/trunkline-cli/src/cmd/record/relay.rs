@@ -1,0 +1,305 @@
+//! A tap on HTTP: requests and responses pass between the client and a server at a URL, and are recorded before they
+//! do. Event streams pass as they come.
+
+use std::io::Write;
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Context, Result};
+use bytes::Bytes;
+use http::header::{self, HeaderMap, HeaderName};
+use http::{Request, Response, StatusCode, request};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use trunkline_proto::http::Refusal;
+use trunkline_proto::http::door::{self, Door};
+use trunkline_proto::http::fields::Fields;
+use trunkline_proto::server::EnvelopeCache;
+use trunkline_recording::line::{HttpHead, Party};
+use trunkline_recording::recorder::Place;
+use trunkline_transport::Limits;
+use trunkline_transport::http::client::{Direct, Flow, HttpTarget};
+use trunkline_transport::http::{self as transport, Answers, HttpBody, RequestBody};
+use trunkline_wire::frame::sse::{Decoder, Received};
+use trunkline_wire::header::SESSION_ID;
+
+use super::file::RecordingFile;
+use crate::failure::Failure;
+use crate::interrupt::Signals;
+
+/// Serves until a signal.
+pub(super) async fn run(
+    target: HttpTarget,
+    listen: SocketAddr,
+    file: RecordingFile,
+) -> Result<ExitCode> {
+    let mut signals = Signals::new()?;
+    let limits = Limits::default();
+    let direct = Direct::new(&target, &limits).map_err(Failure::usage)?;
+    let path = direct.path();
+    let listener = transport::bind(listen)
+        .await
+        .with_context(|| format!("Nothing can listen at `{listen}`"))?;
+    let at = listener.local_addr()?;
+    let (url, path_shown) = (target.shown(), path.split('?').next().unwrap_or_default());
+    let hint = format!("Recording `{url}`: have the client use http://{at}{path_shown}.");
+    // The reader of stderr may be gone.
+    let _ = writeln!(std::io::stderr(), "{hint}");
+    let relay = Arc::new(Relay {
+        direct: Arc::new(direct),
+        path,
+        file: Arc::new(file),
+        door: Door::default(),
+        streams: AtomicU32::new(0),
+        passing: Mutex::new(JoinSet::new()),
+        limits: limits.clone(),
+    });
+    let mut number = 0;
+    let stopped = async { number = signals.next().await };
+    transport::serve(listener, Arc::clone(&relay), limits, stopped).await?;
+    relay.file.finish(None);
+    // Ended as asked for.
+    Ok(match number {
+        2 | 15 => ExitCode::SUCCESS,
+        other => ExitCode::from(128 + other),
+    })
+}
+
+struct Relay {
+    direct: Arc<Direct>,
+    /// The path and query of the server; what is elsewhere passes unrecorded, because it may be a login.
+    path: String,
+    file: Arc<RecordingFile>,
+    door: Door,
+    streams: AtomicU32,
+    passing: Mutex<JoinSet<()>>,
+    limits: Limits,
+}
+
+impl Answers for Relay {
+    async fn answer(
+        &self,
+        request: Request<RequestBody>,
+        _: &Mutex<EnvelopeCache>,
+    ) -> Response<HttpBody> {
+        let (head, body) = request.into_parts();
+        match self.pass(head, body).await {
+            Ok(response) => response,
+            Err(refusal) => transport::refuse(refusal),
+        }
+    }
+
+    fn hang_up(&self) {
+        self.passing.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
+    }
+
+    fn end(&self) {}
+}
+
+impl Relay {
+    async fn pass(
+        &self,
+        mut head: request::Parts,
+        body: RequestBody,
+    ) -> Result<Response<HttpBody>, Refusal> {
+        let fields = Fields::of(&head.headers);
+        self.door.check(&head.uri, &fields)?;
+        door::check_coding(&fields)?;
+        let body = body.read_all(self.limits.message_bytes, self.limits.body_read).await?;
+        let is_recorded = head.uri.path() == self.path.split('?').next().unwrap_or_default();
+        let place = is_recorded.then(|| self.record_request(&head, &body));
+        let path = match is_recorded {
+            true => self.path.clone(),
+            false => head.uri.path_and_query().map_or("/", |it| it.as_str()).to_owned(),
+        };
+        let mut request = Request::new(Bytes::from(body.clone()));
+        *request.method_mut() = head.method.clone();
+        *request.uri_mut() = path.parse().map_err(|_| unreachable("The path is none."))?;
+        remove_hops(&mut head.headers);
+        // The server judges where we come from, not which page the client shows.
+        head.headers.remove(header::ORIGIN);
+        head.headers.remove(header::CONTENT_LENGTH);
+        // A compressed answer could not be recorded.
+        head.headers.remove(header::ACCEPT_ENCODING);
+        *request.headers_mut() = head.headers;
+        let response = self.direct.send(request).await;
+        let mut response = response.map_err(|error| unreachable(&error.to_string()))?;
+        remove_hops(response.headers_mut());
+        let place = place.map(|it| self.record_response(it, &response, &body));
+        let (parts, flow) = response.into_parts();
+        let media = parts.headers.get(header::CONTENT_TYPE).and_then(|it| it.to_str().ok());
+        let media = media.unwrap_or_default().split(';').next().unwrap_or_default().trim();
+        let taking = place.map(|place| Taking {
+            place,
+            file: Arc::clone(&self.file),
+            body: match media {
+                "text/event-stream" => Body::Events(Decoder::new(self.limits.message_bytes)),
+                "application/json" => Body::Text(Vec::new(), self.limits.message_bytes),
+                _ => Body::Other,
+            },
+        });
+        let (pieces, receiver) = mpsc::channel(PIECES);
+        let mut passing = self.passing.lock().unwrap_or_else(PoisonError::into_inner);
+        while passing.try_join_next().is_some() {}
+        passing.spawn(forward(flow, taking, pieces));
+        Ok(Response::from_parts(parts, HttpBody::pieces(receiver)))
+    }
+
+    /// Notes a request, and says where its response belongs.
+    fn record_request(&self, head: &request::Parts, body: &[u8]) -> Place {
+        let stream = self.streams.fetch_add(1, Ordering::Relaxed) + 1;
+        let session = head.headers.get(SESSION_ID).and_then(|it| it.to_str().ok());
+        self.file.write(|recorder, now, out| {
+            let session = Some(recorder.session(session, body));
+            let place = Place { session, stream: Some(stream) };
+            let http = HttpHead { method: Some(head.method.to_string()), ..HttpHead::default() };
+            recorder.head(Party::Client, place, http, texts(&head.headers), now, out);
+            if !body.is_empty() {
+                recorder.message(Party::Client, place, body, now, out);
+            }
+            place
+        })
+    }
+
+    fn record_response(&self, place: Place, response: &Response<Flow>, asked: &[u8]) -> Place {
+        let session = response.headers().get(SESSION_ID).and_then(|it| it.to_str().ok());
+        self.file.write(|recorder, now, out| {
+            if let Some(number) = place.session
+                && response.status().is_success()
+                && is_opening(asked)
+            {
+                recorder.opened(number, session);
+            }
+            let status = Some(response.status().as_u16());
+            let http = HttpHead { status, ..HttpHead::default() };
+            recorder.head(Party::Server, place, http, texts(response.headers()), now, out);
+        });
+        place
+    }
+}
+
+/// A response that is recorded as it passes.
+struct Taking {
+    place: Place,
+    file: Arc<RecordingFile>,
+    body: Body,
+}
+
+enum Body {
+    Events(Decoder),
+    /// One text, and how long it may be.
+    Text(Vec<u8>, usize),
+    Other,
+}
+
+impl Taking {
+    /// Takes a piece, and says whether it may pass. A text passes as a whole, once it is recorded.
+    fn take(&mut self, piece: &[u8]) -> Option<Vec<u8>> {
+        match &mut self.body {
+            Body::Events(decoder) => {
+                decoder.push(piece);
+                while let Some(event) = decoder.next() {
+                    if let Received::Event(event) = event
+                        && event.event.is_none_or(|it| it == "message")
+                        && !event.data.is_empty()
+                    {
+                        let (place, data) = (self.place, event.data);
+                        self.file.write(|recorder, now, out| {
+                            recorder.message(Party::Server, place, data, now, out);
+                        });
+                    }
+                }
+                Some(piece.to_vec())
+            }
+            Body::Text(text, limit) => {
+                text.extend_from_slice(piece);
+                if text.len() <= *limit {
+                    return None;
+                }
+                let text = std::mem::take(text);
+                self.body = Body::Other;
+                Some(text)
+            }
+            Body::Other => Some(piece.to_vec()),
+        }
+    }
+
+    /// The response is whole: what has not passed yet.
+    fn finish(self) -> Option<Vec<u8>> {
+        let Body::Text(text, _) = self.body else { return None };
+        let place = self.place;
+        self.file.write(|recorder, now, out| {
+            recorder.message(Party::Server, place, &text, now, out);
+        });
+        Some(text)
+    }
+}
+
+/// Passes a body on, at the pace of the client, until one of both is gone.
+async fn forward(mut flow: Flow, mut taking: Option<Taking>, pieces: mpsc::Sender<Vec<u8>>) {
+    loop {
+        let piece = tokio::select! {
+            piece = flow.next() => piece,
+            () = pieces.closed() => return,
+        };
+        let passed = match piece {
+            Some(Ok(piece)) => match &mut taking {
+                Some(taking) => taking.take(&piece),
+                None => Some(piece.to_vec()),
+            },
+            Some(Err(_)) => return,
+            None => break,
+        };
+        if let Some(passed) = passed
+            && pieces.send(passed).await.is_err()
+        {
+            return;
+        }
+    }
+    if let Some(rest) = taking.and_then(Taking::finish) {
+        let _ = pieces.send(rest).await;
+    }
+}
+
+fn is_opening(body: &[u8]) -> bool {
+    let text = std::str::from_utf8(body).unwrap_or_default();
+    let message = trunkline_recording::tree::Tree::parse(text).ok();
+    message.is_some_and(|it| it.get("method").and_then(|it| it.as_text()) == Some("initialize"))
+}
+
+fn texts(headers: &HeaderMap) -> impl Iterator<Item = (&str, &str)> {
+    headers.iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap_or_default()))
+}
+
+/// Removes the fields that are about one connection (RFC 9110 §7.6.1).
+fn remove_hops(headers: &mut HeaderMap) {
+    let named: Vec<HeaderName> = headers
+        .get_all(header::CONNECTION)
+        .iter()
+        .filter_map(|it| it.to_str().ok())
+        .flat_map(|it| it.split(','))
+        .filter_map(|it| it.trim().parse().ok())
+        .collect();
+    let hops = [
+        header::CONNECTION,
+        header::TE,
+        header::TRAILER,
+        header::TRANSFER_ENCODING,
+        header::UPGRADE,
+        HeaderName::from_static("keep-alive"),
+        HeaderName::from_static("proxy-connection"),
+        header::EXPECT,
+    ];
+    for name in named.into_iter().chain(hops) {
+        headers.remove(name);
+    }
+}
+
+fn unreachable(why: &str) -> Refusal {
+    Refusal::new(StatusCode::BAD_GATEWAY, format!("The recorded server cannot be reached: {why}"))
+}
+
+/// How many pieces may wait for the client.
+const PIECES: usize = 16;

@@ -1,0 +1,51 @@
+//! A played server ⇄ our stdin and stdout.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use trunkline_recording::as_server::ServerPlayer;
+use trunkline_recording::recording::Recording;
+use trunkline_transport::stdio;
+use trunkline_wire::frame::{DEFAULT_LIMIT, Decoder, Frame, Framing, encode};
+use trunkline_wire::jsonrpc::{Incoming, Message};
+
+use crate::output::Screen;
+
+/// Plays the server until stdin ends.
+pub(super) async fn run(recording: &Recording, screen: &Screen) -> Result<ExitCode> {
+    let mut player = ServerPlayer::new(recording);
+    let (mut stdin, mut stdout) = (stdio::stdin()?, stdio::stdout()?);
+    let (mut decoder, mut buffer) = (Decoder::detect(DEFAULT_LIMIT), vec![0; CHUNK]);
+    while let Ok(count @ 1..) = stdin.read(&mut buffer).await {
+        decoder.push(&buffer[..count]);
+        let mut out = Vec::new();
+        while let Some(frame) = decoder.next() {
+            let messages = match frame {
+                Frame::Text(text) => messages(text),
+                _ => Vec::new(),
+            };
+            let framing = decoder.framing().unwrap_or(Framing::Newline);
+            for output in messages.iter().flat_map(|it| player.receive(it)) {
+                encode(framing, |out| output.message.write(out), &mut out);
+            }
+        }
+        for remark in player.remarks() {
+            screen.aside("replay", &remark);
+        }
+        stdout.write_all(&out).await?;
+        stdout.flush().await?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The messages of a text. What is none gets no answer: no recording has one.
+pub(super) fn messages(text: &[u8]) -> Vec<Message> {
+    match Incoming::parse(text) {
+        Incoming::One(message) => vec![message],
+        Incoming::Batch(all) => all.into_iter().flatten().collect(),
+        Incoming::Bad(_) => Vec::new(),
+    }
+}
+
+const CHUNK: usize = 64 << 10;

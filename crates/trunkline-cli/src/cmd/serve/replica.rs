@@ -1,0 +1,177 @@
+//! This gateway as one of several: the store they share, the listener for the others, joining and leaving.
+
+use std::convert::Infallible;
+use std::io::Write;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use trunkline_gateway::catalog::plan::{GatewayPlan, ReplicasPlan, WhenAway};
+use trunkline_gateway::{Fleet, Front, LocalSessions, ReplicaView, Settings};
+use trunkline_replicas::{PeerStatus, Replica};
+use trunkline_store::{Redis, RedisAddress, RedisSettings, Store};
+use trunkline_transport::Limits;
+use trunkline_transport::http::SharedSessions;
+use trunkline_transport::http::forward::{Forward, Internal};
+use trunkline_transport::http::replicas::Replicas;
+
+use super::entrance::Door;
+use crate::failure::Failure;
+
+/// A gateway that has joined the others.
+pub(super) struct Joined {
+    store: Arc<dyn Store>,
+    keys: Vec<[u8; 32]>,
+    replica: Arc<Replica>,
+    sessions: Arc<SharedSessions>,
+    door: Door,
+}
+
+impl Joined {
+    /// Joins the replicas of the plan, if it has any.
+    pub(super) async fn open(plan: &GatewayPlan, limits: &Limits) -> Result<Option<Self>> {
+        let (Some(address), Some(replicas)) = (&plan.store, &plan.replicas) else {
+            return Ok(None);
+        };
+        let store = open_store(address).await?;
+        let store: Arc<dyn Store> = Arc::new(store);
+        let door = Door::open(&replicas.listen, plan.tls.clone()).await?;
+        let url = replicas.advertise.clone().unwrap_or_else(|| door.url(&[]));
+        let roots = roots(replicas)?;
+        let mut settings =
+            trunkline_replicas::Settings::new(Arc::clone(&store), &replicas.keys, url);
+        settings.session_ttl = limits.session_idle;
+        settings.roots.clone_from(&roots);
+        let replica = Replica::start(settings).map_err(Failure::usage)?;
+        let ready = tokio::time::timeout(PATIENCE, replica.until_ready()).await;
+        ready.map_err(|_| {
+            let why = format!("The store at `{address}` did not take this replica's heartbeat.");
+            Failure::usage(why).advice("See that it is not full and may be written.")
+        })?;
+        let forward = Forward::new(&replicas.keys, &roots, limits).map_err(Failure::usage)?;
+        let owners: Arc<dyn Replicas> = match replicas.when_away {
+            WhenAway::Refuse => Arc::clone(&replica) as Arc<dyn Replicas>,
+            WhenAway::Local => Arc::new(LocalSessions::new(
+                Arc::clone(&replica) as Arc<dyn Replicas>,
+                &replicas.keys,
+            )),
+        };
+        let sessions = SharedSessions::new(owners, &replicas.keys, forward);
+        if replicas.insecure && plan.tls.is_none() {
+            let _ = writeln!(
+                std::io::stderr(),
+                "Replicas talk to each other at {} without TLS, because the catalog says `insecure`.",
+                replica.url()
+            );
+        }
+        Ok(Some(Self { store, keys: replicas.keys.clone(), replica, sessions, door }))
+    }
+
+    /// The settings of a gateway that shares what can be shared.
+    pub(super) fn shared(&self, settings: Settings) -> Settings {
+        let me = self.replica.me();
+        let replica = Arc::clone(&self.replica);
+        Settings {
+            store: Arc::clone(&self.store),
+            fleet: Some(
+                Fleet::new(Arc::clone(&self.store), self.keys.clone(), me)
+                    .seen_by(move || view(&replica)),
+            ),
+            sessions: Some(Arc::clone(&self.sessions)),
+            lasting: None,
+            ..settings
+        }
+    }
+
+    /// Serves the other replicas until [`Served::leave`].
+    pub(super) fn serve(self, front: &Arc<Front>) -> Served {
+        let (end, mut ended) = watch::channel(false);
+        let internal =
+            Internal::new(Arc::clone(front), Arc::clone(&self.sessions), self.replica.ping());
+        let until = async move {
+            let _ = ended.wait_for(|it| *it).await;
+        };
+        let serving = tokio::spawn(self.door.serve(internal, until));
+        Served { replica: self.replica, front: Arc::clone(front), serving, end }
+    }
+}
+
+/// The listener for other replicas.
+pub(super) struct Served {
+    replica: Arc<Replica>,
+    front: Arc<Front>,
+    serving: JoinHandle<Result<()>>,
+    end: watch::Sender<bool>,
+}
+
+impl Served {
+    /// It is time to stop: says so at `/readyz`, and serves on until balancers have noticed.
+    pub(super) async fn linger(&self) {
+        self.front.leaves();
+        tokio::time::sleep(LINGER).await;
+    }
+
+    /// Gives sessions away as soon as nothing is in flight in them.
+    pub(super) async fn hand_over(&self) -> Infallible {
+        self.replica.drain().await;
+        loop {
+            for id in self.front.quiet_sessions() {
+                self.replica.hand_over(&id).await;
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    /// Gives all other sessions away, and ends.
+    pub(super) async fn leave(self) {
+        self.replica.leave().await;
+        self.end.send_replace(true);
+        // Forwarded requests get their answers.
+        let _ = self.serving.await;
+    }
+}
+
+/// A store that answers.
+async fn open_store(address: &RedisAddress) -> Result<Redis> {
+    let store = Redis::open(RedisSettings::new(address.clone()));
+    let cannot = |why: &dyn std::fmt::Display| {
+        let why = format!("The store of the catalog, `{address}`, cannot be used. {why}");
+        Failure::usage(why).advice("Start it, or correct `gateway.store`.")
+    };
+    let store = store.map_err(|error| cannot(&error))?;
+    store.ping().await.map_err(|error| cannot(&error))?;
+    Ok(store)
+}
+
+fn roots(plan: &ReplicasPlan) -> Result<Vec<Vec<u8>>> {
+    let read = |path: &std::path::PathBuf| {
+        std::fs::read(path).with_context(|| format!("`{}` cannot be read", path.display()))
+    };
+    plan.roots.iter().map(read).collect()
+}
+
+/// What the admin API says of the replicas.
+fn view(replica: &Replica) -> ReplicaView {
+    let status = replica.status();
+    let one = |it: &PeerStatus| trunkline_gateway::ReplicaInfo {
+        id: it.id.clone(),
+        url: it.url.clone(),
+        sessions: it.sessions,
+        running: it.running,
+    };
+    ReplicaView {
+        me: one(&status.me),
+        others: status.peers.iter().map(one).collect(),
+        is_leased: status.is_leased,
+        is_store_away: status.is_store_away,
+    }
+}
+
+/// How long the first heartbeat may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long it serves on after it has said that it leaves: balancers ask every second or two.
+const LINGER: Duration = Duration::from_secs(5);
+/// The pause between two looks for quiet sessions.
+const PAUSE: Duration = Duration::from_millis(50);

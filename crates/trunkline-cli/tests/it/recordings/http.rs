@@ -1,0 +1,151 @@
+//! The tap on HTTP, and a played server there.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+
+use trunkline_testkit::Folder;
+
+use super::{BOOK, lines};
+use crate::run::{TRUNKLINE, run};
+
+/// A running binary that has said where it listens; killed when it is dropped.
+struct Serving {
+    child: Child,
+    url: String,
+}
+
+impl Serving {
+    fn start(args: &[&str]) -> Self {
+        let mut command = Command::new(TRUNKLINE);
+        command.args(args).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the binary was built");
+        let mut stderr = BufReader::new(child.stderr.take().unwrap());
+        let mut line = String::new();
+        stderr.read_line(&mut line).unwrap();
+        // Whatever else it says must not fill the pipe.
+        std::thread::spawn(move || std::io::copy(&mut stderr, &mut std::io::sink()));
+        let at = line.rfind("http://").unwrap_or_else(|| panic!("no address in `{line}`"));
+        let url: String = line[at..].chars().take_while(|it| !it.is_whitespace()).collect();
+        Self { child, url: url.trim_end_matches('.').to_owned() }
+    }
+
+    fn demo() -> Self {
+        let mut demo = Self::start(&["demo", "--http", "127.0.0.1:0"]);
+        demo.url = demo.url.replace("/sse).", "/mcp").replace("/sse)", "/mcp");
+        demo
+    }
+
+    /// Ends it as an operator does, and waits.
+    fn stop(mut self) -> Option<i32> {
+        let killed = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status();
+        assert!(killed.unwrap().success());
+        self.child.wait().unwrap().code()
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What a client does; the same words against each server.
+fn use_it(url: &str) -> Vec<String> {
+    let mut said = Vec::new();
+    for revision in ["2025-03-26", "2025-11-25", "2026-07-28"] {
+        let mut verbs = vec![
+            vec!["call", "progress", "steps=3"],
+            vec!["list"],
+            vec!["call", "roots", "--root", "/"],
+        ];
+        if revision != "2025-03-26" {
+            verbs.push(BOOK.to_vec());
+        }
+        for verb in verbs {
+            let used = run(&[&verb, ["--protocol", revision, "--json", url].as_slice()].concat());
+            assert_eq!(used.code, 0, "{revision} {verb:?}: {}", used.stderr);
+            said.push(used.stdout);
+        }
+    }
+    said
+}
+
+#[test]
+fn a_server_at_a_url_is_recorded_and_played_from_both_ends() {
+    let folder = Folder::new();
+    let file = folder.join("a.jsonl");
+    let path = file.to_str().unwrap();
+    let demo = Serving::demo();
+    let tap = Serving::start(&["record", path, &demo.url, "--listen", "127.0.0.1:0"]);
+    assert!(tap.url.ends_with("/mcp"), "{}", tap.url);
+    let recorded = use_it(&tap.url);
+    assert_eq!(tap.stop(), Some(0));
+    let lines = lines(&file);
+    let sessions = lines.iter().filter_map(|it| it["session"].as_u64()).max();
+    // Seven of the stateful era, and one for all that have no session.
+    assert_eq!(sessions, Some(8));
+    let heads = lines.iter().filter(|it| it["http"]["headers"]["mcp-session-id"] == "***").count();
+    assert!(heads > 7, "the ids of sessions are masked");
+
+    let again = run(&["replay", path, &demo.url]);
+    again.says(0, &["No difference in "]);
+    let stage = Serving::start(&["replay", path, "--as-server", "--listen", "127.0.0.1:0"]);
+    assert_eq!(use_it(&stage.url), recorded);
+    // The same client, twice.
+    assert_eq!(use_it(&stage.url), recorded);
+    // Players of both ends, and nothing else.
+    run(&["replay", path, &stage.url]).says(0, &["No difference in "]);
+    // From HTTP to stdio.
+    let used = run(&[
+        &BOOK,
+        ["--protocol", "2025-11-25", "--", TRUNKLINE, "replay", path, "--as-server"].as_slice(),
+    ]
+    .concat());
+    used.says(0, &["R-ROME"]);
+}
+
+#[test]
+fn other_pages_and_other_names_are_refused() {
+    let folder = Folder::new();
+    let (demo, path) = (Serving::demo(), folder.join("a.jsonl"));
+    let path = path.to_str().unwrap();
+    let tap = Serving::start(&["record", path, &demo.url, "--listen", "127.0.0.1:0"]);
+    let body = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+    let ask = |headers: &str| {
+        let address = tap.url.trim_start_matches("http://").trim_end_matches("/mcp");
+        let mut stream = TcpStream::connect(address).unwrap();
+        let head = "content-type: application/json\r\naccept: application/json, text/event-stream";
+        let length = body.len();
+        write!(stream, "POST /mcp HTTP/1.1\r\n{headers}\r\n{head}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}").unwrap();
+        let mut said = String::new();
+        stream.read_to_string(&mut said).unwrap();
+        said.lines().next().unwrap_or_default().to_owned()
+    };
+    assert_eq!(ask("host: evil.example"), "HTTP/1.1 403 Forbidden");
+    assert_eq!(ask("host: localhost\r\norigin: https://evil.example"), "HTTP/1.1 403 Forbidden");
+    assert_eq!(ask("host: localhost\r\nauthorization: Bearer hunter2"), "HTTP/1.1 400 Bad Request");
+    let text = std::fs::read_to_string(path).unwrap();
+    assert_eq!(text.matches("\"method\":\"ping\"").count(), 1, "what is refused is not recorded");
+    assert!(text.contains(r#""authorization":"***""#) && !text.contains("hunter2"), "{text}");
+    let open = run(&["record", "x.jsonl", &demo.url, "--listen", "0.0.0.0:0"]);
+    assert_eq!(open.code, 2);
+    assert!(open.stderr.contains("can be reached from other machines"), "{}", open.stderr);
+}
+
+#[test]
+fn a_server_that_is_gone_is_a_502_and_a_failed_replay() {
+    let folder = Folder::new();
+    let path = folder.join("a.jsonl");
+    let path = path.to_str().unwrap();
+    let demo = Serving::demo();
+    let url = demo.url.clone();
+    let tap = Serving::start(&["record", path, &url, "--listen", "127.0.0.1:0"]);
+    run(&["call", "sum", "a=1", "b=2", &tap.url]).says(0, &["{\"sum\":3}"]);
+    drop(demo);
+    let failed = run(&["call", "sum", "a=1", "b=2", &tap.url]);
+    assert!(failed.stderr.contains("502"), "{}", failed.stderr);
+    let found = run(&["replay", path, &url]);
+    found.says(1, &["server/discover", "/answer"]);
+}

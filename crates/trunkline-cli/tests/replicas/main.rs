@@ -1,0 +1,90 @@
+//! Three gateways as one: scenes with real processes, a real Redis and a real balancer.
+//!
+//! `cargo xtask replicas` runs them, one after the other; `cargo xtask soak replicas` with far larger counts. They
+//! take minutes, so `cargo test` leaves them out.
+
+#![forbid(unsafe_code)]
+// Its figures are its outcome.
+#![allow(clippy::print_stdout)]
+
+mod balancer;
+mod client;
+mod figures;
+mod kills;
+mod load;
+mod questions;
+mod resumed;
+mod rolling;
+mod shared;
+mod spread;
+mod stage;
+mod store_away;
+
+use std::io::Read;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use figures::Figures;
+use stage::{REPLICAS, Stage};
+
+type Scene = fn() -> Pin<Box<dyn Future<Output = Figures>>>;
+
+/// Every scene, by name.
+const SCENES: &[(&str, Scene)] = &[
+    ("spread", || Box::pin(spread::run())),
+    ("questions", || Box::pin(questions::run())),
+    ("resumed", || Box::pin(resumed::run())),
+    ("shared", || Box::pin(shared::run())),
+    ("rolling", || Box::pin(rolling::run())),
+    ("store_away", || Box::pin(store_away::run())),
+    ("kills", || Box::pin(kills::run())),
+];
+
+fn main() -> ExitCode {
+    if std::env::var_os(REPLICAS).is_none() {
+        println!("left out: `cargo xtask replicas` runs the scenes with several gateways");
+        return ExitCode::SUCCESS;
+    }
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    let runtime = runtime.worker_threads(4).enable_all().build().expect("a runtime can be made");
+    let args: Vec<String> = std::env::args().skip(1).filter(|it| !it.starts_with('-')).collect();
+    if let [word, catalog] = &args[..]
+        && word == "stage"
+    {
+        return runtime.block_on(stand(catalog));
+    }
+    let wanted = |name: &str| args.is_empty() || args.iter().any(|it| it == name);
+    let (mut passed, mut failed) = (0, 0);
+    for (name, scene) in SCENES.iter().filter(|(name, _)| wanted(name)) {
+        println!("\n== {name}");
+        let since = Instant::now();
+        let outcome = catch_unwind(AssertUnwindSafe(|| runtime.block_on(scene())));
+        let seconds = since.elapsed().as_secs_f64();
+        match outcome {
+            Ok(figures) => {
+                passed += 1;
+                println!("{figures}\n== ok, {seconds:.1} s");
+            }
+            Err(_) => {
+                failed += 1;
+                let folder = Stage::folder_of(name);
+                print!("{}", Stage::last_words(&folder));
+                println!("== FAILED, {seconds:.1} s: see `{}`", folder.display());
+            }
+        }
+    }
+    println!("\n{passed} passed, {failed} failed");
+    if failed == 0 && passed > 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Serves a catalog of the caller's own until standard input ends, and says where.
+async fn stand(catalog: &str) -> ExitCode {
+    let text = std::fs::read_to_string(catalog).expect("the catalog can be read");
+    let stage = Stage::start_with("stage", serde_json::from_str(&text).expect("it is JSON")).await;
+    println!("The stage is at http://{}", stage.balancer.address);
+    let _ = tokio::task::spawn_blocking(|| std::io::stdin().read_to_end(&mut Vec::new())).await;
+    drop(stage);
+    ExitCode::SUCCESS
+}

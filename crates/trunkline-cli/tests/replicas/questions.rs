@@ -1,0 +1,51 @@
+//! Scene: questions that are asked at one replica and answered at another, between any two revisions.
+
+use std::net::SocketAddr;
+
+use serde_json::json;
+use trunkline::Revision;
+
+use crate::client::{Caller, judge};
+use crate::figures::{Figures, NEVER, Told};
+use crate::load::REVISIONS;
+use crate::stage::{PRINCIPALS, Stage};
+
+pub(crate) async fn run() -> Figures {
+    let mut stage = Stage::start("questions").await;
+    let mut figures = Figures::default();
+    let addresses = stage.addresses();
+    for revision in REVISIONS.into_iter().rev() {
+        for server in ["asks", "new"] {
+            let (_, token) = PRINCIPALS[0];
+            let name = format!("{revision}-{server}");
+            let mut caller = Caller::new(name, token, revision, &addresses).open().await;
+            for at in &addresses {
+                for then in &addresses {
+                    // Its turns: the call goes to the first, the answer to the second.
+                    caller.addresses = turns(&caller, [*at, *then]);
+                    let tool = match revision >= Revision::V2025_06_18 {
+                        true => format!("{server}.ask"),
+                        false => format!("{server}.sample"),
+                    };
+                    let before = caller.figures.of("questions");
+                    let text = caller.unique();
+                    let ended = caller.call(&tool, json!({}), &text).await;
+                    let said = judge(&ended, &text);
+                    assert_eq!(said, (Told::Done, None), "{revision} {tool}: {ended:?}");
+                    assert_eq!(caller.figures.of("questions"), before + 1, "{revision} {tool}");
+                }
+            }
+            figures.merge(&caller.figures);
+        }
+    }
+    stage.tell(&mut figures).await;
+    figures.none(NEVER);
+    figures
+}
+
+/// The addresses in the order in which the next requests go to them.
+fn turns(caller: &Caller, order: [SocketAddr; 2]) -> Vec<SocketAddr> {
+    let mut turns = order.to_vec();
+    turns.rotate_right((caller.turn() + 1) % 2);
+    turns
+}

@@ -1,0 +1,290 @@
+//! Two recordings → what differs: call by call, and definition by definition.
+
+mod definitions;
+mod ignore;
+mod pairs;
+
+use serde::Serialize;
+
+use crate::calls::{self, Act, Answer, Saying};
+use crate::normal::{Zone, is_volatile, same};
+use crate::recording::Recording;
+use crate::tree::Tree;
+
+pub use ignore::{BadPath, Ignore};
+
+/// What two recordings have in common, and what not.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Comparison {
+    /// Whether nothing differs.
+    pub equal: bool,
+    /// How many requests and notifications of the client were compared.
+    pub calls: usize,
+    /// How many tools, prompts, resources and templates were compared.
+    pub definitions: usize,
+    /// What differs, in the order of the first recording.
+    pub differences: Vec<Difference>,
+}
+
+/// One thing that differs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Difference {
+    /// What it is about, such as `tools/call sum` or `tool sum`.
+    pub of: String,
+    /// Which call it is about, counted from 1 in the first recording.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub call: Option<usize>,
+    /// The arguments of that call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<Tree>,
+    /// Where in it, as a JSON Pointer; empty for all of it.
+    pub path: String,
+    /// What the first recording has there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub a: Option<Tree>,
+    /// What the second recording has there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub b: Option<Tree>,
+}
+
+/// Compares two recordings.
+pub fn compare(a: &Recording, b: &Recording, ignore: &Ignore) -> Comparison {
+    compare_acts(&calls::all(a), &calls::all(b), ignore)
+}
+
+/// Compares what two clients did and what came of it.
+pub(crate) fn compare_acts(a: &[Act], b: &[Act], ignore: &Ignore) -> Comparison {
+    let mut finder = Finder::new(ignore);
+    let definitions = definitions::compare(a, b, &mut finder);
+    let pairs = pairs::pair(a, b);
+    for (number, (one, other)) in (1..).zip(&pairs) {
+        let act = one.or(*other);
+        finder.call = act.map(|it| (number, it.params.get("arguments").cloned()));
+        match (one, other) {
+            (Some(one), Some(other)) => compare_act(one, other, &mut finder),
+            (Some(act), None) => finder.only(&act.title(), Some(shown(act)), None),
+            (None, Some(act)) => finder.only(&act.title(), None, Some(shown(act))),
+            (None, None) => {}
+        }
+    }
+    finder.call = None;
+    finder.of = UNASKED.to_owned();
+    let (one, other) = (unasked(a), unasked(b));
+    for (at, (one, other)) in matched(one, other).into_iter().enumerate() {
+        finder.values(&format!("/{at}"), one.as_ref(), other.as_ref(), Zone::Protocol);
+    }
+    let differences = finder.found;
+    let (equal, calls) = (differences.is_empty(), pairs.len());
+    Comparison { equal, calls, definitions, differences }
+}
+
+/// The first place where two values differ, and both values there, clipped.
+pub(crate) fn first_difference(a: &Tree, b: &Tree) -> Option<(String, String, String)> {
+    let ignore = Ignore::default();
+    let mut finder = Finder::new(&ignore);
+    finder.values("", Some(a), Some(b), Zone::Protocol);
+    let found = finder.found.into_iter().next()?;
+    let shown = |tree: Option<Tree>| match tree {
+        Some(tree) => clip(&tree.to_text()),
+        None => "absent".to_owned(),
+    };
+    Some((found.path, shown(found.a), shown(found.b)))
+}
+
+fn clip(text: &str) -> String {
+    match text.char_indices().nth(MOST_SHOWN) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// What a server says of its own accord belongs to no call.
+const UNASKED: &str = "the server, unasked";
+
+/// How many characters of a value a sentence repeats.
+const MOST_SHOWN: usize = 80;
+
+/// A call that only one recording has.
+fn shown(act: &Act) -> Tree {
+    let mut params = act.params.clone();
+    if let Tree::Object(members) = &mut params {
+        members.retain(|(name, _)| name != "_meta");
+    }
+    params
+}
+
+fn compare_act(a: &Act, b: &Act, finder: &mut Finder<'_>) {
+    finder.of = a.title();
+    finder.values("/params", Some(&a.params), Some(&b.params), Zone::Protocol);
+    let (questions_a, questions_b) = (questions(a), questions(b));
+    for at in 0..questions_a.len().max(questions_b.len()) {
+        let path = format!("/questions/{at}");
+        finder.values(&path, questions_a.get(at), questions_b.get(at), Zone::Protocol);
+    }
+    // How far the server came before a cancellation is chance.
+    if a.is_cancelled || b.is_cancelled || is_waiting(a) || is_waiting(b) {
+        return;
+    }
+    // So is how far a task came before the conversation ended.
+    let (told_a, told_b) =
+        if is_task(a) && is_task(b) { Default::default() } else { (told(a), told(b)) };
+    for (at, (one, other)) in matched(told_a, told_b).into_iter().enumerate() {
+        let path = format!("/notifications/{at}");
+        finder.values(&path, one.as_ref(), other.as_ref(), Zone::Protocol);
+    }
+    match (a.answer(), b.answer()) {
+        (Some(Ok(one)), Some(Ok(other))) => {
+            let (one, other) = (definitions::rest(a, one), definitions::rest(b, other));
+            finder.values("/result", Some(&one), Some(&other), Zone::Protocol);
+        }
+        (Some(Err(one)), Some(Err(other))) => {
+            finder.values("/error", Some(one), Some(other), Zone::Protocol);
+        }
+        (None, None) => {}
+        (one, other) => finder.put("/answer", one.map(as_tree), other.map(as_tree)),
+    }
+}
+
+/// Whether it asked how a task is doing, and the task was not done: how often that happens is chance.
+fn is_waiting(act: &Act) -> bool {
+    let status = || match act.answer() {
+        Some(Ok(result)) => result.get("status")?.as_text(),
+        _ => None,
+    };
+    act.method == "tasks/get" && matches!(status(), Some("working" | "submitted"))
+}
+
+/// Whether the answer is a task, in either era.
+fn is_task(act: &Act) -> bool {
+    let Some(Ok(result)) = act.answer() else { return false };
+    let is_handle = result.get("resultType").and_then(Tree::as_text) == Some("task");
+    is_handle || matches!(result.get("task"), Some(Tree::Object(_)))
+}
+
+fn as_tree(answer: &Answer) -> Tree {
+    let (name, value) = match answer {
+        Ok(result) => ("result", result),
+        Err(error) => ("error", error),
+    };
+    Tree::Object(vec![(name.to_owned(), value.clone())])
+}
+
+/// The questions of the server during a call, with their answers.
+fn questions(act: &Act) -> Vec<Tree> {
+    let steps = act.steps.iter().filter(|it| !it.is_unasked());
+    let asked = steps.filter_map(|it| match &it.saying {
+        Saying::Ask { method, params, answer, .. } => {
+            let mut question = said(method, params);
+            if let Some(answer) = answer {
+                question.set("answer", as_tree(answer));
+            }
+            Some(question)
+        }
+        _ => None,
+    });
+    asked.collect()
+}
+
+/// What the server told during a call.
+fn told(act: &Act) -> Vec<Tree> {
+    let steps = act.steps.iter().filter(|it| !it.is_unasked());
+    let told = steps.filter_map(|it| match &it.saying {
+        Saying::Tell { method, params } => Some(said(method, params)),
+        _ => None,
+    });
+    told.collect()
+}
+
+/// What the server said of its own accord. Whether the client was still there to answer is chance.
+fn unasked(acts: &[Act]) -> Vec<Tree> {
+    let steps = acts.iter().flat_map(|it| &it.steps).filter(|it| it.is_unasked());
+    let said = steps.filter_map(|it| match &it.saying {
+        Saying::Tell { method, params } | Saying::Ask { method, params, .. } => {
+            Some(said(method, params))
+        }
+        Saying::Answer { .. } => None,
+    });
+    said.collect()
+}
+
+fn said(method: &str, params: &Tree) -> Tree {
+    let method = ("method".to_owned(), Tree::Text(method.to_owned()));
+    Tree::Object(vec![method, ("params".to_owned(), params.clone())])
+}
+
+/// Pairs what is the same, whatever its order, and the rest in order.
+fn matched(a: Vec<Tree>, mut b: Vec<Tree>) -> Vec<(Option<Tree>, Option<Tree>)> {
+    let mut rest = Vec::new();
+    for one in a {
+        match b.iter().position(|other| same(&one, other, Zone::Protocol)) {
+            Some(at) => drop(b.remove(at)),
+            None => rest.push(one),
+        }
+    }
+    let count = rest.len().max(b.len());
+    let (mut rest, mut b) = (rest.into_iter(), b.into_iter());
+    (0..count).map(|_| (rest.next(), b.next())).collect()
+}
+
+/// Collects differences.
+pub(crate) struct Finder<'i> {
+    ignore: &'i Ignore,
+    of: String,
+    call: Option<(usize, Option<Tree>)>,
+    found: Vec<Difference>,
+}
+
+impl<'i> Finder<'i> {
+    fn new(ignore: &'i Ignore) -> Self {
+        Self { ignore, of: String::new(), call: None, found: Vec::new() }
+    }
+
+    /// All of something is in one recording only.
+    fn only(&mut self, of: &str, a: Option<Tree>, b: Option<Tree>) {
+        self.of = of.to_owned();
+        self.put("", a, b);
+    }
+
+    fn put(&mut self, path: &str, a: Option<Tree>, b: Option<Tree>) {
+        if !self.ignore.covers(&self.of, path) {
+            let (of, path) = (self.of.clone(), path.to_owned());
+            let (call, arguments) = match self.call.clone() {
+                Some((call, arguments)) => (Some(call), arguments),
+                None => (None, None),
+            };
+            self.found.push(Difference { of, call, arguments, path, a, b });
+        }
+    }
+
+    /// Compares two values, down to the smallest parts that differ.
+    fn values(&mut self, path: &str, a: Option<&Tree>, b: Option<&Tree>, zone: Zone) {
+        match (a, b) {
+            (Some(Tree::Object(members)), Some(other @ Tree::Object(others))) => {
+                let is_new = |name: &String| !members.iter().any(|(it, _)| it == name);
+                let added = others.iter().map(|(name, _)| name).filter(|it| is_new(it));
+                let names = members.iter().map(|(name, _)| name).chain(added);
+                for name in names.collect::<Vec<_>>() {
+                    if zone == Zone::Protocol && is_volatile(name) {
+                        continue;
+                    }
+                    let (one, two) = (a.and_then(|it| it.get(name)), other.get(name));
+                    let zone = one.or(two).map_or(zone, |it| zone.inside(name, it));
+                    self.values(&format!("{path}/{}", escaped(name)), one, two, zone);
+                }
+            }
+            (Some(Tree::List(one)), Some(Tree::List(other))) => {
+                for at in 0..one.len().max(other.len()) {
+                    self.values(&format!("{path}/{at}"), one.get(at), other.get(at), zone);
+                }
+            }
+            (Some(one), Some(other)) if same(one, other, zone) => {}
+            (None, None) => {}
+            _ => self.put(path, a.cloned(), b.cloned()),
+        }
+    }
+}
+
+/// A member's name in a JSON Pointer (RFC 6901 §3).
+fn escaped(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
+}

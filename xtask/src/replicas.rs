@@ -1,0 +1,39 @@
+//! The scenes in which several gateways are one: `crates/trunkline-cli/tests/replicas`.
+
+use crate::run;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+/// Runs the scenes of these names, or all; the last line counts them.
+pub fn run(args: &[String]) -> Result<(), String> {
+    let mut scenes = program(false)?;
+    run::run_within(scenes.args(args), LIMIT)
+}
+
+/// All scenes with far larger counts, longer outages and more kills.
+pub fn soak() -> Result<(), String> {
+    run::run(program(true)?.env("TRUNKLINE_SOAK", "1"))
+}
+
+/// A stage for a catalog of one's own; it says where it is and ends with its standard input.
+pub fn stage(catalog: &Path) -> Result<Command, String> {
+    let mut stage = program(false)?;
+    stage.arg("stage").arg(catalog);
+    Ok(stage)
+}
+
+/// The program with the scenes, which does nothing unless it is told how many gateways to start.
+fn program(is_long: bool) -> Result<Command, String> {
+    run::install_missing("Several gateways need", run::SERVERS)?;
+    run::raise_files();
+    let mut cargo = run::cargo(["test", "--package", "trunkline-cli", "--test", "replicas"]);
+    if is_long {
+        cargo.arg("--release");
+    }
+    cargo.arg("--").env("TRUNKLINE_REPLICAS", "3");
+    Ok(cargo)
+}
+
+/// The short form, its build included.
+const LIMIT: Duration = Duration::from_secs(900);
