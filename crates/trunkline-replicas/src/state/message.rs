@@ -191,6 +191,24 @@ pub(crate) enum Output {
     },
 }
 
+impl Output {
+    /// The number of an operation, whose result is awaited.
+    pub(crate) fn op(&self) -> Option<u64> {
+        match self {
+            Self::WriteHeartbeat { op, .. }
+            | Self::ReadMembers { op }
+            | Self::ReadHeartbeat { op, .. }
+            | Self::SwapRoster { op, .. }
+            | Self::ReadRoster { op, .. }
+            | Self::Read { op, .. }
+            | Self::Swap { op, .. }
+            | Self::Ping { op, .. }
+            | Self::Withdraw { op } => Some(*op),
+            Self::Lease { .. } | Self::Own { .. } | Self::Disown { .. } | Self::Tell { .. } => None,
+        }
+    }
+}
+
 /// The answer to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
