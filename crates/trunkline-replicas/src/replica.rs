@@ -284,7 +284,10 @@ impl Replicas for Replica {
 
     fn forget(&self, id: &str) {
         // If the runner has no time now, the session is looked up as before and forgotten the next time.
-        drop(self.commands.try_send(Command::Forget { id: Name::from(id) }));
+        if let Some(opened) = ids::open(&self.means.sealer, id) {
+            let (id, opened_by) = (Name::from(id), Name::from(opened.opened_by));
+            drop(self.commands.try_send(Command::Forget { id, opened_by }));
+        }
     }
 
     fn is_lost(&self, id: &str) -> bool {

@@ -61,6 +61,11 @@ impl Served {
         served
     }
 
+    /// The id of its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// The next line of its stderr that contains `words`.
     pub(crate) fn line_with(&mut self, words: &str) -> String {
         let mut line = String::new();

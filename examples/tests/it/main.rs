@@ -12,6 +12,7 @@ mod lines;
 mod long_work;
 mod observe;
 mod protected;
+mod replicas;
 mod sample;
 mod secrets;
 mod state;

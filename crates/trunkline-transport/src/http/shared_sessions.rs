@@ -33,6 +33,7 @@ use super::endpoint::{Endpoint, Entrance};
 use super::forward::{Forward, Forwarded, Gone, Unforwarded, moved};
 use super::replicas::{Peer, Place, Replicas, SessionRecord, Unavailable};
 use super::response::{json, refuse};
+use crate::budget::Held;
 use crate::handler::Handler;
 
 pub(super) use post::Asked;
@@ -116,6 +117,21 @@ impl SharedSessions {
         Ok(Located::Here)
     }
 
+    /// The answer of another replica to a request that only it can answer; none if it is gone.
+    pub async fn answer_of(
+        self: &Arc<Self>,
+        replica: &str,
+        head: &request::Parts,
+        body: Bytes,
+    ) -> Option<Response<HttpBody>> {
+        let located = self.replicas.locate_replica(replica).await;
+        let Ok(Place::At(peer)) = located else { return None };
+        let mut gone = self.until_gone(&peer);
+        let me = self.replicas.me();
+        let answered = self.forward.send(me, &peer, head, &body, &mut gone).await.ok()?;
+        answered.pass_on(self, gone, None).await.ok()
+    }
+
     fn lock_of(&self, id: &str) -> Arc<tokio::sync::Mutex<()>> {
         let mut locating = self.locating.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(locating.entry(id.to_owned()).or_default())
@@ -184,7 +200,8 @@ enum Located {
 /// A body, until it has to be sent more than once.
 enum Sent<B> {
     Unread(B),
-    Read(Bytes),
+    /// With its place in the budget.
+    Read(Bytes, Option<Held>),
 }
 
 impl<H: Handler> Endpoint<H> {
@@ -227,7 +244,7 @@ impl<H: Handler> Endpoint<H> {
         envelopes: &Mutex<EnvelopeCache>,
     ) -> Result<Response<HttpBody>, Refusal> {
         let (place, mut body) = (Some(place), Sent::Unread(body));
-        for _ in 0..TRIES {
+        for tried in 0..TRIES {
             let peer = match shared.locate(id).await {
                 Err(Unavailable) => return Ok(unavailable(None)),
                 Ok(Located::At(peer)) => peer,
@@ -235,7 +252,7 @@ impl<H: Handler> Endpoint<H> {
                     self.settle(shared, id, located, &head.extensions)?;
                     return match body {
                         Sent::Unread(body) => self.route(head, place, body, envelopes, true).await,
-                        Sent::Read(text) => {
+                        Sent::Read(text, _held) => {
                             self.route(head, place, Once::new(text), envelopes, true).await
                         }
                     };
@@ -245,7 +262,12 @@ impl<H: Handler> Endpoint<H> {
             self.sessions.remove(id);
             shared.stash().remove(id);
             if head.extensions.get::<Forwarded>().is_some() {
-                return Ok(moved(&peer.id));
+                if tried > 0 {
+                    return Ok(moved(&peer.id));
+                }
+                // The sender may have read in the record that the session is ours by now.
+                shared.replicas.forget(id);
+                continue;
             }
             let text = self.body_of(head, &mut body).await?;
             let gone = shared.until_moved(id, &peer);
@@ -254,7 +276,6 @@ impl<H: Handler> Endpoint<H> {
                 Err(Unforwarded::Lost) => return Ok(outcome_unknown_of(&text)),
                 Err(Unforwarded::NotSent | Unforwarded::Moved) => shared.replicas.forget(id),
             }
-            body = Sent::Read(text);
         }
         Ok(unavailable(None))
     }
@@ -285,16 +306,18 @@ impl<H: Handler> Endpoint<H> {
         head: &request::Parts,
         body: &mut Sent<B>,
     ) -> Result<Bytes, Refusal> {
-        match std::mem::replace(body, Sent::Read(Bytes::new())) {
-            Sent::Read(text) => Ok(text),
-            Sent::Unread(_) if head.method != Method::POST => Ok(Bytes::new()),
+        let (text, held) = match std::mem::replace(body, Sent::Read(Bytes::new(), None)) {
+            Sent::Read(text, held) => (text, held),
+            Sent::Unread(_) if head.method != Method::POST => (Bytes::new(), None),
             Sent::Unread(body) => {
                 let limits = &self.settings.limits;
                 let mut meter = self.budgets.body(&head.extensions);
                 let text = read(body, limits.body_bytes, limits.body_read, &mut meter).await?;
-                Ok(Bytes::copy_from_slice(text.bytes()))
+                (Bytes::copy_from_slice(text.bytes()), meter.into_held())
             }
-        }
+        };
+        *body = Sent::Read(text.clone(), held);
+        Ok(text)
     }
 }
 

@@ -46,6 +46,19 @@ async fn any_replica_takes_any_request_and_the_owner_answers() {
 }
 
 #[tokio::test]
+async fn a_long_answer_is_passed_on_whole_and_its_connection_is_used_again() {
+    let (_world, [a, b]) = fleet().await;
+    let alice = Visitor::open(&a, "alice").await;
+    for id in 0..3 {
+        let mut sent = alice.call(&b, id, "big").await;
+        let length = sent.head.get("content-length").expect("its length is known").to_owned();
+        let body = sent.line.body().await;
+        assert_eq!(body.len().to_string(), length);
+        assert!(body.len() > 3 << 20 && body.ends_with(b"xx\"}}"));
+    }
+}
+
+#[tokio::test]
 async fn a_session_is_for_its_own_principal_wherever_it_is_asked_for() {
     let (_world, [mut a, b, c]) = fleet().await;
     let alice = Visitor::open(&a, "alice").await;

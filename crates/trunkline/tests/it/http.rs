@@ -52,6 +52,12 @@ impl House {
         let _ = self.close.take().map(|it| it.send(()));
     }
 
+    /// Ends it as a crash would.
+    pub(crate) async fn kill(self) {
+        self.served.abort();
+        let _ = self.served.await;
+    }
+
     /// Waits until the last connection is done.
     pub(crate) async fn ended(self) {
         soon(self.served).await.unwrap().unwrap();

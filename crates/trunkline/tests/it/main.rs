@@ -40,6 +40,7 @@ mod logins;
 mod observe;
 mod proxy;
 mod quick_tasks;
+mod replicas;
 mod server;
 mod server_answers;
 mod server_asks;

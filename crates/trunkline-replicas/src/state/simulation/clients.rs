@@ -53,6 +53,10 @@ impl Clients {
         self.sessions.keys()
     }
 
+    fn opened_by(&self, session: &Name) -> Name {
+        self.sessions.get(session).map_or_else(|| "nobody".into(), |it| it.opened_by.clone())
+    }
+
     /// Those whose records have settled.
     pub(super) fn safe_sessions(&self) -> Vec<Name> {
         let safe = self.sessions.iter().filter(|(_, it)| it.is_safe);
@@ -174,7 +178,8 @@ impl World {
                     it.via = None;
                     let (to, hops) = (self.nodes[via].me.url.clone(), it.hops);
                     if !self.nodes[via].is_dead && self.nodes[via].paused_until <= self.now {
-                        self.tell(via, Input::Moved { session });
+                        let hint = self.clients.opened_by(&session);
+                        self.tell(via, Input::Moved { session, hint });
                     }
                     if hops < 3 {
                         self.send_call(&from, &to, Event::Arrive { call, node: via });
@@ -182,9 +187,14 @@ impl World {
                 } else if let Some(to) = self.nodes.iter().position(|it| it.me.id == owner.id) {
                     it.via = Some(node);
                     it.hops += 1;
-                    let is_there = self.at.get(&owner.url) == Some(&to);
-                    if is_there {
+                    if self.at.get(&owner.url) == Some(&to) {
                         self.send_call(&from, &owner.url, Event::Arrive { call, node: to });
+                    } else if it.hops < 3 {
+                        // Nobody is there, or somebody else: nothing was done.
+                        it.via = None;
+                        let hint = self.clients.opened_by(&session);
+                        self.tell(node, Input::Moved { session, hint });
+                        self.schedule(1_000, Event::Arrive { call, node });
                     }
                 }
             }

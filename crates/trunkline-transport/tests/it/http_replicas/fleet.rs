@@ -210,6 +210,7 @@ impl Handler for Tools {
                 let text = format!("{roots:?}");
                 Ok(Json::of(&json!({ "content": [{ "type": "text", "text": text }] })))
             }),
+            "big" => Answer::Now(Ok(Json::of(&json!({ "text": "x".repeat(3 << 20) })))),
             _ => Answer::Now(Ok(result)),
         }
     }
