@@ -163,7 +163,7 @@ impl Runner {
             stored => {
                 let means = Arc::clone(&self.means);
                 self.operations.spawn(async move {
-                    let op = number(&stored);
+                    let op = stored.op().unwrap_or(0);
                     let answer = timeout(means.timing.patience, means.store(stored)).await;
                     (op, answer.ok().and_then(Result::ok).unwrap_or(Answer::Away))
                 });
@@ -285,24 +285,6 @@ fn heartbeat_key(replica: &str) -> String {
 
 fn roster_key(replica: &str) -> String {
     format!("roster/{replica}")
-}
-
-/// The number of an operation.
-fn number(output: &Output) -> u64 {
-    match output {
-        Output::WriteHeartbeat { op, .. }
-        | Output::ReadMembers { op }
-        | Output::ReadHeartbeat { op, .. }
-        | Output::SwapRoster { op, .. }
-        | Output::ReadRoster { op, .. }
-        | Output::Read { op, .. }
-        | Output::Swap { op, .. }
-        | Output::Ping { op, .. }
-        | Output::Withdraw { op } => *op,
-        Output::Lease { .. } | Output::Own { .. } | Output::Disown { .. } | Output::Tell { .. } => {
-            0
-        }
-    }
 }
 
 const HEARTBEATS: &str = "replica/";

@@ -191,6 +191,27 @@ pub(crate) enum Output {
     },
 }
 
+impl Output {
+    /// The number of the operation that it wants, if it wants one.
+    pub(crate) fn op(&self) -> Option<u64> {
+        match self {
+            Output::WriteHeartbeat { op, .. }
+            | Output::ReadMembers { op }
+            | Output::ReadHeartbeat { op, .. }
+            | Output::SwapRoster { op, .. }
+            | Output::ReadRoster { op, .. }
+            | Output::Read { op, .. }
+            | Output::Swap { op, .. }
+            | Output::Ping { op, .. }
+            | Output::Withdraw { op } => Some(*op),
+            Output::Lease { .. }
+            | Output::Own { .. }
+            | Output::Disown { .. }
+            | Output::Tell { .. } => None,
+        }
+    }
+}
+
 /// The answer to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {

@@ -344,7 +344,7 @@ impl World {
                 self.send(&route.0, &route.1, event);
             }
             stored => {
-                let op = op_of(&stored);
+                let op = stored.op().expect("all else is for the store");
                 self.expect(node, op);
                 let from = self.nodes[node].me.url.clone();
                 let store = Name::from(STORE);
@@ -477,20 +477,6 @@ impl World {
                 Waiting::Nothing => {}
             }
         }
-    }
-}
-
-fn op_of(output: &Output) -> u64 {
-    match output {
-        Output::WriteHeartbeat { op, .. }
-        | Output::ReadMembers { op }
-        | Output::ReadHeartbeat { op, .. }
-        | Output::SwapRoster { op, .. }
-        | Output::ReadRoster { op, .. }
-        | Output::Read { op, .. }
-        | Output::Swap { op, .. }
-        | Output::Withdraw { op } => *op,
-        other => unreachable!("{other:?} is not for the store"),
     }
 }
 
