@@ -34,6 +34,8 @@ mod session;
 #[cfg(test)]
 mod simulation;
 mod suspicion;
+#[cfg(test)]
+mod tests;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};

@@ -192,19 +192,22 @@ pub(crate) enum Output {
 }
 
 impl Output {
-    /// The number of an operation, whose result is awaited.
+    /// The number of the operation that it wants, if it wants one.
     pub(crate) fn op(&self) -> Option<u64> {
         match self {
-            Self::WriteHeartbeat { op, .. }
-            | Self::ReadMembers { op }
-            | Self::ReadHeartbeat { op, .. }
-            | Self::SwapRoster { op, .. }
-            | Self::ReadRoster { op, .. }
-            | Self::Read { op, .. }
-            | Self::Swap { op, .. }
-            | Self::Ping { op, .. }
-            | Self::Withdraw { op } => Some(*op),
-            Self::Lease { .. } | Self::Own { .. } | Self::Disown { .. } | Self::Tell { .. } => None,
+            Output::WriteHeartbeat { op, .. }
+            | Output::ReadMembers { op }
+            | Output::ReadHeartbeat { op, .. }
+            | Output::SwapRoster { op, .. }
+            | Output::ReadRoster { op, .. }
+            | Output::Read { op, .. }
+            | Output::Swap { op, .. }
+            | Output::Ping { op, .. }
+            | Output::Withdraw { op } => Some(*op),
+            Output::Lease { .. }
+            | Output::Own { .. }
+            | Output::Disown { .. }
+            | Output::Tell { .. } => None,
         }
     }
 }

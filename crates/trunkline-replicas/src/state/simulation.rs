@@ -344,7 +344,7 @@ impl World {
                 self.send(&route.0, &route.1, event);
             }
             stored => {
-                let op = stored.op().expect("it is for the store");
+                let op = stored.op().expect("all else is for the store");
                 self.expect(node, op);
                 let from = self.nodes[node].me.url.clone();
                 let store = Name::from(STORE);
