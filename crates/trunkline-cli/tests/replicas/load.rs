@@ -10,7 +10,7 @@ use trunkline::{Client, Revision};
 
 use crate::client::{Caller, Ended, answered, judge, pause};
 use crate::figures::{Figures, Ledger, Told};
-use crate::stage::{PRINCIPALS, Stage};
+use crate::stage::{Diary, PRINCIPALS, Stage};
 
 /// Clients that call until they are told to stop.
 pub(crate) struct Load {
@@ -34,7 +34,7 @@ enum Phase {
 }
 
 /// What a client does over and over.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 enum Habit {
     /// Short calls, over HTTP as it comes.
     Calls,
@@ -54,7 +54,8 @@ impl Load {
         let mut load = Self { phase: Arc::clone(&phase), clients: JoinSet::new() };
         let mut opened = JoinSet::new();
         for number in 0..clients {
-            opened.spawn(Worker::open(number, balancer, Arc::clone(&phase)));
+            let diary = stage.diary.clone();
+            opened.spawn(Worker::open(number, balancer, Arc::clone(&phase), diary));
         }
         for worker in opened.join_all().await {
             load.clients.spawn(worker.work());
@@ -92,11 +93,17 @@ struct Worker {
     sdk: Option<Client>,
     habit: Habit,
     phase: Arc<Mutex<Phase>>,
+    diary: Diary,
     ledger: Ledger,
 }
 
 impl Worker {
-    async fn open(number: usize, balancer: SocketAddr, phase: Arc<Mutex<Phase>>) -> Self {
+    async fn open(
+        number: usize,
+        balancer: SocketAddr,
+        phase: Arc<Mutex<Phase>>,
+        diary: Diary,
+    ) -> Self {
         let habit = HABITS[number % HABITS.len()];
         let revisions = match habit {
             // Streams of 2024-11-05 and of 2026-07-28 cannot be resumed.
@@ -115,7 +122,7 @@ impl Worker {
             }
             _ => (caller.open().await, None),
         };
-        Self { caller, sdk, habit, phase, ledger: Ledger::default() }
+        Self { caller, sdk, habit, phase, diary, ledger: Ledger::default() }
     }
 
     async fn work(mut self) -> Worked {
@@ -124,6 +131,7 @@ impl Worker {
             let phase = *self.phase.lock().unwrap_or_else(PoisonError::into_inner);
             let Phase::Named(phase) = phase else { break };
             let text = self.caller.unique();
+            let since = Instant::now();
             let (told, wrong) = match self.habit {
                 Habit::Sdk => self.call_by_sdk(&text).await,
                 _ => self.call(&text).await,
@@ -141,6 +149,11 @@ impl Worker {
                     self.caller.figures.count("ms of the longest wait for an answer", gap);
                     answered = Instant::now();
                 }
+            }
+            if let Some(wrong) = &wrong {
+                let (habit, revision) = (self.habit, self.caller.guest.revision);
+                let took = since.elapsed().as_millis();
+                self.diary.note(&format!("{text} ({habit:?}, {revision}, {took} ms): {wrong}"));
             }
             self.ledger.note(text, told);
             if wrong.as_deref() == Some("lost sessions") {

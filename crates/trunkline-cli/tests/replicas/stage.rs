@@ -2,9 +2,11 @@
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
+use std::io::Write;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -21,8 +23,29 @@ pub(crate) struct Stage {
     pub(crate) redis: Servers,
     pub(crate) balancer: Balancer,
     pub(crate) replicas: Vec<Replica>,
+    pub(crate) diary: Diary,
     /// What the metrics of replicas that were stopped said last.
     metrics: HashMap<String, u64>,
+}
+
+/// What happened when, for whoever looks why a scene failed: `diary` in its folder.
+#[derive(Clone)]
+pub(crate) struct Diary {
+    file: Arc<Mutex<File>>,
+    since: Instant,
+}
+
+impl Diary {
+    fn begin(folder: &Path) -> Self {
+        let file = File::create(folder.join("diary")).expect("a file");
+        Self { file: Arc::new(Mutex::new(file)), since: Instant::now() }
+    }
+
+    pub(crate) fn note(&self, what: &str) {
+        let at = self.since.elapsed().as_secs_f64();
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        writeln!(file, "{at:8.3} {what}").expect("the folder is ours");
+    }
 }
 
 /// One gateway, at ports that it keeps.
@@ -76,7 +99,8 @@ impl Stage {
         }
         let addresses: Vec<SocketAddr> = replicas.iter().map(|it| it.address).collect();
         let balancer = Balancer::start(&folder, &addresses);
-        let stage = Self { redis, balancer, replicas, metrics: HashMap::new() };
+        let (diary, metrics) = (Diary::begin(&folder), HashMap::new());
+        let stage = Self { redis, balancer, replicas, diary, metrics };
         stage.whole().await;
         stage
     }
@@ -95,6 +119,7 @@ impl Stage {
     /// Ends a replica without a word, and starts another at its place.
     pub(crate) async fn kill(&mut self, number: usize) {
         self.remember(number).await;
+        self.diary.note(&format!("replica {number} is killed"));
         let replica = &mut self.replicas[number];
         kill(replica.process.as_mut().expect("it runs"));
         replica.start();
@@ -104,6 +129,7 @@ impl Stage {
     /// to go.
     pub(crate) async fn restart(&mut self, number: usize) -> Duration {
         self.remember(number).await;
+        self.diary.note(&format!("replica {number} is asked to end"));
         let since = Instant::now();
         let replica = &mut self.replicas[number];
         let mut process = replica.process.take().expect("it runs");
@@ -111,8 +137,10 @@ impl Stage {
         let gone = async || process.try_wait().expect("it is our child").is_some();
         soon("a replica that was asked to end has ended", GRACE, gone).await;
         let took = since.elapsed();
+        self.diary.note(&format!("replica {number} has ended"));
         self.replicas[number].start();
         self.replicas[number].ready().await;
+        self.diary.note(&format!("replica {number} is ready"));
         took
     }
 
