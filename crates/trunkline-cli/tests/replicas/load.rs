@@ -15,7 +15,14 @@ use crate::stage::{PRINCIPALS, Stage};
 /// Clients that call until they are told to stop.
 pub(crate) struct Load {
     phase: Arc<Mutex<Phase>>,
-    clients: JoinSet<(Figures, Ledger)>,
+    clients: JoinSet<Worked>,
+}
+
+/// What a client has to tell at its end.
+struct Worked {
+    figures: Figures,
+    ledger: Ledger,
+    has_session: bool,
 }
 
 /// What the clients count their calls under.
@@ -65,9 +72,14 @@ impl Load {
     pub(crate) async fn stop(self, stage: &mut Stage) -> Figures {
         *self.phase.lock().unwrap_or_else(PoisonError::into_inner) = Phase::Over;
         let (mut figures, mut ledger) = (Figures::default(), Ledger::default());
-        for (counted, told) in self.clients.join_all().await {
-            figures.merge(&counted);
-            ledger.merge(told);
+        let clients = self.clients.join_all().await;
+        let carried_out = stage.carried_out();
+        for worked in clients {
+            if worked.has_session {
+                figures.count("moves of sessions", worked.ledger.moves(&carried_out));
+            }
+            figures.merge(&worked.figures);
+            ledger.merge(worked.ledger);
         }
         ledger.compare(&stage.executed(), &mut figures);
         stage.tell(&mut figures).await;
@@ -106,7 +118,7 @@ impl Worker {
         Self { caller, sdk, habit, phase, ledger: Ledger::default() }
     }
 
-    async fn work(mut self) -> (Figures, Ledger) {
+    async fn work(mut self) -> Worked {
         let mut answered = Instant::now();
         loop {
             let phase = *self.phase.lock().unwrap_or_else(PoisonError::into_inner);
@@ -132,12 +144,17 @@ impl Worker {
             }
             self.ledger.note(text, told);
             if wrong.as_deref() == Some("lost sessions") {
-                return (self.caller.figures, self.ledger);
+                return self.worked();
             }
             pause_between(wrong.is_some()).await;
         }
         self.say_goodbye().await;
-        (self.caller.figures, self.ledger)
+        self.worked()
+    }
+
+    fn worked(self) -> Worked {
+        let has_session = !self.caller.is_stateless();
+        Worked { figures: self.caller.figures, ledger: self.ledger, has_session }
     }
 
     async fn call(&mut self, text: &str) -> (Told, Option<String>) {

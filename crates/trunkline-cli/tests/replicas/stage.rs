@@ -109,7 +109,7 @@ impl Stage {
         let mut process = replica.process.take().expect("it runs");
         signal("TERM", process.id());
         let gone = async || process.try_wait().expect("it is our child").is_some();
-        soon("a replica that was asked to end has ended", PATIENCE, gone).await;
+        soon("a replica that was asked to end has ended", GRACE, gone).await;
         let took = since.elapsed();
         self.replicas[number].start();
         self.replicas[number].ready().await;
@@ -125,6 +125,23 @@ impl Stage {
             }
         }
         executed
+    }
+
+    /// Which gateway, by its process, carried out the call with each unique argument.
+    pub(crate) fn carried_out(&self) -> HashMap<String, u64> {
+        let mut carried_out = HashMap::new();
+        for replica in &self.replicas {
+            let starts = replica.log().of("start").into_iter();
+            let gateways: HashMap<Option<u64>, Option<u64>> =
+                starts.map(|it| (it["pid"].as_u64(), it["parent"].as_u64())).collect();
+            for call in replica.log().of("call") {
+                let gateway = gateways.get(&call["pid"].as_u64()).copied().flatten();
+                if let (Some(text), Some(gateway)) = (call["arguments"]["text"].as_str(), gateway) {
+                    carried_out.insert(text.to_owned(), gateway);
+                }
+            }
+        }
+        carried_out
     }
 
     /// The calls that reached the servers of each replica.
@@ -280,8 +297,10 @@ pub(crate) const PRINCIPALS: [(&str, &str); 2] =
     [("alice", "the-token-of-alice"), ("bob", "the-token-of-bob")];
 /// Calls per minute of the server `rated`, and at once.
 pub(crate) const RATE: u64 = 100;
-/// No replica takes longer than this to start or to end.
+/// No replica takes longer than this to start.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// Nor longer than this to end: the files in `packaging` have it killed then.
+const GRACE: Duration = Duration::from_secs(60);
 /// How many gateways run: as many as this variable says. One runs without a store, for comparison.
 pub(crate) const REPLICAS: &str = "TRUNKLINE_REPLICAS";
 const KEY: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";

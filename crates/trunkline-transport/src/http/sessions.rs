@@ -145,7 +145,7 @@ async fn guard<H: Handler>(sessions: Weak<Sessions<H>>, shared: Arc<SharedSessio
         for session in sessions.all() {
             if shared.replicas.is_lost(&session.id) {
                 sessions.remove(&session.id);
-            } else if !shared.replicas.may_answer(&session.id) {
+            } else if session.has_readers() && !shared.replicas.may_answer(&session.id) {
                 session.wake_readers();
             }
         }

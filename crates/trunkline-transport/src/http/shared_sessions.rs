@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::ops::ControlFlow::{Break, Continue};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::header::{HeaderValue, RETRY_AFTER};
@@ -34,6 +34,7 @@ use super::forward::{Forward, Forwarded, Gone, Unforwarded, moved};
 use super::replicas::{Peer, Place, Replicas, SessionRecord, Unavailable};
 use super::response::{json, refuse};
 use crate::budget::Held;
+use crate::clock::now;
 use crate::handler::Handler;
 
 pub(super) use post::Asked;
@@ -56,6 +57,7 @@ struct TakenOver {
     record: SessionRecord,
     /// Where the general stream goes on.
     general: u64,
+    since: Instant,
 }
 
 impl SharedSessions {
@@ -113,8 +115,33 @@ impl SharedSessions {
         let newest = kept.iter().flatten().map(|it| it.place).max().unwrap_or(0);
         // What the last owner sent but did not keep has a lower place than what we send.
         let general = newest.saturating_add(GAP);
-        self.stash().insert(id.to_owned(), TakenOver { record, general });
+        let since = now();
+        let mut stash = self.stash();
+        // Those whose clients did not come back end, as any session that nobody uses.
+        stash.retain(|id, it| {
+            let is_kept = since.duration_since(it.since) < KEPT;
+            if !is_kept {
+                close_later(self, id);
+            }
+            is_kept
+        });
+        stash.insert(id.to_owned(), TakenOver { record, general, since });
         Ok(Located::Here)
+    }
+
+    /// The answer of another replica to a request that only it can answer; none if it is gone.
+    pub async fn answer_of(
+        self: &Arc<Self>,
+        replica: &str,
+        head: &request::Parts,
+        body: Bytes,
+    ) -> Option<Response<HttpBody>> {
+        let located = self.replicas.locate_replica(replica).await;
+        let Ok(Place::At(peer)) = located else { return None };
+        let mut gone = self.until_gone(&peer);
+        let me = self.replicas.me();
+        let answered = self.forward.send(me, &peer, head, &body, &mut gone).await.ok()?;
+        answered.pass_on(self, gone, None).await.ok()
     }
 
     fn lock_of(&self, id: &str) -> Arc<tokio::sync::Mutex<()>> {
@@ -364,6 +391,8 @@ pub(super) fn ids_of(incoming: &Incoming) -> Vec<Id> {
     }
 }
 
+/// How long a session that was taken over waits for its client.
+const KEPT: Duration = Duration::from_secs(30 * 60);
 /// How often a request looks for its owner.
 const TRIES: usize = 3;
 /// How often a forwarded request looks whether its owner is still there.

@@ -22,7 +22,7 @@ pub use trunkline_transport::http::HttpBody;
 
 use super::Server;
 #[cfg(feature = "replicas")]
-use super::replicas::Membership;
+use super::replicas::{Membership, UntilLeft};
 use super::router::Router;
 use crate::observe::Transport;
 
@@ -196,8 +196,11 @@ impl Http {
         if self.server.0.0.replicas.is_some() {
             let HttpService { endpoint, member, .. } = self.joined(false).await?;
             let member = member.expect("it has joined");
-            let served = serve(listener, endpoint, limits, member.drain_at(shutdown)).await;
+            // Its sessions end after they were handed over: others still forward to them until then.
+            let answers = Arc::new(UntilLeft(Arc::clone(&endpoint)));
+            let served = serve(listener, answers, limits, member.drain_at(shutdown)).await;
             member.leave().await;
+            endpoint.end();
             return served;
         }
         let service = self.answering(false);

@@ -162,7 +162,7 @@ async fn a_replica_that_others_cannot_reach_does_not_start() {
     let store = Arc::new(Memory::default());
     let nowhere = Replicas::new(store, [7; 32], "0.0.0.0:0");
     let served = builder().replicas(nowhere.clone()).build().http().shared_service().await;
-    let error = served.err().expect("it is refused").to_string();
+    let error = served.expect_err("it is refused").to_string();
     assert!(error.contains("`reached_at`"), "{error}");
     let known = nowhere.reached_at("http://replica-1:7474");
     let service = builder().replicas(known).build().http().shared_service().await.unwrap();

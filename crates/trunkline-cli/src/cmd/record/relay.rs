@@ -44,7 +44,7 @@ pub(super) async fn run(
         .with_context(|| format!("Nothing can listen at `{listen}`"))?;
     let at = listener.local_addr()?;
     let (url, path_shown) = (target.shown(), path.split('?').next().unwrap_or_default());
-    let hint = format!("Recording `{url}`: have the client use http://{at}{path_shown}.");
+    let hint = format!("Have the client use http://{at}{path_shown}; `{url}` is recorded.");
     // The reader of stderr may be gone.
     let _ = writeln!(std::io::stderr(), "{hint}");
     let relay = Arc::new(Relay {
@@ -242,7 +242,7 @@ async fn forward(mut flow: Flow, mut taking: Option<Taking>, pieces: mpsc::Sende
     loop {
         let piece = tokio::select! {
             piece = flow.next() => piece,
-            () = pieces.closed() => return,
+            () = pieces.closed() => return leave(taking),
         };
         let passed = match piece {
             Some(Ok(piece)) => match &mut taking {
@@ -255,11 +255,18 @@ async fn forward(mut flow: Flow, mut taking: Option<Taking>, pieces: mpsc::Sende
         if let Some(passed) = passed
             && pieces.send(passed).await.is_err()
         {
-            return;
+            return leave(taking);
         }
     }
     if let Some(rest) = taking.and_then(Taking::finish) {
         let _ = pieces.send(rest).await;
+    }
+}
+
+/// The client has closed a response before its end.
+fn leave(taking: Option<Taking>) {
+    if let Some(Taking { place, file, .. }) = taking {
+        file.write(|recorder, now, out| recorder.left(place, now, out));
     }
 }
 

@@ -25,15 +25,13 @@ impl Serving {
         stderr.read_line(&mut line).unwrap();
         // Whatever else it says must not fill the pipe.
         std::thread::spawn(move || std::io::copy(&mut stderr, &mut std::io::sink()));
-        let at = line.rfind("http://").unwrap_or_else(|| panic!("no address in `{line}`"));
-        let url: String = line[at..].chars().take_while(|it| !it.is_whitespace()).collect();
-        Self { child, url: url.trim_end_matches('.').to_owned() }
+        let at = line.find("http://").unwrap_or_else(|| panic!("no address in `{line}`"));
+        let url = line[at..].split_whitespace().next().unwrap_or_default();
+        Self { child, url: url.trim_end_matches(['.', ';']).to_owned() }
     }
 
     fn demo() -> Self {
-        let mut demo = Self::start(&["demo", "--http", "127.0.0.1:0"]);
-        demo.url = demo.url.replace("/sse).", "/mcp").replace("/sse)", "/mcp");
-        demo
+        Self::start(&["demo", "--http", "127.0.0.1:0"])
     }
 
     /// Ends it as an operator does, and waits.

@@ -114,6 +114,11 @@ impl<H: Handler> Session<H> {
         }
     }
 
+    /// Whether somebody waits for what it says. To ask whether it may be answered counts as use.
+    pub(in crate::http) fn has_readers(&self) -> bool {
+        !self.lock().readers.is_empty()
+    }
+
     /// Makes every reader look again whether this replica may answer.
     pub(in crate::http) fn wake_readers(&self) {
         let readers = std::mem::take(&mut self.lock().readers);
