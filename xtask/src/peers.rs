@@ -22,6 +22,7 @@ pub const PEERS: &[(&str, &str, &str)] = &[
     ("fast-http", "the PyPI client fastmcp against `trunkline demo` over HTTP", "fast.py"),
     ("cli", "`trunkline` against the everything, filesystem and time servers", "cli.mjs"),
     ("cli-http", "`trunkline` against the everything and FastMCP servers over HTTP", "cli.mjs --http"),
+    ("record", "recordings of the everything and time servers and of both npm clients, played from both ends", "record.mjs"),
     ("auth-ts1", "the npm client @modelcontextprotocol/sdk logs in", "auth/client.mjs ts1"),
     ("auth-ts2", "the npm client @modelcontextprotocol/client logs in", "auth/client.mjs ts2"),
     ("auth-py", "the PyPI client mcp logs in", "auth/client.py py"),
@@ -63,9 +64,9 @@ pub fn one(script: &str) -> Result<(), String> {
     let mut command = Command::new(interpreter);
     command.arg(folder().join(script)).args(told.split_whitespace());
     command.arg(run::trunkline()).current_dir(run::root());
-    let is_gateway =
-        matches!(script, "gateway.mjs" | "table/table.mjs") || script.starts_with("restart.");
-    if !script.ends_with("cli.mjs") && !is_gateway {
+    let takes_binary = matches!(script, "gateway.mjs" | "record.mjs" | "table/table.mjs")
+        || script.starts_with("restart.");
+    if !script.ends_with("cli.mjs") && !takes_binary {
         command.arg("demo");
     }
     command.env("TRUNKLINE_PEERS_VENV", venv()).env("PYTHONDONTWRITEBYTECODE", "1");

@@ -3,12 +3,10 @@
 use crate::run;
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
 /// Runs the scenes of these names, or all; the last line counts them.
 pub fn run(args: &[String]) -> Result<(), String> {
-    let mut scenes = program(false)?;
-    run::run_within(scenes.args(args), LIMIT)
+    run::run(program(false)?.args(args))
 }
 
 /// All scenes with far larger counts, longer outages and more kills.
@@ -34,6 +32,3 @@ fn program(is_long: bool) -> Result<Command, String> {
     cargo.arg("--").env("TRUNKLINE_REPLICAS", "3");
     Ok(cargo)
 }
-
-/// The short form, its build included.
-const LIMIT: Duration = Duration::from_secs(900);

@@ -99,6 +99,11 @@ impl Failure {
         Self::new(code, "admin", cause)
     }
 
+    /// The store that replicas share cannot be used.
+    pub(crate) fn store(cause: impl Into<String>) -> Self {
+        Self::new(CONNECT, "store", cause)
+    }
+
     /// Any other failure: most likely the output cannot be written.
     pub(crate) fn other(error: &anyhow::Error) -> Self {
         let is_io = error.chain().any(|cause| cause.is::<io::Error>());

@@ -31,12 +31,14 @@ use crate::failure::{Failure, Reason, Stage};
 use desk::{Desk, Link};
 pub(crate) use fleet_vault::FleetVault;
 use flow::Flow;
-pub(crate) use http::PATHS;
+pub(crate) use http::{PATHS, read_form, used_up};
 use vault::Scoped;
 
 /// The accounts of all principals.
 pub(crate) struct Accounts {
     vault: Arc<dyn Vault>,
+    /// This replica, if there are several: links and visits are its own, and name it.
+    me: Option<String>,
     /// The URL at which browsers reach the gateway; `None` if they cannot.
     origin: RwLock<Option<Arc<str>>>,
     desk: Mutex<Desk<Flow>>,
@@ -109,9 +111,10 @@ impl Credentials for Account {
 }
 
 impl Accounts {
-    pub(crate) fn new(vault: Arc<dyn Vault>) -> Self {
+    pub(crate) fn new(vault: Arc<dyn Vault>, me: Option<String>) -> Self {
         Self {
             vault,
+            me,
             origin: RwLock::default(),
             desk: Mutex::new(Desk::new()),
             people: Mutex::default(),
@@ -246,7 +249,15 @@ impl Accounts {
             fail(format!("`{server}` wants a login of your own, and too many are open already."))
                 .advice("Finish one of them, or try again in ten minutes.")
         })?;
-        Ok((format!("{origin}{}{sealed}", http::LOGIN), elicitation))
+        Ok((format!("{origin}{}{}", http::LOGIN, self.ours(sealed)), elicitation))
+    }
+
+    /// A name that says which replica it is of.
+    fn ours(&self, name: String) -> String {
+        match &self.me {
+            Some(me) => format!("{me}.{name}"),
+            None => name,
+        }
     }
 
     /// Remembers to notify a session when a principal has logged in.

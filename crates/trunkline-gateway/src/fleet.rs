@@ -7,6 +7,7 @@ mod local_sessions;
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -27,6 +28,8 @@ struct Shared {
     keys: Vec<[u8; 32]>,
     me: String,
     view: Option<Box<dyn Fn() -> ReplicaView + Send + Sync>>,
+    /// Whether the store did not answer the last time, so that the log says it once.
+    is_away: AtomicBool,
 }
 
 /// The replicas, as one of them sees them.
@@ -94,7 +97,8 @@ impl Fleet {
     /// The replica `me` of a gateway. All its replicas share `store` and `keys`, of which the first seals and
     /// all open; there is at least one.
     pub fn new(store: Arc<dyn Store>, keys: Vec<[u8; 32]>, me: impl Into<String>) -> Self {
-        Self(Arc::new(Shared { store, keys, me: me.into(), view: None }))
+        let is_away = AtomicBool::new(false);
+        Self(Arc::new(Shared { store, keys, me: me.into(), view: None, is_away }))
     }
 
     /// The same, with a way to see all replicas. For a new fleet: clones are not changed.
@@ -102,7 +106,8 @@ impl Fleet {
     pub fn seen_by(self, view: impl Fn() -> ReplicaView + Send + Sync + 'static) -> Self {
         let Shared { store, keys, me, .. } = &*self.0;
         let (store, keys, me) = (Arc::clone(store), keys.clone(), me.clone());
-        Self(Arc::new(Shared { store, keys, me, view: Some(Box::new(view)) }))
+        let is_away = AtomicBool::new(false);
+        Self(Arc::new(Shared { store, keys, me, view: Some(Box::new(view)), is_away }))
     }
 
     /// The replicas for operators, as JSON.
@@ -145,8 +150,7 @@ impl Fleet {
         who: &str,
         buckets: &[Bucket],
     ) -> Result<Result<(), Duration>, Failure> {
-        let taken = self.0.store.take(&key("rate", who), buckets).await;
-        taken.map_err(|error| unavailable(&error))
+        self.noted(self.0.store.take(&key("rate", who), buckets).await)
     }
 
     /// Whether a name of some kind is used for the first time, anywhere. It is remembered for `life`.
@@ -157,7 +161,18 @@ impl Fleet {
         life: Duration,
     ) -> Result<bool, Failure> {
         let used = self.0.store.swap(&key(kind, name), Expect::Absent, b"", Some(life)).await;
-        used.map(|it| matches!(it, Swap::Done(_))).map_err(|error| unavailable(&error))
+        self.noted(used).map(|it| matches!(it, Swap::Done(_)))
+    }
+
+    /// Logs when the store goes away and when it is back. While it is away, nothing is done that counts.
+    fn noted<T>(&self, answer: Result<T, StoreError>) -> Result<T, Failure> {
+        let was_away = self.0.is_away.swap(answer.is_err(), Ordering::Relaxed);
+        match &answer {
+            Err(error) if !was_away => tracing::warn!(%error, "the shared store is away"),
+            Ok(_) if was_away => tracing::info!("the shared store answers again"),
+            _ => {}
+        }
+        answer.map_err(|_| unavailable())
     }
 
     /// Tells the other replicas. Nobody waits for it: who misses it learns that it missed something.
@@ -200,9 +215,7 @@ impl Hearing {
     }
 }
 
-/// The store cannot be asked. Nothing was done that counts.
-pub(crate) fn unavailable(error: &StoreError) -> Failure {
-    tracing::warn!(%error, "the shared store is away");
+fn unavailable() -> Failure {
     let message = "The store that the replicas of this gateway share does not answer.";
     let mut failure = Failure::new(Reason::StoreUnavailable, Stage::Policy, message);
     failure.retry_after = Some(SOON);

@@ -380,7 +380,10 @@ impl AnswersForwarded for Front {
         request: LetIn<RequestBody>,
         memo: &Mutex<EnvelopeCache>,
     ) -> Response<HttpBody> {
-        self.answer_let_in(request, memo).await
+        match request.get().uri().path().starts_with(accounts::PATHS) {
+            true => Box::pin(self.show_account(request.into_inner())).await,
+            false => self.answer_let_in(request, memo).await,
+        }
     }
 }
 
@@ -393,15 +396,29 @@ impl Front {
 
     /// Answers a browser, which has no token: the pages identify the person.
     async fn answer_browser(&self, request: Request<RequestBody>) -> Response<HttpBody> {
-        let (gate, door) = {
-            let doors = self.read();
-            (doors.gate.clone(), door(&doors.plan))
-        };
+        let door = door(&self.read().plan);
         let fields = Fields::of(request.headers());
         let checked = door.check(request.uri(), &fields);
         if let Err(refusal) = checked.and_then(|()| check_coding(&fields)) {
             return refuse(refusal);
         }
+        let shared = &self.gateway.0;
+        let holder = shared.accounts.holder(&request).map(str::to_owned);
+        if let (Some(holder), Some(sessions)) = (holder, &shared.settings.sessions) {
+            let (head, body) = request.into_parts();
+            let Some(body) = accounts::read_form(body).await else {
+                return plain(StatusCode::BAD_REQUEST, "The form did not arrive.\n");
+            };
+            let answer = sessions.answer_of(&holder, &head, body.into()).await;
+            // Its links and logins have ended with it.
+            return answer.unwrap_or_else(accounts::used_up);
+        }
+        self.show_account(request).await
+    }
+
+    /// Answers a browser whose request was checked.
+    async fn show_account(&self, request: Request<RequestBody>) -> Response<HttpBody> {
+        let gate = self.read().gate.clone();
         let shared = &self.gateway.0;
         let plan = Arc::clone(&shared.active_plan().plan);
         let (response, changed) = shared.accounts.answer(request, &plan, gate.as_deref()).await;

@@ -42,7 +42,7 @@ impl Gateway {
     /// Puts a plan in force. Only always-on servers start now; unknown lists are fetched in the background.
     pub async fn open(plan: Plan, settings: Settings) -> Result<Self, Failure> {
         let (pins, fault) = match (&settings.pins, &settings.fleet) {
-            (Some(_), Some(fleet)) => Some(PinFile::shared(fleet).await),
+            (Some(before), Some(fleet)) => Some(PinFile::shared(fleet, before).await),
             (pins, _) => pins.as_ref().map(PinFile::open),
         }
         .unzip();
@@ -60,6 +60,10 @@ impl Gateway {
                 started["replica"] = fleet.me().into();
             }
             audit.note_event("started", started);
+        }
+        if let Some(fleet) = &gateway.0.settings.fleet {
+            let replica = fleet.me();
+            tracing::info!(target: "trunkline::replica", replica, "joined");
         }
         gateway.0.spawn_maintenance();
         gateway.0.spawn_hearing();

@@ -243,10 +243,12 @@ impl GatewayState {
             approvals: Mutex::new(Approvals::new(crate::question::PATIENCE)),
             seen: Mutex::default(),
             cache,
-            accounts: Accounts::new(match &settings.fleet {
-                Some(fleet) => Arc::new(FleetVault::new(fleet)),
-                None => Arc::clone(&settings.accounts),
-            }),
+            accounts: match &settings.fleet {
+                Some(fleet) => {
+                    Accounts::new(Arc::new(FleetVault::new(fleet)), Some(fleet.me().to_owned()))
+                }
+                None => Accounts::new(Arc::clone(&settings.accounts), None),
+            },
             pins,
             told_held: pinning::HeldReports::default(),
             metrics: Metrics::default(),

@@ -160,6 +160,9 @@ pub fn acts(conversation: &Conversation) -> Vec<Act> {
             (Party::Server, _) => hear(&mut acts, said),
         }
     }
+    for act in acts.iter_mut().filter(|it| it.id.is_some() && it.answer().is_none()) {
+        act.is_cancelled |= act.stream.is_some_and(|it| conversation.left.contains(&it));
+    }
     acts
 }
 

@@ -7,7 +7,7 @@ mod pairs;
 use serde::Serialize;
 
 use crate::calls::{self, Act, Answer, Saying};
-use crate::normal::{Zone, is_volatile, same};
+use crate::normal::{Zone, is_empty_meta, is_volatile, same};
 use crate::recording::Recording;
 use crate::tree::Tree;
 
@@ -57,11 +57,15 @@ pub(crate) fn compare_acts(a: &[Act], b: &[Act], ignore: &Ignore) -> Comparison 
     let mut finder = Finder::new(ignore);
     let definitions = definitions::compare(a, b, &mut finder);
     let pairs = pairs::pair(a, b);
+    let mut news: Vec<_> = pairs.iter().map(|(one, other)| news(*one, *other)).collect();
+    news.push((unasked(a), unasked(b)));
+    remove_same(&mut news);
     for (number, (one, other)) in (1..).zip(&pairs) {
         let act = one.or(*other);
         finder.call = act.map(|it| (number, it.params.get("arguments").cloned()));
+        let news = std::mem::take(&mut news[number - 1]);
         match (one, other) {
-            (Some(one), Some(other)) => compare_act(one, other, &mut finder),
+            (Some(one), Some(other)) => compare_act(one, other, news, &mut finder),
             (Some(act), None) => finder.only(&act.title(), Some(shown(act)), None),
             (None, Some(act)) => finder.only(&act.title(), None, Some(shown(act))),
             (None, None) => {}
@@ -69,8 +73,7 @@ pub(crate) fn compare_acts(a: &[Act], b: &[Act], ignore: &Ignore) -> Comparison 
     }
     finder.call = None;
     finder.of = UNASKED.to_owned();
-    let (one, other) = (unasked(a), unasked(b));
-    for (at, (one, other)) in matched(one, other).into_iter().enumerate() {
+    for (at, (one, other)) in paired(news.pop().unwrap_or_default()).into_iter().enumerate() {
         finder.values(&format!("/{at}"), one.as_ref(), other.as_ref(), Zone::Protocol);
     }
     let differences = finder.found;
@@ -113,7 +116,7 @@ fn shown(act: &Act) -> Tree {
     params
 }
 
-fn compare_act(a: &Act, b: &Act, finder: &mut Finder<'_>) {
+fn compare_act(a: &Act, b: &Act, news: News, finder: &mut Finder<'_>) {
     finder.of = a.title();
     finder.values("/params", Some(&a.params), Some(&b.params), Zone::Protocol);
     let (questions_a, questions_b) = (questions(a), questions(b));
@@ -121,16 +124,12 @@ fn compare_act(a: &Act, b: &Act, finder: &mut Finder<'_>) {
         let path = format!("/questions/{at}");
         finder.values(&path, questions_a.get(at), questions_b.get(at), Zone::Protocol);
     }
-    // How far the server came before a cancellation is chance.
-    if a.is_cancelled || b.is_cancelled || is_waiting(a) || is_waiting(b) {
-        return;
-    }
-    // So is how far a task came before the conversation ended.
-    let (told_a, told_b) =
-        if is_task(a) && is_task(b) { Default::default() } else { (told(a), told(b)) };
-    for (at, (one, other)) in matched(told_a, told_b).into_iter().enumerate() {
+    for (at, (one, other)) in paired(news).into_iter().enumerate() {
         let path = format!("/notifications/{at}");
         finder.values(&path, one.as_ref(), other.as_ref(), Zone::Protocol);
+    }
+    if is_chance(a) || is_chance(b) {
+        return;
     }
     match (a.answer(), b.answer()) {
         (Some(Ok(one)), Some(Ok(other))) => {
@@ -143,6 +142,11 @@ fn compare_act(a: &Act, b: &Act, finder: &mut Finder<'_>) {
         (None, None) => {}
         (one, other) => finder.put("/answer", one.map(as_tree), other.map(as_tree)),
     }
+}
+
+/// Whether what came of it is chance: how far the server came before a cancellation, and a task before it was asked for.
+fn is_chance(act: &Act) -> bool {
+    act.is_cancelled || is_waiting(act)
 }
 
 /// Whether it asked how a task is doing, and the task was not done: how often that happens is chance.
@@ -212,18 +216,47 @@ fn said(method: &str, params: &Tree) -> Tree {
     Tree::Object(vec![method, ("params".to_owned(), params.clone())])
 }
 
-/// Pairs what is the same, whatever its order, and the rest in order.
-fn matched(a: Vec<Tree>, mut b: Vec<Tree>) -> Vec<(Option<Tree>, Option<Tree>)> {
-    let mut rest = Vec::new();
-    for one in a {
-        match b.iter().position(|other| same(&one, other, Zone::Protocol)) {
-            Some(at) => drop(b.remove(at)),
-            None => rest.push(one),
-        }
+/// What the servers of two recordings told during one call, or unasked.
+type News = (Vec<Tree>, Vec<Tree>);
+
+/// What both servers told during a call, if that is not chance.
+fn news(a: Option<&Act>, b: Option<&Act>) -> News {
+    let (Some(a), Some(b)) = (a, b) else { return News::default() };
+    // How far a task came before the conversation ended is chance.
+    if is_chance(a) || is_chance(b) || (is_task(a) && is_task(b)) {
+        return News::default();
     }
-    let count = rest.len().max(b.len());
-    let (mut rest, mut b) = (rest.into_iter(), b.into_iter());
-    (0..count).map(|_| (rest.next(), b.next())).collect()
+    (told(a), told(b))
+}
+
+/// Removes what both servers told, whatever its order: during the same call, or else anywhere, because over stdio nothing
+/// says which call a notification belongs to.
+fn remove_same(all: &mut [News]) {
+    for at in 0..all.len() {
+        let (one, other) = &mut all[at];
+        one.retain(|it| !remove(it, other));
+    }
+    for at in 0..all.len() {
+        let mut rest = std::mem::take(&mut all[at].0);
+        rest.retain(|it| !all.iter_mut().any(|(_, other)| remove(it, other)));
+        all[at].0 = rest;
+    }
+}
+
+fn remove(it: &Tree, from: &mut Vec<Tree>) -> bool {
+    let found = from.iter().position(|other| same(it, other, Zone::Protocol));
+    found.map(|at| from.remove(at)).is_some()
+}
+
+/// Pairs what has the same method.
+fn paired((a, mut b): News) -> Vec<(Option<Tree>, Option<Tree>)> {
+    let mut pairs = Vec::new();
+    for one in a {
+        let other = b.iter().position(|other| one.get("method") == other.get("method"));
+        pairs.push((Some(one), other.map(|at| b.remove(at))));
+    }
+    pairs.extend(b.into_iter().map(|other| (None, Some(other))));
+    pairs
 }
 
 /// Collects differences.
@@ -268,6 +301,9 @@ impl<'i> Finder<'i> {
                         continue;
                     }
                     let (one, two) = (a.and_then(|it| it.get(name)), other.get(name));
+                    if zone == Zone::Protocol && is_empty_meta(name, one, two) {
+                        continue;
+                    }
                     let zone = one.or(two).map_or(zone, |it| zone.inside(name, it));
                     self.values(&format!("{path}/{}", escaped(name)), one, two, zone);
                 }

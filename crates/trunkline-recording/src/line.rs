@@ -138,7 +138,7 @@ pub enum Note {
         /// How many bytes.
         bytes: u64,
     },
-    /// This party says nothing more.
+    /// This party says nothing more; with a `stream`, the client has closed that response before its end.
     Ended,
     /// The server's process has exited.
     Exited {

@@ -32,6 +32,12 @@ pub(crate) fn is_volatile(name: &str) -> bool {
     VOLATILE.contains(&name)
 }
 
+/// Whether one of two has a `_meta`, and nothing in it counts.
+pub(crate) fn is_empty_meta(name: &str, one: Option<&Tree>, other: Option<&Tree>) -> bool {
+    let ((Some(only), None) | (None, Some(only))) = (one, other) else { return false };
+    name == "_meta" && only.members().iter().all(|(name, _)| is_volatile(name))
+}
+
 /// Whether two texts say the same: times in them do not count, and a mask stands for anything.
 pub(crate) fn same_text(one: &str, other: &str) -> bool {
     one == other
@@ -74,7 +80,7 @@ pub(crate) fn same(one: &Tree, other: &Tree, zone: Zone) -> bool {
 }
 
 fn same_member(name: &str, one: Option<&Tree>, other: Option<&Tree>, zone: Zone) -> bool {
-    if zone == Zone::Protocol && is_volatile(name) {
+    if zone == Zone::Protocol && (is_volatile(name) || is_empty_meta(name, one, other)) {
         return true;
     }
     match (one, other) {
@@ -207,6 +213,8 @@ mod tests {
         check("10000000000000000001", "10000000000000000002", false);
         check(r#"{"requestState":"x"}"#, r#"{"requestState":"y"}"#, true);
         check(r#"{"requestState":"x"}"#, "{}", true);
+        check(r#"{"_meta":{"progressToken":1}}"#, "{}", true);
+        check(r#"{"_meta":{"a":1}}"#, "{}", false);
         check(r#"{"arguments":{"taskId":"x"}}"#, r#"{"arguments":{"taskId":"y"}}"#, false);
         check(
             r#"{"content":[{"annotations":{"lastModified":"x"}}]}"#,

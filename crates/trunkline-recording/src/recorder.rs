@@ -51,9 +51,16 @@ pub struct Place {
 #[derive(Debug)]
 struct Sessions {
     known: HashMap<String, u32>,
-    /// The conversation of requests without a session id.
-    unnamed: u32,
+    /// The conversation of requests without a session id, once there is one.
+    unnamed: Option<u32>,
     last: u32,
+}
+
+impl Sessions {
+    /// Whether there is room for this id.
+    fn may_know(&self, id: &str) -> bool {
+        self.known.len() < MOST_SESSIONS || self.known.contains_key(id)
+    }
 }
 
 impl Recorder {
@@ -65,7 +72,7 @@ impl Recorder {
             dropped: (0, 0),
             from_client: Decoder::detect(LONGEST),
             from_server: Decoder::detect(LONGEST),
-            sessions: Sessions { known: HashMap::new(), unnamed: 1, last: 0 },
+            sessions: Sessions { known: HashMap::new(), unnamed: None, last: 0 },
             revisions: HashMap::new(),
         }
     }
@@ -95,7 +102,7 @@ impl Recorder {
     /// The conversation that an HTTP request belongs to: that of its session id, or a new one if it opens one.
     pub fn session(&mut self, id: Option<&str>, body: &[u8]) -> u32 {
         let sessions = &mut self.sessions;
-        if let Some(id) = id {
+        if let Some(id) = id.filter(|it| sessions.may_know(it)) {
             let next = sessions.last + 1;
             let session = *sessions.known.entry(id.to_owned()).or_insert(next);
             sessions.last = sessions.last.max(session);
@@ -104,7 +111,8 @@ impl Recorder {
         let opens = std::str::from_utf8(body).ok().and_then(|it| Tree::parse(it).ok());
         let opens =
             opens.is_some_and(|it| it.get("method").and_then(Tree::as_text) == Some("initialize"));
-        let session = if opens { sessions.last + 1 } else { sessions.unnamed };
+        let next = sessions.last + 1;
+        let session = if opens { next } else { *sessions.unnamed.get_or_insert(next) };
         sessions.last = sessions.last.max(session);
         session
     }
@@ -112,8 +120,11 @@ impl Recorder {
     /// The server has answered a request that opens a session, with or without an id for it.
     pub fn opened(&mut self, session: u32, id: Option<&str>) {
         match id {
-            Some(id) => drop(self.sessions.known.insert(id.to_owned(), session)),
-            None => self.sessions.unnamed = session,
+            Some(id) if self.sessions.may_know(id) => {
+                self.sessions.known.insert(id.to_owned(), session);
+            }
+            Some(_) => {}
+            None => self.sessions.unnamed = Some(session),
         }
     }
 
@@ -156,6 +167,13 @@ impl Recorder {
         self.put(&Line { session, stream, revision, message, ..Line::at(now).from(by) }, out);
     }
 
+    /// The client has closed a response before its end.
+    pub fn left(&mut self, place: Place, now: u64, out: &mut Vec<u8>) {
+        let Place { session, stream } = place;
+        let note = Some(Note::Ended);
+        self.put(&Line { session, stream, note, ..Line::at(now).from(Party::Client) }, out);
+    }
+
     /// The recording ends: what was dropped, and how the server's process ended.
     pub fn finish(&mut self, exited: Option<Note>, now: u64, out: &mut Vec<u8>) {
         let (messages, bytes) = self.dropped;
@@ -195,7 +213,9 @@ impl Recorder {
     fn notice_revision(&mut self, session: u32, message: &Tree) {
         let named = message.at(&["params", "_meta", meta::PROTOCOL_VERSION]);
         let agreed = message.at(&["result", "protocolVersion"]);
-        if let Some(revision) = named.or(agreed).and_then(Tree::as_text) {
+        if let Some(revision) = named.or(agreed).and_then(Tree::as_text)
+            && revision.len() <= LONGEST_REVISION
+        {
             self.revisions.insert(session, revision.to_owned());
         }
     }
@@ -233,6 +253,9 @@ fn owned(frame: Frame<'_>) -> Result<Vec<u8>, u64> {
 
 /// The longest message that is recorded.
 const LONGEST: usize = 64 << 20;
+const LONGEST_REVISION: usize = 32;
+/// How many sessions are told apart; later ones are recorded as one.
+const MOST_SESSIONS: usize = 10_000;
 /// Room for two notes about what was dropped.
 const RESERVE: u64 = 256;
 
@@ -282,12 +305,13 @@ mod tests {
     fn sessions_are_counted_and_their_ids_are_not_written() {
         let mut recorder = recorder(None);
         let open = br#"{"jsonrpc":"2.0","id":1,"method":"initialize"}"#;
-        assert_eq!(recorder.session(None, PING), 1, "2026-07-28 has no sessions");
-        assert_eq!(recorder.session(None, open), 2);
+        assert_eq!(recorder.session(None, open), 1);
+        assert_eq!(recorder.session(None, PING), 2, "2026-07-28 has no sessions");
         assert_eq!(recorder.session(None, open), 3);
         recorder.opened(3, Some("b"));
-        recorder.opened(2, Some("a"));
-        assert_eq!(recorder.session(Some("a"), PING), 2);
+        recorder.opened(1, Some("a"));
+        assert_eq!(recorder.session(None, PING), 2);
+        assert_eq!(recorder.session(Some("a"), PING), 1);
         assert_eq!(recorder.session(Some("b"), PING), 3);
         assert_eq!(recorder.session(Some("older"), PING), 4);
         recorder.opened(4, None);

@@ -23,6 +23,8 @@ pub struct Recording {
 pub struct Conversation {
     /// The messages, in the order in which they were seen.
     pub said: Vec<Said>,
+    /// The responses that the client closed before their end: from 2026-07-28 on that cancels a request.
+    pub left: Vec<u32>,
 }
 
 /// A message, and who said it.
@@ -139,6 +141,11 @@ impl Reader {
         let run = self.recording.runs.len();
         if let (Some(stream), Some(status)) = (line.stream, line.http.and_then(|it| it.status)) {
             self.statuses.insert((run, stream), status);
+        }
+        let has_left = line.note == Some(Note::Ended) && line.stream.is_some();
+        let place = self.places.get(&(run, line.session.unwrap_or(1)));
+        if let Some(place) = place.filter(|_| has_left) {
+            self.recording.conversations[*place].left.extend(line.stream);
         }
         let Some(message) = line.message else { return Ok(()) };
         let (Some(side), Some(dir)) = (line.side, line.dir) else {

@@ -154,7 +154,8 @@ mod tests {
         }
         let it = Member { owner, protocol: 1, sessions: 3, age: 60 };
         assert_eq!(member("a", &member_bytes(&it)), Some(it));
-        assert_eq!(roster(&roster_bytes(&vec!["a".into(), "b".into()])), ["a".into(), "b".into()]);
+        let it: Roster = vec!["a".into(), "b".into()];
+        assert_eq!(roster(&roster_bytes(&it)), it);
         let text = b"{\"jsonrpc\":\"2.0\"}\n".to_vec();
         let it = KeptEvent { stream: 3, place: 9, text, owes: vec!["\"x\"".to_owned()] };
         assert_eq!(event(3, 9, &event_bytes(&it)), Some(it));
@@ -167,6 +168,6 @@ mod tests {
         let it = record(later);
         assert_eq!((it.protocol, it.epoch), (2, 3));
         assert_eq!(record(b"\x01").protocol, u32::MAX);
-        assert_eq!(roster(b"?"), ["".into()]);
+        assert_eq!(roster(b"?"), Roster::from(["".into()]));
     }
 }

@@ -11,7 +11,7 @@ use trunkline_store::Store;
 use trunkline_transport::Limits;
 use trunkline_transport::http::forward::{Forward, Ping};
 use trunkline_transport::http::replicas::{
-    KeptEvent, Lookup, Peer, Place, Replicas, SessionRecord, Unavailable,
+    KeptEvent, KeptEvents, Lookup, Peer, Place, Replicas, SessionRecord, Unavailable,
 };
 
 use crate::events::{self, Bounds, EventWriter};
@@ -284,7 +284,10 @@ impl Replicas for Replica {
 
     fn forget(&self, id: &str) {
         // If the runner has no time now, the session is looked up as before and forgotten the next time.
-        drop(self.commands.try_send(Command::Forget { id: Name::from(id) }));
+        if let Some(opened) = ids::open(&self.means.sealer, id) {
+            let (id, opened_by) = (Name::from(id), Name::from(opened.opened_by));
+            drop(self.commands.try_send(Command::Forget { id, opened_by }));
+        }
     }
 
     fn is_lost(&self, id: &str) -> bool {
@@ -314,12 +317,7 @@ impl Replicas for Replica {
         }
     }
 
-    fn kept<'a>(
-        &'a self,
-        id: &'a str,
-        stream: u64,
-        after: u64,
-    ) -> Lookup<'a, Result<Vec<KeptEvent>, Unavailable>> {
+    fn kept<'a>(&'a self, id: &'a str, stream: u64, after: u64) -> KeptEvents<'a> {
         Box::pin(async move {
             let opened = ids::open(&self.means.sealer, id).ok_or(Unavailable)?;
             let events = events::read(&*self.means.store, &opened.nonce, stream, after);

@@ -26,7 +26,7 @@ pub(crate) enum Command {
     /// Somebody wants to know, and waits.
     Ask { request: Request, reply: oneshot::Sender<Verdict> },
     /// The replica that was named for the session does not own it.
-    Forget { id: Name },
+    Forget { id: Name, opened_by: Name },
     /// No session may begin here any more.
     Drain,
 }
@@ -109,7 +109,9 @@ impl Runner {
     fn command(&mut self, command: Command) {
         let (request, reply) = match command {
             Command::Ask { request, reply } => (request, reply),
-            Command::Forget { id } => return self.handle(Input::Moved { session: id }),
+            Command::Forget { id, opened_by } => {
+                return self.handle(Input::Moved { session: id, hint: opened_by });
+            }
             Command::Drain => return self.handle(Input::Drain),
         };
         self.last_request += 1;
@@ -161,7 +163,7 @@ impl Runner {
             stored => {
                 let means = Arc::clone(&self.means);
                 self.operations.spawn(async move {
-                    let op = number(&stored);
+                    let op = stored.op().unwrap_or(0);
                     let answer = timeout(means.timing.patience, means.store(stored)).await;
                     (op, answer.ok().and_then(Result::ok).unwrap_or(Answer::Away))
                 });
@@ -283,24 +285,6 @@ fn heartbeat_key(replica: &str) -> String {
 
 fn roster_key(replica: &str) -> String {
     format!("roster/{replica}")
-}
-
-/// The number of an operation.
-fn number(output: &Output) -> u64 {
-    match output {
-        Output::WriteHeartbeat { op, .. }
-        | Output::ReadMembers { op }
-        | Output::ReadHeartbeat { op, .. }
-        | Output::SwapRoster { op, .. }
-        | Output::ReadRoster { op, .. }
-        | Output::Read { op, .. }
-        | Output::Swap { op, .. }
-        | Output::Ping { op, .. }
-        | Output::Withdraw { op } => *op,
-        Output::Lease { .. } | Output::Own { .. } | Output::Disown { .. } | Output::Tell { .. } => {
-            0
-        }
-    }
 }
 
 const HEARTBEATS: &str = "replica/";

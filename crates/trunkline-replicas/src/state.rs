@@ -34,6 +34,8 @@ mod session;
 #[cfg(test)]
 mod simulation;
 mod suspicion;
+#[cfg(test)]
+mod tests;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
@@ -43,7 +45,7 @@ use crate::timing::Timing;
 use departure::Departure;
 use lease::Lease;
 use message::{Answer, Ask, Input, Member, Name, Output, Owner, Question, Reply, Verdict};
-use owners::{Known, Owners};
+use owners::Owners;
 use session::Session;
 use suspicion::{Part, Suspicion};
 
@@ -129,7 +131,7 @@ impl State {
             Input::Update { session, body } => self.update(&session, body),
             Input::Used { session } => self.used(&session),
             Input::Close { request, session } => self.close(request, &session),
-            Input::Moved { session } => self.owners.insert(session, Known::Unsure),
+            Input::Moved { session, hint } => self.moved(session, hint),
             Input::HandOver { request, session } => self.hand_over(Some(request), &session),
             Input::Drain => self.drain(),
             Input::Leave { request } => self.leave(request),

@@ -134,6 +134,15 @@ impl Protect {
         root_certificate(pem: impl Into<String>) { roots.push(pem.into()) }
     }
 
+    /// For servers that share a store and a key: sets [`Self::replays`] and [`Self::nonce_key`] unless that was
+    /// done.
+    #[must_use]
+    pub fn shared(mut self, replays: Arc<dyn Replays>, key: [u8; 32]) -> Self {
+        self.replays.get_or_insert(SharedReplays(replays));
+        self.nonce_key.get_or_insert(NonceKey(key));
+        self
+    }
+
     /// The certificates of [`Self::root_certificate`].
     pub fn root_certificates(&self) -> &[String] {
         &self.roots

@@ -109,3 +109,29 @@ fn the_schema_is_json_schema() {
     assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
     assert!(schema["$defs"]["server"]["properties"]["maxConcurrent"].is_object());
 }
+
+/// What `check` says of a shipped catalog for several gateways, whose key is in a file that deployments mount.
+fn shipped(name: &str, text: &str, key_at: &str) -> Run {
+    let key = File::new(&format!("{name}.key"), &"0f".repeat(32));
+    assert!(text.contains(key_at), "{text}");
+    let file = File::new(name, &text.replace(key_at, key.path()));
+    let mut command = Command::new(TRUNKLINE);
+    command.args(["check", file.path()]).stdin(Stdio::null());
+    command.envs([("ALICE", "a-token-that-is-long"), ("HOSTNAME", "a1b2c3")]);
+    command.envs([("POD_IP", "10.0.0.7"), ("STORE", "redis://:secret@valkey:6379")]);
+    Run::of(command)
+}
+
+#[test]
+fn the_catalogs_that_are_shipped_for_several_gateways_are_good() {
+    let compose = include_str!("../../../../packaging/replicas/trunkline.yaml");
+    let run = shipped("compose.yaml", compose, "/run/secrets/replicas.key");
+    run.says(0, &[]);
+
+    let manifests = include_str!("../../../../packaging/replicas/kubernetes.yaml");
+    let (_, catalog) = manifests.split_once("  trunkline.yaml: |\n").expect("the ConfigMap has it");
+    let lines = catalog.lines().take_while(|it| *it != "---");
+    let catalog: String = lines.map(|it| format!("{}\n", it.get(4..).unwrap_or(""))).collect();
+    let run = shipped("kubernetes.yaml", &catalog, "/etc/trunkline-secrets/replicas.key");
+    run.says(0, &[]);
+}

@@ -30,3 +30,4 @@ mod recordings;
 mod roots;
 mod run;
 mod stdio;
+mod store;

@@ -13,6 +13,13 @@ pub(crate) struct Run {
 }
 
 impl Run {
+    /// What a command came to.
+    pub(crate) fn of(mut command: Command) -> Self {
+        let Output { status, stdout, stderr } = command.output().expect("the binary was built");
+        let text = |bytes| String::from_utf8(bytes).expect("the binary prints UTF-8");
+        Self { code: status.code().expect("no signal"), stdout: text(stdout), stderr: text(stderr) }
+    }
+
     /// Asserts how it ended, and that each of these parts was printed.
     #[track_caller]
     pub(crate) fn says(&self, code: i32, parts: &[&str]) {
@@ -27,9 +34,7 @@ impl Run {
 pub(crate) fn run(args: &[&str]) -> Run {
     let mut command = Command::new(TRUNKLINE);
     command.args(args).stdin(Stdio::null()).env_remove("NO_COLOR");
-    let Output { status, stdout, stderr } = command.output().expect("the binary was built");
-    let text = |bytes| String::from_utf8(bytes).expect("the binary prints UTF-8");
-    Run { code: status.code().expect("no signal"), stdout: text(stdout), stderr: text(stderr) }
+    Run::of(command)
 }
 
 /// Runs a verb against `trunkline demo`.

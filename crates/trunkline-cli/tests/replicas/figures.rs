@@ -28,6 +28,14 @@ impl Figures {
         self.0.iter().filter(|(name, _)| name.starts_with("error")).map(|(_, times)| times).sum()
     }
 
+    /// Answers that tell a client that it did something wrong, which no failure of a replica is.
+    pub(crate) fn blames(&self) -> u64 {
+        let blames = ["error HTTP 4", "answers refused"];
+        let counted =
+            self.0.iter().filter(|(name, _)| blames.iter().any(|it| name.starts_with(it)));
+        counted.map(|(_, times)| times).sum()
+    }
+
     pub(crate) fn merge(&mut self, other: &Self) {
         for (name, times) in &other.0 {
             self.count(name, *times);
@@ -71,6 +79,22 @@ impl Ledger {
 
     pub(crate) fn merge(&mut self, other: Self) {
         self.0.extend(other.0);
+    }
+
+    /// How often a session went on at another gateway. Calls are noted in their order; `-` ends the name of a
+    /// caller.
+    pub(crate) fn moves(&self, carried_out: &HashMap<String, u64>) -> u64 {
+        let (mut moves, mut at) = (0, HashMap::new());
+        for (argument, _) in &self.0 {
+            let (Some((caller, _)), Some(gateway)) =
+                (argument.rsplit_once('-'), carried_out.get(argument))
+            else {
+                continue;
+            };
+            let before = at.insert(caller, gateway);
+            moves += u64::from(before.is_some_and(|before| before != gateway));
+        }
+        moves
     }
 
     /// Compares what callers were told with what servers did.

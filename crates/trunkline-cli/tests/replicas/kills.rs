@@ -26,6 +26,7 @@ pub(crate) async fn run() -> Figures {
     let mut figures = load.stop(&mut stage).await;
     figures.count("kills", kills as u64);
     figures.none(NEVER);
+    assert_eq!(figures.blames(), 0, "{figures}");
     assert!(figures.of("answers") > 10 * clients as u64, "{figures}");
     figures
 }

@@ -10,12 +10,19 @@ use trunkline::{Client, Revision};
 
 use crate::client::{Caller, Ended, answered, judge, pause};
 use crate::figures::{Figures, Ledger, Told};
-use crate::stage::{PRINCIPALS, Stage};
+use crate::stage::{Diary, PRINCIPALS, Stage};
 
 /// Clients that call until they are told to stop.
 pub(crate) struct Load {
     phase: Arc<Mutex<Phase>>,
-    clients: JoinSet<(Figures, Ledger)>,
+    clients: JoinSet<Worked>,
+}
+
+/// What a client has to tell at its end.
+struct Worked {
+    figures: Figures,
+    ledger: Ledger,
+    has_session: bool,
 }
 
 /// What the clients count their calls under.
@@ -27,7 +34,7 @@ enum Phase {
 }
 
 /// What a client does over and over.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 enum Habit {
     /// Short calls, over HTTP as it comes.
     Calls,
@@ -47,7 +54,8 @@ impl Load {
         let mut load = Self { phase: Arc::clone(&phase), clients: JoinSet::new() };
         let mut opened = JoinSet::new();
         for number in 0..clients {
-            opened.spawn(Worker::open(number, balancer, Arc::clone(&phase)));
+            let diary = stage.diary.clone();
+            opened.spawn(Worker::open(number, balancer, Arc::clone(&phase), diary));
         }
         for worker in opened.join_all().await {
             load.clients.spawn(worker.work());
@@ -65,9 +73,14 @@ impl Load {
     pub(crate) async fn stop(self, stage: &mut Stage) -> Figures {
         *self.phase.lock().unwrap_or_else(PoisonError::into_inner) = Phase::Over;
         let (mut figures, mut ledger) = (Figures::default(), Ledger::default());
-        for (counted, told) in self.clients.join_all().await {
-            figures.merge(&counted);
-            ledger.merge(told);
+        let clients = self.clients.join_all().await;
+        let carried_out = stage.carried_out();
+        for worked in clients {
+            if worked.has_session {
+                figures.count("moves of sessions", worked.ledger.moves(&carried_out));
+            }
+            figures.merge(&worked.figures);
+            ledger.merge(worked.ledger);
         }
         ledger.compare(&stage.executed(), &mut figures);
         stage.tell(&mut figures).await;
@@ -80,11 +93,17 @@ struct Worker {
     sdk: Option<Client>,
     habit: Habit,
     phase: Arc<Mutex<Phase>>,
+    diary: Diary,
     ledger: Ledger,
 }
 
 impl Worker {
-    async fn open(number: usize, balancer: SocketAddr, phase: Arc<Mutex<Phase>>) -> Self {
+    async fn open(
+        number: usize,
+        balancer: SocketAddr,
+        phase: Arc<Mutex<Phase>>,
+        diary: Diary,
+    ) -> Self {
         let habit = HABITS[number % HABITS.len()];
         let revisions = match habit {
             // Streams of 2024-11-05 and of 2026-07-28 cannot be resumed.
@@ -103,15 +122,16 @@ impl Worker {
             }
             _ => (caller.open().await, None),
         };
-        Self { caller, sdk, habit, phase, ledger: Ledger::default() }
+        Self { caller, sdk, habit, phase, diary, ledger: Ledger::default() }
     }
 
-    async fn work(mut self) -> (Figures, Ledger) {
+    async fn work(mut self) -> Worked {
         let mut answered = Instant::now();
         loop {
             let phase = *self.phase.lock().unwrap_or_else(PoisonError::into_inner);
             let Phase::Named(phase) = phase else { break };
             let text = self.caller.unique();
+            let since = Instant::now();
             let (told, wrong) = match self.habit {
                 Habit::Sdk => self.call_by_sdk(&text).await,
                 _ => self.call(&text).await,
@@ -130,14 +150,24 @@ impl Worker {
                     answered = Instant::now();
                 }
             }
+            if let Some(wrong) = &wrong {
+                let (habit, revision) = (self.habit, self.caller.guest.revision);
+                let took = since.elapsed().as_millis();
+                self.diary.note(&format!("{text} ({habit:?}, {revision}, {took} ms): {wrong}"));
+            }
             self.ledger.note(text, told);
             if wrong.as_deref() == Some("lost sessions") {
-                return (self.caller.figures, self.ledger);
+                return self.worked();
             }
             pause_between(wrong.is_some()).await;
         }
         self.say_goodbye().await;
-        (self.caller.figures, self.ledger)
+        self.worked()
+    }
+
+    fn worked(self) -> Worked {
+        let has_session = !self.caller.is_stateless();
+        Worked { figures: self.caller.figures, ledger: self.ledger, has_session }
     }
 
     async fn call(&mut self, text: &str) -> (Told, Option<String>) {

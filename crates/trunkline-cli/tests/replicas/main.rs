@@ -24,10 +24,11 @@ use std::io::Read;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use figures::Figures;
 use stage::{REPLICAS, Stage};
+use trunkline_testkit::repeats;
 
 type Scene = fn() -> Pin<Box<dyn Future<Output = Figures>>>;
 
@@ -60,14 +61,17 @@ fn main() -> ExitCode {
     for (name, scene) in SCENES.iter().filter(|(name, _)| wanted(name)) {
         println!("\n== {name}");
         let since = Instant::now();
-        let outcome = catch_unwind(AssertUnwindSafe(|| runtime.block_on(scene())));
+        // Dropped at its limit, a scene ends all that it started.
+        let limited = || runtime.block_on(async { tokio::time::timeout(limit(), scene()).await });
+        let outcome = catch_unwind(AssertUnwindSafe(limited));
         let seconds = since.elapsed().as_secs_f64();
         match outcome {
-            Ok(figures) => {
+            Ok(Ok(figures)) => {
                 passed += 1;
                 println!("{figures}\n== ok, {seconds:.1} s");
             }
-            Err(_) => {
+            // A panic has said why.
+            Ok(Err(_)) | Err(_) => {
                 failed += 1;
                 let folder = Stage::folder_of(name);
                 print!("{}", Stage::last_words(&folder));
@@ -77,6 +81,11 @@ fn main() -> ExitCode {
     }
     println!("\n{passed} passed, {failed} failed");
     if failed == 0 && passed > 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// No scene takes longer.
+fn limit() -> Duration {
+    Duration::from_secs(repeats(120, 1_800) as u64)
 }
 
 /// Serves a catalog of the caller's own until standard input ends, and says where.

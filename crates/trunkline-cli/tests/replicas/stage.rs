@@ -2,9 +2,11 @@
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
+use std::io::Write;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -21,8 +23,29 @@ pub(crate) struct Stage {
     pub(crate) redis: Servers,
     pub(crate) balancer: Balancer,
     pub(crate) replicas: Vec<Replica>,
+    pub(crate) diary: Diary,
     /// What the metrics of replicas that were stopped said last.
     metrics: HashMap<String, u64>,
+}
+
+/// What happened when, for whoever looks why a scene failed: `diary` in its folder.
+#[derive(Clone)]
+pub(crate) struct Diary {
+    file: Arc<Mutex<File>>,
+    since: Instant,
+}
+
+impl Diary {
+    fn begin(folder: &Path) -> Self {
+        let file = File::create(folder.join("diary")).expect("a file");
+        Self { file: Arc::new(Mutex::new(file)), since: Instant::now() }
+    }
+
+    pub(crate) fn note(&self, what: &str) {
+        let at = self.since.elapsed().as_secs_f64();
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        writeln!(file, "{at:8.3} {what}").expect("the folder is ours");
+    }
 }
 
 /// One gateway, at ports that it keeps.
@@ -76,7 +99,8 @@ impl Stage {
         }
         let addresses: Vec<SocketAddr> = replicas.iter().map(|it| it.address).collect();
         let balancer = Balancer::start(&folder, &addresses);
-        let stage = Self { redis, balancer, replicas, metrics: HashMap::new() };
+        let (diary, metrics) = (Diary::begin(&folder), HashMap::new());
+        let stage = Self { redis, balancer, replicas, diary, metrics };
         stage.whole().await;
         stage
     }
@@ -95,6 +119,7 @@ impl Stage {
     /// Ends a replica without a word, and starts another at its place.
     pub(crate) async fn kill(&mut self, number: usize) {
         self.remember(number).await;
+        self.diary.note(&format!("replica {number} is killed"));
         let replica = &mut self.replicas[number];
         kill(replica.process.as_mut().expect("it runs"));
         replica.start();
@@ -104,15 +129,18 @@ impl Stage {
     /// to go.
     pub(crate) async fn restart(&mut self, number: usize) -> Duration {
         self.remember(number).await;
+        self.diary.note(&format!("replica {number} is asked to end"));
         let since = Instant::now();
         let replica = &mut self.replicas[number];
         let mut process = replica.process.take().expect("it runs");
         signal("TERM", process.id());
         let gone = async || process.try_wait().expect("it is our child").is_some();
-        soon("a replica that was asked to end has ended", PATIENCE, gone).await;
+        soon("a replica that was asked to end has ended", GRACE, gone).await;
         let took = since.elapsed();
+        self.diary.note(&format!("replica {number} has ended"));
         self.replicas[number].start();
         self.replicas[number].ready().await;
+        self.diary.note(&format!("replica {number} is ready"));
         took
     }
 
@@ -125,6 +153,23 @@ impl Stage {
             }
         }
         executed
+    }
+
+    /// Which gateway, by its process, carried out the call with each unique argument.
+    pub(crate) fn carried_out(&self) -> HashMap<String, u64> {
+        let mut carried_out = HashMap::new();
+        for replica in &self.replicas {
+            let starts = replica.log().of("start").into_iter();
+            let gateways: HashMap<Option<u64>, Option<u64>> =
+                starts.map(|it| (it["pid"].as_u64(), it["parent"].as_u64())).collect();
+            for call in replica.log().of("call") {
+                let gateway = gateways.get(&call["pid"].as_u64()).copied().flatten();
+                if let (Some(text), Some(gateway)) = (call["arguments"]["text"].as_str(), gateway) {
+                    carried_out.insert(text.to_owned(), gateway);
+                }
+            }
+        }
+        carried_out
     }
 
     /// The calls that reached the servers of each replica.
@@ -280,8 +325,10 @@ pub(crate) const PRINCIPALS: [(&str, &str); 2] =
     [("alice", "the-token-of-alice"), ("bob", "the-token-of-bob")];
 /// Calls per minute of the server `rated`, and at once.
 pub(crate) const RATE: u64 = 100;
-/// No replica takes longer than this to start or to end.
+/// No replica takes longer than this to start.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// Nor longer than this to end: the files in `packaging` have it killed then.
+const GRACE: Duration = Duration::from_secs(60);
 /// How many gateways run: as many as this variable says. One runs without a store, for comparison.
 pub(crate) const REPLICAS: &str = "TRUNKLINE_REPLICAS";
 const KEY: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";

@@ -63,10 +63,11 @@ impl Accounts {
         let (head, body) = request.into_parts();
         let (path, method) = (head.uri.path(), &head.method);
         let is_read = matches!(*method, Method::GET | Method::HEAD);
-        let page = match path.strip_prefix(LOGIN) {
+        let link = path.strip_prefix(LOGIN).map(|it| it.split_once('.').map_or(it, |it| it.1));
+        let page = match link {
             Some(link) if is_read => self.first(link),
             Some(link) if *method == Method::POST => {
-                let Some(form) = read(body).await else {
+                let Some(form) = read_form(body).await else {
                     let why = "The form did not arrive. Go back and send it again.";
                     return (wrong(StatusCode::BAD_REQUEST, "Not understood", why), None);
                 };
@@ -80,6 +81,17 @@ impl Accounts {
             _ => wrong(StatusCode::NOT_FOUND, "Nothing here", "Open the link of your client."),
         };
         (page, None)
+    }
+
+    /// The other replica that alone can answer a request, if one can: it made the link, or began the login.
+    pub(crate) fn holder<'a, B>(&self, request: &'a Request<B>) -> Option<&'a str> {
+        let me = self.me.as_deref()?;
+        let named = match request.uri().path().strip_prefix(LOGIN) {
+            Some(link) => link,
+            None if request.uri().path() == CALLBACK => self.cookie_in(request.headers())?,
+            None => return None,
+        };
+        named.split_once('.').map(|(holder, _)| holder).filter(|it| *it != me)
     }
 
     fn first(&self, link: &str) -> Shown {
@@ -104,7 +116,7 @@ impl Accounts {
         let Some(owner) = self.desk().look(link, now).cloned() else { return used_up() };
         let Some(gate) = gate else { return used_up() };
         let browser = self.cookie_in(headers).filter(|it| self.desk().knows(it));
-        let browser = browser.map_or_else(random_name, str::to_owned);
+        let browser = browser.map_or_else(|| self.ours(random_name()), str::to_owned);
         if let Some(issuer) = owner.issuer.clone() {
             let Some(owner) = self.desk().open(link, now) else { return used_up() };
             self.desk().drop_unfinished(&owner);
@@ -321,7 +333,8 @@ fn lost_page(lost: &Lost) -> Shown {
     wrong(StatusCode::FORBIDDEN, "Not connected", why)
 }
 
-fn used_up() -> Shown {
+/// The page for a link that is over.
+pub(crate) fn used_up() -> Shown {
     let why =
         "This link was used, or is older than ten minutes. Make the call again to get a new one.";
     wrong(StatusCode::GONE, "This link is over", why)
@@ -345,7 +358,7 @@ fn page(status: StatusCode, page: &Page<'_>) -> Shown {
 }
 
 /// Reads a form within the bounds of size and time.
-async fn read<B: Body>(body: B) -> Option<String> {
+pub(crate) async fn read_form<B: Body>(body: B) -> Option<String> {
     let reading = async {
         let (mut text, mut body) = (Vec::new(), pin!(body));
         while let Some(frame) = poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
@@ -443,10 +456,34 @@ const HEADERS: [(HeaderName, &str); 6] = [
 mod tests {
     use super::*;
 
+    #[test]
+    fn links_and_visits_lead_to_the_replica_that_has_them() {
+        let accounts = Accounts::new(Arc::new(MemoryVault::new()), Some("a".to_owned()));
+        let request = |path: &str, cookie: &str| {
+            let request = Request::get(path).header(header::COOKIE, cookie);
+            request.body(()).unwrap()
+        };
+        accounts.reached_at("http://127.0.0.1:7373/mcp");
+        for (path, cookie, expected) in [
+            ("/accounts/login/b.sealed", "", Some("b")),
+            ("/accounts/login/a.sealed", "", None),
+            ("/accounts/login/sealed", "", None),
+            ("/accounts/callback?state=x", "trunkline_login=b.visit", Some("b")),
+            ("/accounts/callback?state=x", "trunkline_login=a.visit", None),
+            ("/accounts/callback?state=x", "", None),
+            ("/accounts/client.json", "trunkline_login=b.visit", None),
+        ] {
+            let request = request(path, cookie);
+            assert_eq!(accounts.holder(&request), expected, "{path} {cookie}");
+        }
+        let alone = Accounts::new(Arc::new(MemoryVault::new()), None);
+        assert_eq!(alone.holder(&request("/accounts/login/b.sealed", "")), None);
+    }
+
     /// Another host of the domain can set cookies for it, but none with this prefix.
     #[test]
     fn over_https_the_cookie_is_one_that_only_this_host_can_set() {
-        let accounts = Accounts::new(Arc::new(MemoryVault::new()));
+        let accounts = Accounts::new(Arc::new(MemoryVault::new()), None);
         let headers = |text: &'static str| {
             HeaderMap::from_iter([(header::COOKIE, HeaderValue::from_static(text))])
         };

@@ -173,3 +173,44 @@ fn which_call_something_unasked_came_after_does_not_count_and_whether_it_came_do
     let question = r#"{"method":"roots/list","params":{}}"#;
     check(&during, &without, &[("the server, unasked", "/0", question, "-")]);
 }
+
+#[test]
+fn a_response_that_the_client_closed_is_a_cancelled_call() {
+    let line =
+        |rest: &str| format!(r#"{{"v":1,"t":1,"side":"client","dir":"in","stream":1,{rest}}}"#);
+    let ask = line(
+        r#""message":{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"sleep"}}"#,
+    );
+    let left = [ask.as_str(), &line(r#""note":{"what":"ended"}"#)].join("\n");
+    let answered = [
+        ask.as_str(),
+        &line(r#""message":{"jsonrpc":"2.0","id":1,"result":{}}"#).replace(r#""in""#, r#""out""#),
+    ]
+    .join("\n");
+    let read = |text: &str| trunkline_recording::recording::Recording::read(text).unwrap();
+    assert!(compare(&read(&left), &read(&answered), &Ignore::default()).equal);
+    assert!(!compare(&read(&ask), &read(&answered), &Ignore::default()).equal);
+}
+
+#[test]
+fn a_notification_that_a_stream_places_otherwise_than_a_pipe_can_is_the_same() {
+    let on_streams = r#"
+        >1 {"id":1,"method":"tools/call","params":{"name":"a"}}
+        <2 {"method":"notifications/message","params":{"data":"news"}}
+        <1 {"id":1,"result":{}}
+    "#;
+    let on_a_pipe = on_streams.replace(">1", ">").replace("<1", "<").replace("<2", "<");
+    check(on_streams, &on_a_pipe, &[]);
+    let other = on_a_pipe.replace("news", "other");
+    let said = |data: &str| {
+        format!(r#"{{"method":"notifications/message","params":{{"data":"{data}"}}}}"#)
+    };
+    check(
+        on_streams,
+        &other,
+        &[
+            ("tools/call a", "/notifications/0", "-", &said("other")),
+            ("the server, unasked", "/0", &said("news"), "-"),
+        ],
+    );
+}

@@ -49,6 +49,8 @@ struct RosterState {
     settled: Option<Settled>,
     /// All who are in rosters that were sent since then: any of these may be what others read.
     attempted: Peers,
+    /// Whether one of these is empty: whoever reads that concludes that nobody vouches.
+    may_be_empty: bool,
     /// The version that the next one replaces. A write that comes late replaces nothing.
     replaces: Option<Version>,
     step: RosterStep,
@@ -233,6 +235,7 @@ impl State {
         self.set_lease(self.lease.by_store, Duration::ZERO);
         let op = self.op(Purpose::RosterWrite);
         let names = peers.keys().cloned().collect();
+        self.lease.roster.may_be_empty |= peers.is_empty();
         self.lease.roster.attempted.extend(peers.clone());
         self.lease.roster.step = RosterStep::Writing { roster: peers, sent: now };
         let expect = self.lease.roster.replaces.map_or(Expect::Absent, Expect::Version);
@@ -270,6 +273,7 @@ impl State {
         let step = std::mem::take(&mut self.lease.roster.step);
         let RosterStep::Reading { roster, sent, version } = step else { return };
         if matches!(answer, Answer::Roster(Some((_, at))) if *at == version) {
+            self.lease.roster.may_be_empty = roster.is_empty();
             self.lease.roster.settled = Some(Settled { peers: roster, sent, version });
             self.lease.roster.attempted.clear();
         } else if let Answer::Roster(found) = answer {
@@ -296,8 +300,9 @@ impl State {
     /// While the store is away the roster is asked, again and again.
     fn wants_round(&self) -> bool {
         let settled = self.lease.roster.settled.as_ref();
-        let can = settled
-            .is_some_and(|it| !it.peers.is_empty() && self.now < it.sent + self.timing.vouch_limit);
+        let can = settled.is_some_and(|it| {
+            !self.lease.roster.may_be_empty && self.now < it.sent + self.timing.vouch_limit
+        });
         can && self.lease.away && self.lease.round.is_none() && !self.departure.is_over()
     }
 

@@ -95,7 +95,7 @@ pub(crate) enum Input {
     /// An owned session ends.
     Close { request: u64, session: Name },
     /// The replica that was thought to own the session does not.
-    Moved { session: Name },
+    Moved { session: Name, hint: Name },
     /// An owned session goes to another replica.
     HandOver { request: u64, session: Name },
     /// No session may begin here from now on.
@@ -189,6 +189,27 @@ pub(crate) enum Output {
         request: u64,
         verdict: Verdict,
     },
+}
+
+impl Output {
+    /// The number of the operation that it wants, if it wants one.
+    pub(crate) fn op(&self) -> Option<u64> {
+        match self {
+            Output::WriteHeartbeat { op, .. }
+            | Output::ReadMembers { op }
+            | Output::ReadHeartbeat { op, .. }
+            | Output::SwapRoster { op, .. }
+            | Output::ReadRoster { op, .. }
+            | Output::Read { op, .. }
+            | Output::Swap { op, .. }
+            | Output::Ping { op, .. }
+            | Output::Withdraw { op } => Some(*op),
+            Output::Lease { .. }
+            | Output::Own { .. }
+            | Output::Disown { .. }
+            | Output::Tell { .. } => None,
+        }
+    }
 }
 
 /// The answer to a request.

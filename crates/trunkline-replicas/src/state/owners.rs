@@ -10,8 +10,8 @@ use super::message::Name;
 pub(super) enum Known {
     /// The record named this replica.
     At(Name),
-    /// Not the one that was thought: the record must be read.
-    Unsure,
+    /// Not this one, or it is not there: the record must be read.
+    Not(Name),
 }
 
 /// A cache in two halves: when the younger is full it becomes the older, and the older is dropped.
@@ -59,7 +59,7 @@ mod tests {
         let name = |number: usize| Name::from(format!("s{number}"));
         owners.insert(name(0), Known::At("a".into()));
         for number in 1..1_000 {
-            owners.insert(name(number), Known::Unsure);
+            owners.insert(name(number), Known::Not("b".into()));
             assert_eq!(owners.get(&name(0)), Some(&Known::At("a".into())));
             assert!(owners.young.len() + owners.old.len() <= 10);
         }

@@ -1,12 +1,16 @@
 //! One session: its claim, and the one operation on its record that is under way.
 
+mod lookup;
+mod outcome;
+
 use std::cmp::Reverse;
 use std::time::Duration;
 
 use trunkline_store::{Expect, Version};
 
-use super::message::{Answer, Name, Output, Owner, Ownership, Record, Verdict};
-use super::{Known, Purpose, State};
+use super::message::{Name, Output, Ownership, Record, Verdict};
+use super::owners::Known;
+use super::{Purpose, State};
 
 /// A session that this replica owns, or that somebody waits for.
 #[derive(Debug, Default)]
@@ -23,6 +27,8 @@ pub(super) struct Session {
     due: Option<Duration>,
     /// Who was thought to own it.
     owner: Option<Name>,
+    /// Since when somebody waits.
+    since: Option<Duration>,
     /// How often the record was another than expected, for those who wait.
     conflicts: u8,
 }
@@ -51,6 +57,10 @@ enum Step {
     Suspecting {
         record: Record,
         version: Version,
+    },
+    /// Its owner is silent, but its heartbeat lasts: the record is read again then.
+    Pausing {
+        until: Duration,
     },
     Swapping(Write),
     /// A claim was written; before it counts it must still be there.
@@ -109,6 +119,15 @@ impl State {
         self.swap(&session, Why::Open(request), Expect::Absent, record);
     }
 
+    /// The replica that was thought to own the session does not, or is not there.
+    pub(super) fn moved(&mut self, session: Name, hint: Name) {
+        let tried = match self.owners.get(&session) {
+            Some(Known::At(owner) | Known::Not(owner)) => owner.clone(),
+            None => hint,
+        };
+        self.owners.insert(session, Known::Not(tried));
+    }
+
     pub(super) fn locate(&mut self, request: u64, session: Name, hint: &Name) {
         if let Some(it) = self.sessions.get(&session)
             && let Some(claim) = &it.claim
@@ -129,6 +148,7 @@ impl State {
             return self.tell(request, Verdict::Unavailable);
         }
         it.waiting.push(request);
+        it.since.get_or_insert(self.now);
         it.owner = Some(match self.owners.get(&session) {
             Some(Known::At(owner)) => owner.clone(),
             _ => hint.clone(),
@@ -194,6 +214,7 @@ impl State {
         let Some(it) = self.sessions.get_mut(session) else { return };
         match &mut it.step {
             Step::Idle => {}
+            Step::Pausing { until } if *until <= now => it.step = Step::Idle,
             Step::Settling(written) if written.until <= now => {
                 it.step = Step::Checking(written.clone());
                 return self.read(session);
@@ -244,251 +265,6 @@ impl State {
             let record = self.record(claim.epoch, claim.body.clone());
             self.swap(session, Why::Reclaim, Expect::Version(claim.version), record);
         }
-    }
-
-    /// What an operation on the session's record came to.
-    pub(super) fn answered(&mut self, session: &Name, answer: Answer) {
-        let Some(it) = self.sessions.get_mut(session) else { return };
-        match (std::mem::take(&mut it.step), answer) {
-            (Step::Reading, Answer::Record(found)) => self.interpret(session, found),
-            (Step::Swapping(write), Answer::Swapped(version)) => {
-                self.written(session, write, version);
-            }
-            (Step::Swapping(write), Answer::Conflict(found)) => {
-                self.conflicted(session, write, found);
-            }
-            (Step::Swapping(write), _) => self.lost_sight(session, write),
-            (Step::Checking(written), Answer::Record(found)) => {
-                self.checked(session, written, found);
-            }
-            (Step::Checking(written), _) if written.write.why.is_served() => {
-                let until = self.now + self.timing.retry;
-                self.answer_closing(session, &Verdict::Unavailable);
-                self.settle(session, Written { until, ..written });
-            }
-            _ => self.give_up(session),
-        }
-    }
-
-    fn written(&mut self, session: &Name, write: Write, version: Version) {
-        let until = self.now + self.timing.settle;
-        let Some(it) = self.sessions.get_mut(session) else { return };
-        it.conflicts = 0;
-        match &write.why {
-            Why::Open(request) => {
-                let request = *request;
-                // After a lapse somebody may have found us dead and taken the record.
-                if write.generation != self.lease.generation || !self.is_leased() {
-                    self.sessions.remove(session);
-                    return self.tell(request, Verdict::Unavailable);
-                }
-                self.own(session, &write, version);
-                self.tell(request, Verdict::Done);
-                self.settle(session, Written { write, version, until });
-            }
-            Why::Take | Why::Reclaim => self.settle(session, Written { write, version, until }),
-            Why::Update | Why::Recreate => {
-                if let Some(claim) = &mut it.claim {
-                    claim.version = version;
-                    claim.written = write.sent;
-                    // The body may have changed again meanwhile.
-                    if claim.body == write.record.body {
-                        it.due = None;
-                    }
-                }
-                if write.why == Why::Recreate {
-                    self.settle(session, Written { write, version, until });
-                } else {
-                    self.proceed(session);
-                }
-            }
-            Why::Close => {
-                self.disown(session);
-                self.answer_waiting(session, &Verdict::Gone);
-                self.answer_closing(session, &Verdict::Done);
-                self.proceed(session);
-            }
-            Why::HandOver(request) => {
-                if let Ownership::Owned(heir) = &write.record.ownership {
-                    self.owners.insert(session.clone(), Known::At(heir.id.clone()));
-                    self.answer_waiting(session, &Verdict::At(heir.clone()));
-                }
-                self.handed_over(*request, Verdict::Done);
-                self.give_up(session);
-            }
-        }
-    }
-
-    /// The record was not the one that the write expected.
-    fn conflicted(&mut self, session: &Name, write: Write, found: Option<(Record, Version)>) {
-        let Some(it) = self.sessions.get_mut(session) else { return };
-        it.conflicts += 1;
-        let has_tries = it.conflicts < MOST_CONFLICTS;
-        let epoch = match (&it.claim, &write.why) {
-            (Some(claim), _) => claim.epoch,
-            (None, Why::HandOver(_)) => write.record.epoch - 1,
-            (None, Why::Take) if has_tries => return self.interpret(session, found),
-            (None, Why::Open(request)) => {
-                let request = *request;
-                self.sessions.remove(session);
-                return self.tell(request, Verdict::Unavailable);
-            }
-            (None, _) => return self.give_up(session),
-        };
-        let is_current = write.generation == self.lease.generation;
-        match &found {
-            // A write of ours whose answer was lost, or one before it after a failover.
-            Some((record, version)) if is_mine(record, &self.me, epoch) && has_tries => {
-                if let Some(claim) = &mut it.claim {
-                    claim.version = *version;
-                }
-                self.swap(session, write.why, Expect::Version(*version), write.record);
-            }
-            // The store has lost it. Under a lease that never lapsed nobody else can have taken it.
-            None if is_current && self.is_leased() && has_tries => match write.why {
-                Why::Reclaim => self.fenced(session, &write, found),
-                Why::Update => self.swap(session, Why::Recreate, Expect::Absent, write.record),
-                why => self.swap(session, why, Expect::Absent, write.record),
-            },
-            _ => self.fenced(session, &write, found),
-        }
-    }
-
-    /// The session belongs to somebody else, or to nobody.
-    fn fenced(&mut self, session: &Name, write: &Write, found: Option<(Record, Version)>) {
-        self.disown(session);
-        self.answer_closing(session, &Verdict::Done);
-        if let Why::HandOver(request) = write.why {
-            self.handed_over(request, Verdict::Done);
-        }
-        self.interpret(session, found);
-    }
-
-    /// Nobody knows whether the record was written.
-    fn lost_sight(&mut self, session: &Name, write: Write) {
-        match write.why {
-            Why::Open(request) => {
-                self.sessions.remove(session);
-                self.tell(request, Verdict::Unavailable);
-            }
-            Why::HandOver(request) => {
-                self.handed_over(request, Verdict::Unavailable);
-                self.give_up(session);
-            }
-            Why::Update | Why::Recreate => {
-                let until = self.now + self.timing.patience;
-                if let Some(it) = self.sessions.get_mut(session) {
-                    it.due = Some(until);
-                    self.timers.push(Reverse((until, session.clone())));
-                }
-                self.answer_closing(session, &Verdict::Unavailable);
-                self.proceed(session);
-            }
-            Why::Take | Why::Reclaim | Why::Close => self.give_up(session),
-        }
-    }
-
-    /// A claim was written a while ago. It counts if it is still there.
-    fn checked(&mut self, session: &Name, written: Written, found: Option<(Record, Version)>) {
-        let Written { write, version, .. } = written;
-        let is_there = found.as_ref().is_some_and(|(_, at)| *at == version);
-        let Some(it) = self.sessions.get_mut(session) else { return };
-        match write.why {
-            Why::Open(_) | Why::Recreate if is_there => self.proceed(session),
-            Why::Open(_) | Why::Recreate => {
-                // Writing it again tells whether it was lost or taken.
-                it.due = Some(self.now);
-                self.proceed(session);
-            }
-            _ if !is_there => {
-                it.conflicts += 1;
-                if it.conflicts >= MOST_CONFLICTS {
-                    return self.give_up(session);
-                }
-                let claim = it.claim.as_ref();
-                let epoch = claim.map_or(0, |claim| claim.epoch);
-                if let Some((record, at)) = &found
-                    && is_mine(record, &self.me, epoch)
-                {
-                    let at = *at;
-                    if let Some(claim) = &mut it.claim {
-                        claim.version = at;
-                    }
-                    return self.proceed(session);
-                }
-                if it.claim.is_some() {
-                    self.disown(session);
-                }
-                self.interpret(session, found);
-            }
-            _ => {
-                self.own(session, &write, version);
-                self.proceed(session);
-            }
-        }
-    }
-
-    /// What a record says to those who wait, if this replica has no claim.
-    fn interpret(&mut self, session: &Name, found: Option<(Record, Version)>) {
-        let Some((record, version)) = found else {
-            // The store may have lost everything: the owner, not seen again yet, still has it.
-            let missed =
-                self.sessions.get(session).and_then(|it| self.missing.get(it.owner.as_ref()?));
-            let verdict = missed.map_or(Verdict::Gone, |(owner, _)| Verdict::At(owner.clone()));
-            return self.found(session, &verdict);
-        };
-        let owner = match &record.ownership {
-            Ownership::Closed => return self.found(session, &Verdict::Gone),
-            Ownership::Owned(owner) if owner.id != self.me.id => Some(owner.clone()),
-            _ => None,
-        };
-        if let Some(owner) = &owner
-            && self.members.contains_key(&owner.id)
-        {
-            self.owners.insert(session.clone(), Known::At(owner.id.clone()));
-            return self.found(session, &Verdict::At(owner.clone()));
-        }
-        let is_waited_for = self.sessions.get(session).is_some_and(|it| !it.waiting.is_empty());
-        let can_take = self.is_leased() && !self.is_draining() && is_waited_for;
-        if !can_take || record.protocol > self.protocol {
-            return self.found(session, &Verdict::Unavailable);
-        }
-        match owner {
-            None => self.take(session, record, version),
-            Some(owner) => {
-                if let Some(it) = self.sessions.get_mut(session) {
-                    it.step = Step::Suspecting { record, version };
-                }
-                self.suspect(&owner, session.clone());
-            }
-        }
-    }
-
-    /// The suspected owner was found: somewhere, or not at all.
-    pub(super) fn owner_found(&mut self, session: &Name, verdict: &Verdict) {
-        if let Some(it) = self.sessions.get_mut(session)
-            && matches!(it.step, Step::Suspecting { .. })
-        {
-            it.step = Step::Idle;
-            self.found(session, verdict);
-        }
-    }
-
-    /// The suspected owner had no lease when its heartbeat was looked for, which was after the record was read.
-    pub(super) fn owner_died(&mut self, session: &Name) {
-        let Some(it) = self.sessions.get_mut(session) else { return };
-        match std::mem::take(&mut it.step) {
-            Step::Suspecting { record, version } => self.take(session, record, version),
-            step => it.step = step,
-        }
-    }
-
-    fn take(&mut self, session: &Name, record: Record, version: Version) {
-        if !self.is_leased() || self.is_draining() {
-            return self.found(session, &Verdict::Unavailable);
-        }
-        let record = self.record(record.epoch + 1, record.body);
-        self.swap(session, Why::Take, Expect::Version(version), record);
     }
 
     /// Writes the records of all owned sessions again, a few at a time: the store has lost something.
@@ -590,15 +366,6 @@ impl State {
         it.is_some_and(|it| it.claim.is_some() && matches!(it.step, Step::Idle) && it.due.is_none())
     }
 
-    fn known_owner(&mut self, session: &Name, hint: &Name) -> Option<Owner> {
-        let id = match self.owners.get(session) {
-            Some(Known::At(owner)) => owner.clone(),
-            Some(Known::Unsure) => return None,
-            None => hint.clone(),
-        };
-        self.members.get(&id).map(|it| it.owner.clone())
-    }
-
     fn answer_waiting(&mut self, session: &Name, verdict: &Verdict) {
         for request in self.waiting(session) {
             self.tell(request, verdict.clone());
@@ -608,6 +375,7 @@ impl State {
     fn waiting(&mut self, session: &Name) -> Vec<u64> {
         let Some(it) = self.sessions.get_mut(session) else { return Vec::new() };
         it.conflicts = 0;
+        it.since = None;
         std::mem::take(&mut it.waiting)
     }
 
@@ -624,11 +392,6 @@ impl State {
     }
 }
 
-fn is_mine(record: &Record, me: &Owner, epoch: u64) -> bool {
-    let is_owner = matches!(&record.ownership, Ownership::Owned(owner) if owner.id == me.id);
-    is_owner && record.epoch == epoch
-}
-
 /// Spreads sessions over those who inherit them.
 fn spread(session: &str) -> usize {
     session.bytes().fold(5_381, |sum, byte| sum.wrapping_mul(33) ^ usize::from(byte))
@@ -636,8 +399,6 @@ fn spread(session: &str) -> usize {
 
 /// How many may wait for one session.
 const MOST_WAITING: usize = 1_000;
-/// How often those who wait for a session try again because others write its record.
-const MOST_CONFLICTS: u8 = 5;
 /// How many records are written again before a pause, and how long that is.
 const REWRITTEN_AT_ONCE: usize = 64;
 const REWRITE_PAUSE: Duration = Duration::from_millis(20);

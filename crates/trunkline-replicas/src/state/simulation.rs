@@ -4,10 +4,8 @@
 //! one replica answers. At the end, when all faults are over: every session whose record had settled is found (P3).
 //! No call runs twice (P4).
 //!
-//! The short form runs with the other tests. The long one is
-//! `TRUNKLINE_SIMULATED_RUNS=10000 cargo test --release -p trunkline-replicas simulation`; with
-//! `TRUNKLINE_SIMULATED_SEED=N` one run is repeated, and with `TRUNKLINE_SIMULATED_FLEET=1` a hundred replicas share a
-//! hundred thousand sessions.
+//! The short form runs with the other tests. The long one, ten thousand runs and one of a hundred replicas with a hundred
+//! thousand sessions, is `cargo xtask soak simulation`. `TRUNKLINE_SIMULATED_SEED=N` repeats one run.
 
 mod clients;
 mod faults;
@@ -32,7 +30,10 @@ fn no_two_replicas_answer_for_one_session_whatever_fails() {
         simulate(seed, &Plan::of(seed));
         return;
     }
-    let runs = number("TRUNKLINE_SIMULATED_RUNS").unwrap_or(SHORT);
+    for seed in FOUND {
+        simulate(seed, &Plan::of(seed));
+    }
+    let runs = if is_soak() { LONG } else { SHORT };
     let mut tally = Tally::default();
     for seed in 0..runs {
         let run = simulate(seed, &Plan::of(seed));
@@ -59,12 +60,13 @@ struct Tally {
 
 #[test]
 fn a_large_fleet_keeps_its_sessions() {
-    let (replicas, sessions) = match number("TRUNKLINE_SIMULATED_FLEET") {
-        Some(_) => (100, 100_000),
-        None => (12, 300),
-    };
+    let (replicas, sessions) = if is_soak() { (100, 100_000) } else { (12, 300) };
     let plan = Plan { replicas, sessions, seconds: 30, is_large: true };
     simulate(1, &plan);
+}
+
+fn is_soak() -> bool {
+    number("TRUNKLINE_SOAK").is_some()
 }
 
 fn number(name: &str) -> Option<u64> {
@@ -261,8 +263,8 @@ impl World {
                 self.check_all();
                 self.tell(node, Input::Tick);
             }
-            Event::ToStore { node, op, wanted } => self.to_store(node, op, wanted),
-            Event::ToPeer { from, op, to, question } => self.to_peer(from, op, &to, &question),
+            Event::ToStore { node, op, wanted } => self.at_store(node, op, wanted),
+            Event::ToPeer { from, op, to, question } => self.at_peer(from, op, &to, &question),
             Event::Answer { node, op, answer } => {
                 if self.is_late(node, &Event::Answer { node, op, answer: answer.clone() }) {
                     return;
@@ -341,7 +343,7 @@ impl World {
                 self.send(&route.0, &route.1, event);
             }
             stored => {
-                let op = op_of(&stored);
+                let op = stored.op().expect("all else is for the store");
                 self.expect(node, op);
                 let from = self.nodes[node].me.url.clone();
                 let store = Name::from(STORE);
@@ -358,7 +360,7 @@ impl World {
         self.schedule(late, Event::Answer { node, op, answer: Answer::Away });
     }
 
-    fn to_store(&mut self, node: usize, op: u64, wanted: Output) {
+    fn at_store(&mut self, node: usize, op: u64, wanted: Output) {
         if self.store.down_until > self.now {
             return;
         }
@@ -371,7 +373,7 @@ impl World {
         self.send(&Name::from(STORE), &me.url, Event::Answer { node, op, answer });
     }
 
-    fn to_peer(&mut self, from: usize, op: u64, to: &Owner, question: &Question) {
+    fn at_peer(&mut self, from: usize, op: u64, to: &Owner, question: &Question) {
         let Some(node) = self.at.get(&to.url).copied() else { return };
         let event = Event::ToPeer { from, op, to: to.clone(), question: question.clone() };
         if self.is_late(node, &event) {
@@ -477,23 +479,13 @@ impl World {
     }
 }
 
-fn op_of(output: &Output) -> u64 {
-    match output {
-        Output::WriteHeartbeat { op, .. }
-        | Output::ReadMembers { op }
-        | Output::ReadHeartbeat { op, .. }
-        | Output::SwapRoster { op, .. }
-        | Output::ReadRoster { op, .. }
-        | Output::Read { op, .. }
-        | Output::Swap { op, .. }
-        | Output::Withdraw { op } => *op,
-        other => unreachable!("{other:?} is not for the store"),
-    }
-}
-
 const SECOND: u64 = 1_000_000;
 const STORE: &str = "store";
-/// How many runs the short form has.
+/// Seeds that found a fault once:
+/// 6353, a replica relied on its roster although an empty one, whose settling it had not seen, was in the store.
+const FOUND: [u64; 1] = [6353];
+/// How many runs the short form and the long one have.
 const SHORT: u64 = 100;
+const LONG: u64 = 10_000;
 /// How long all is well at the end of a run, in seconds: longer than a roster lasts.
 const AFTERWARDS: u64 = 60;

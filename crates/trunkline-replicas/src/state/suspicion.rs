@@ -163,9 +163,12 @@ impl State {
         let is_late = self.now - suspicion.started > self.timing.suspicion;
         match answer {
             Answer::Heartbeat(Some(member)) => {
-                let at = Verdict::At(member.owner.clone());
                 self.members.insert(replica.clone(), member);
-                self.end_suspicion(replica, &at);
+                let silent = std::mem::take(&mut suspicion.waiting);
+                for session in silent {
+                    self.owner_silent(&session);
+                }
+                self.end_suspicion(replica, &Verdict::Unavailable);
             }
             Answer::Heartbeat(None) if !is_late => {
                 let dead = std::mem::take(&mut suspicion.waiting);

@@ -26,6 +26,11 @@ impl<B> LetIn<B> {
         &self.0
     }
 
+    /// The request itself, for what answers without an endpoint.
+    pub fn into_inner(self) -> Request<B> {
+        self.0
+    }
+
     /// Changes its URI.
     pub fn redirect(&mut self, to: Uri) {
         *self.0.uri_mut() = to;

@@ -32,6 +32,8 @@ pub(super) struct Exchange<H> {
     more: VecDeque<Outgoing>,
     timer: DeadlineTimer,
     listening: Listening,
+    /// Whether every handler was polled in this very turn, because it was started in it.
+    has_just_begun: bool,
 }
 
 impl<H: Handler> Exchange<H> {
@@ -48,6 +50,7 @@ impl<H: Handler> Exchange<H> {
             more: VecDeque::new(),
             timer: DeadlineTimer::default(),
             listening: None,
+            has_just_begun: false,
         }
     }
 
@@ -58,9 +61,11 @@ impl<H: Handler> Exchange<H> {
         handle.clone()
     }
 
+    /// Starts the handlers. [`Self::poll_next`] must follow in the same turn.
     pub(super) fn begin(&mut self, incoming: Incoming, era: MessageEra, cx: &mut Context<'_>) {
         self.core.conversation.receive(incoming, RequestStream::default(), era, now());
         self.act(cx);
+        self.has_just_begun = true;
     }
 
     /// Whether a handler has been called.
@@ -70,6 +75,7 @@ impl<H: Handler> Exchange<H> {
 
     /// The next message to send; `None` at the end.
     pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Outgoing>> {
+        let mut is_polled = std::mem::take(&mut self.has_just_begun);
         loop {
             if let Some(message) = self.next.take() {
                 self.next = self.more.pop_front();
@@ -79,7 +85,7 @@ impl<H: Handler> Exchange<H> {
                 return Poll::Ready(None);
             }
             let mut busy = self.poll_commands(cx);
-            if self.core.poll_finished(cx) {
+            if !std::mem::take(&mut is_polled) && self.core.poll_finished(cx) {
                 self.act(cx);
                 busy = true;
             }
@@ -170,10 +176,11 @@ impl<H: Handler> Owned<H> {
 
 impl<H: Handler> Drop for Owned<H> {
     fn drop(&mut self) {
-        let Some((mut exchange, admitted)) = self.exchange.take() else { return };
+        let is_at_work = |(it, _): &(Exchange<H>, _)| !it.core.handlers.is_empty();
         if let Some(detached) = &self.detached
-            && !exchange.core.handlers.is_empty()
+            && self.exchange.as_ref().is_some_and(is_at_work)
             && let Ok(runtime) = Handle::try_current()
+            && let Some((mut exchange, admitted)) = self.exchange.take()
         {
             let mut detached = detached.lock().unwrap_or_else(PoisonError::into_inner);
             while detached.try_join_next().is_some() {}

@@ -199,8 +199,11 @@ pub(super) fn moved(owner: &str) -> Response<HttpBody> {
     response
 }
 
+/// Whether the replica has done nothing, because the session or the request itself is for another.
 fn is_moved(response: &Response<Incoming>) -> bool {
-    response.status() == StatusCode::MISDIRECTED_REQUEST && response.headers().contains_key(&MOVED)
+    let status = response.status();
+    let is_refused = [StatusCode::MISDIRECTED_REQUEST, StatusCode::UNAUTHORIZED].contains(&status);
+    is_refused && response.headers().contains_key(&MOVED)
 }
 
 /// All of a body, unless it breaks off or is longer than `most`.
@@ -242,7 +245,7 @@ fn remove_hop_by_hop(headers: &mut HeaderMap) {
 }
 
 /// The header that names the owner of a session.
-const MOVED: HeaderName = HeaderName::from_static("trunkline-moved");
+pub(in crate::http) const MOVED: HeaderName = HeaderName::from_static("trunkline-moved");
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 /// How long connecting to another replica may take.
 const CONNECT: Duration = Duration::from_secs(1);

@@ -129,6 +129,21 @@ impl SharedSessions {
         Ok(Located::Here)
     }
 
+    /// The answer of another replica to a request that only it can answer; none if it is gone.
+    pub async fn answer_of(
+        self: &Arc<Self>,
+        replica: &str,
+        head: &request::Parts,
+        body: Bytes,
+    ) -> Option<Response<HttpBody>> {
+        let located = self.replicas.locate_replica(replica).await;
+        let Ok(Place::At(peer)) = located else { return None };
+        let mut gone = self.until_gone(&peer);
+        let me = self.replicas.me();
+        let answered = self.forward.send(me, &peer, head, &body, &mut gone).await.ok()?;
+        answered.pass_on(self, gone, None).await.ok()
+    }
+
     fn lock_of(&self, id: &str) -> Arc<tokio::sync::Mutex<()>> {
         let mut locating = self.locating.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(locating.entry(id.to_owned()).or_default())
@@ -241,8 +256,13 @@ impl<H: Handler> Endpoint<H> {
         envelopes: &Mutex<EnvelopeCache>,
     ) -> Result<Response<HttpBody>, Refusal> {
         let (place, mut body) = (Some(place), Sent::Unread(body));
-        for _ in 0..TRIES {
+        for tried in 0..TRIES {
             let peer = match shared.locate(id).await {
+                // A session that is being handed over has another owner in a moment.
+                Err(Unavailable) if tried + 1 < TRIES => {
+                    sleep(PAUSE).await;
+                    continue;
+                }
                 Err(Unavailable) => return Ok(unavailable(None)),
                 Ok(Located::At(peer)) => peer,
                 Ok(located) => {
@@ -259,14 +279,22 @@ impl<H: Handler> Endpoint<H> {
             self.sessions.remove(id);
             shared.stash().remove(id);
             if head.extensions.get::<Forwarded>().is_some() {
-                return Ok(moved(&peer.id));
+                if tried > 0 {
+                    return Ok(moved(&peer.id));
+                }
+                // The sender may have read in the record that the session is ours by now.
+                shared.replicas.forget(id);
+                continue;
             }
             let text = self.body_of(head, &mut body).await?;
             let gone = shared.until_moved(id, &peer);
             match self.forward(shared, &peer, gone, head, &text).await? {
                 Ok(response) => return Ok(response),
                 Err(Unforwarded::Lost) => return Ok(outcome_unknown_of(&text)),
-                Err(Unforwarded::NotSent | Unforwarded::Moved) => shared.replicas.forget(id),
+                Err(Unforwarded::NotSent | Unforwarded::Moved) => {
+                    shared.replicas.forget(id);
+                    sleep(PAUSE).await;
+                }
             }
         }
         Ok(unavailable(None))
@@ -374,7 +402,9 @@ pub(super) fn ids_of(incoming: &Incoming) -> Vec<Id> {
 /// How long a session that was taken over waits for its client.
 const KEPT: Duration = Duration::from_secs(30 * 60);
 /// How often a request looks for its owner.
-const TRIES: usize = 3;
+const TRIES: usize = 4;
+/// The pause before it looks again: a store answers faster.
+const PAUSE: Duration = Duration::from_millis(50);
 /// How often a forwarded request looks whether its owner is still there.
 const LOOK: Duration = Duration::from_secs(2);
 /// More events than an owner sends without keeping one.

@@ -30,7 +30,9 @@ use std::sync::Arc;
 
 use trunkline_auth::address::{Guard, Reach};
 pub use trunkline_auth::jose::{Algorithm, Jwks};
-pub use trunkline_auth::resource::{Dpop, Gate, Introspection, JwtIssuer, Misconfigured, Protect};
+pub use trunkline_auth::resource::{
+    Dpop, Gate, Introspection, JwtIssuer, Misconfigured, Protect, Replays,
+};
 pub use trunkline_auth::scope::Hierarchy;
 use trunkline_transport::auth::HttpFetch;
 
@@ -58,6 +60,11 @@ impl Http {
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
     /// ```
     pub fn protect(self, protect: Protect) -> Result<Self, Misconfigured> {
+        #[cfg(feature = "replicas")]
+        let protect = match &self.server.0.0.replicas {
+            Some(replicas) => replicas.share_proofs(protect),
+            None => protect,
+        };
         let fetch = HttpFetch::new(Guard::new(Reach::Local));
         let roots = protect.root_certificates().iter();
         let fetch = roots.fold(fetch, |fetch, pem| fetch.root_certificate(pem.as_str()));

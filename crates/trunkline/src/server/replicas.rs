@@ -14,6 +14,8 @@ use trunkline_auth::setters;
 use trunkline_proto::server::EnvelopeCache;
 use trunkline_replicas::{Replica, Settings};
 use trunkline_store::Store;
+#[cfg(feature = "auth")]
+use trunkline_store::{Expect, Swap};
 use trunkline_transport::Limits;
 use trunkline_transport::http::forward::{AnswersForwarded, Forward, Internal};
 use trunkline_transport::http::{Answers, HttpBody, RequestBody, SharedSessions, bind, serve};
@@ -86,6 +88,17 @@ impl Replicas {
         root_certificate(pem: impl Into<Vec<u8>>) { roots.push(pem.into()) }
     }
 
+    /// Lets a DPoP proof be used once at all replicas together.
+    #[cfg(feature = "auth")]
+    pub(super) fn share_proofs(
+        &self,
+        protect: trunkline_auth::resource::Protect,
+    ) -> trunkline_auth::resource::Protect {
+        let nonces = [&self.keys[0][..], b"trunkline DPoP nonces"].concat();
+        let proofs = SharedProofs(Arc::clone(&self.store));
+        protect.shared(Arc::new(proofs), trunkline_auth::digest::sha256_bytes(&nonces))
+    }
+
     /// Joins the others.
     pub(super) async fn join(&self, limits: &Limits) -> io::Result<Joined> {
         let wrong = |why: String| io::Error::new(io::ErrorKind::InvalidInput, why);
@@ -113,6 +126,25 @@ impl Replicas {
         let replicas = Arc::clone(&replica) as _;
         let shared = SharedSessions::new(replicas, &self.keys, forward);
         Ok(Joined { replica, shared, internal })
+    }
+}
+
+/// The DPoP proofs that were used at any replica.
+#[cfg(feature = "auth")]
+struct SharedProofs(Arc<dyn Store>);
+
+#[cfg(feature = "auth")]
+impl trunkline_auth::resource::Replays for SharedProofs {
+    fn is_first<'a>(
+        &'a self,
+        name: &'a str,
+        life: Duration,
+    ) -> trunkline_auth::fetch::Pending<'a, Option<bool>> {
+        Box::pin(async move {
+            let key = format!("proof/{name}");
+            let used = self.0.swap(&key, Expect::Absent, b"", Some(life)).await;
+            used.ok().map(|it| matches!(it, Swap::Done(_)))
+        })
     }
 }
 
@@ -181,3 +213,21 @@ impl<A: Answers> Answers for UntilLeft<A> {
 
 /// How long the first heartbeat is waited for.
 const FIRST_HEARTBEAT: Duration = Duration::from_secs(5);
+
+#[cfg(all(test, feature = "auth"))]
+mod tests {
+    use trunkline_auth::resource::Replays;
+    use trunkline_store::Memory;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_proof_that_one_replica_saw_is_known_to_the_other() {
+        let store: Arc<dyn Store> = Arc::new(Memory::default());
+        let [a, b] = [(); 2].map(|()| SharedProofs(Arc::clone(&store)));
+        let life = Duration::from_secs(60);
+        assert_eq!(a.is_first("one", life).await, Some(true));
+        assert_eq!(b.is_first("one", life).await, Some(false));
+        assert_eq!(b.is_first("two", life).await, Some(true));
+    }
+}

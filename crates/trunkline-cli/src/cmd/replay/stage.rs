@@ -205,6 +205,7 @@ impl Actor {
             }
             _ => {
                 let (sender, receiver) = mpsc::channel(PIECES);
+                self.streams.retain(|_, it| !it.is_closed());
                 self.streams.insert(id.clone(), sender);
                 own.into_iter().for_each(|it| self.say(it));
                 events(receiver)

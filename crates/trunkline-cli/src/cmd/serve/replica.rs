@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 use trunkline_gateway::catalog::plan::{GatewayPlan, ReplicasPlan, WhenAway};
 use trunkline_gateway::{Fleet, Front, LocalSessions, ReplicaView, Settings};
 use trunkline_replicas::{PeerStatus, Replica};
@@ -48,7 +48,7 @@ impl Joined {
         let ready = tokio::time::timeout(PATIENCE, replica.until_ready()).await;
         ready.map_err(|_| {
             let why = format!("The store at `{address}` did not take this replica's heartbeat.");
-            Failure::usage(why).advice("See that it is not full and may be written.")
+            Failure::store(why).advice("See that it is not full and may be written.")
         })?;
         let forward = Forward::new(&replicas.keys, &roots, limits).map_err(Failure::usage)?;
         let owners: Arc<dyn Replicas> = match replicas.when_away {
@@ -117,8 +117,15 @@ impl Served {
     pub(super) async fn hand_over(&self) -> Infallible {
         self.replica.drain().await;
         loop {
-            for id in self.front.quiet_sessions() {
-                self.replica.hand_over(&id).await;
+            let mut quiet = self.front.quiet_sessions();
+            quiet.retain(|id| self.replica.may_answer(id));
+            for some in quiet.chunks(AT_ONCE) {
+                let mut giving = JoinSet::new();
+                for id in some {
+                    let (replica, id) = (Arc::clone(&self.replica), id.clone());
+                    giving.spawn(async move { replica.hand_over(&id).await });
+                }
+                giving.join_all().await;
             }
             tokio::time::sleep(PAUSE).await;
         }
@@ -138,7 +145,7 @@ async fn open_store(address: &RedisAddress) -> Result<Redis> {
     let store = Redis::open(RedisSettings::new(address.clone()));
     let cannot = |why: &dyn std::fmt::Display| {
         let why = format!("The store of the catalog, `{address}`, cannot be used. {why}");
-        Failure::usage(why).advice("Start it, or correct `gateway.store`.")
+        Failure::store(why).advice("Start it, or correct `gateway.store`.")
     };
     let store = store.map_err(|error| cannot(&error))?;
     store.ping().await.map_err(|error| cannot(&error))?;
@@ -173,5 +180,7 @@ fn view(replica: &Replica) -> ReplicaView {
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long it serves on after it has said that it leaves: balancers ask every second or two.
 const LINGER: Duration = Duration::from_secs(5);
+/// How many sessions are given away concurrently.
+const AT_ONCE: usize = 64;
 /// The pause between two looks for quiet sessions.
 const PAUSE: Duration = Duration::from_millis(50);

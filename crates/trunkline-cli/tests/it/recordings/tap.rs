@@ -68,8 +68,11 @@ fn a_killed_tap_leaves_no_process() {
     let folder = Folder::new();
     let fifo = folder.join("held");
     assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
-    let script = format!("exec 3>'{}'; sleep 1000 & echo started >&3; wait", fifo.display());
-    let mut child = tap(&folder.join("a.jsonl"), &script);
+    // Waits for a line, so that it is known to run.
+    let script = "read -r line; exec 3>\"$line\"; sleep 1000 & echo started >&3; wait";
+    let mut child = tap(&folder.join("a.jsonl"), script);
+    let mut stdin = child.stdin.take().unwrap();
+    writeln!(stdin, "{}", fifo.display()).unwrap();
     let (tell, told) = mpsc::channel();
     // A thread of its own: if somebody holds the pipe for ever, the test does not wait for ever.
     thread::spawn(move || {

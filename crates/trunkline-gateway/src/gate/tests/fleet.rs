@@ -198,6 +198,20 @@ async fn lists_that_one_replica_learns_are_shown_by_all() {
 }
 
 #[tokio::test]
+async fn the_first_replica_brings_the_pins_of_its_file() {
+    let folder = Folder::new();
+    let path = folder.join("pins.json");
+    let alone = open(settings(Some(path.clone()))).await;
+    offer(&alone, "l").await;
+    let shared: Arc<dyn Store> = Arc::new(Memory::default());
+    let fleet = Some(Fleet::new(Arc::clone(&shared), vec![[7; 32]], "first"));
+    let joined = open(Settings { store: shared, fleet, ..settings(Some(path)) }).await;
+    offer(&joined, "another").await;
+    let held = joined.0.pins.as_ref().unwrap().held("a");
+    assert_eq!(held.len(), 1, "it differs from what was pinned before: {held:?}");
+}
+
+#[tokio::test]
 async fn a_pin_and_its_approval_hold_at_all_replicas() {
     let (_, [a, b]) = pair().await;
     offer(&a, "l").await;

@@ -19,6 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use tokio::task::spawn_blocking;
+use trunkline_store::Expect;
 
 use super::disk::{Stamp, Unread, broken, made_folder, read, replace, stamp_of, write};
 use super::shared::SharedPins;
@@ -50,7 +51,7 @@ enum Place {
 enum Lock {
     File(File),
     /// What is in the store must still be what was read.
-    Shared(trunkline_store::Expect),
+    Shared(Expect),
 }
 
 /// Why pins were not stored.
@@ -105,13 +106,19 @@ impl PinFile {
         (Self { place, known, any: Arc::default(), turn: Arc::default() }, fault)
     }
 
-    /// The pins that replicas share. If they cannot be read, nothing is trusted.
-    pub async fn shared(fleet: &Fleet) -> (Self, Option<PinFault>) {
+    /// The pins that replicas share, which begin with those of the file, if this gateway was alone before. If
+    /// they cannot be read, nothing is trusted.
+    pub async fn shared(fleet: &Fleet, before: &Path) -> (Self, Option<PinFault>) {
         let pins = SharedPins::new(fleet.clone());
-        let (read, fault) = match pins.read(None).await {
+        let (mut read, mut fault) = match pins.read(None).await {
+            Ok((read, Expect::Absent)) => (read, pins.begin_with(before).await),
             Ok((read, _)) => (read, None),
             Err(fault) => (Arc::new(Pins::lost()), Some(fault)),
         };
+        match pins.read(Some(Arc::clone(&read))).await {
+            Ok((latest, _)) => read = latest,
+            Err(later) => drop(fault.get_or_insert(later)),
+        }
         let known = Arc::new(Mutex::new(Known { pins: read, ..Known::default() }));
         let place = Place::Shared(pins);
         (Self { place, known, any: Arc::default(), turn: Arc::default() }, fault)

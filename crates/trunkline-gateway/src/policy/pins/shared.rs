@@ -1,12 +1,13 @@
 //! Pins in the store that replicas share. A change replaces exactly what was read, so two replicas that see a
 //! server at the same time agree on what they saw first.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use trunkline_store::{Expect, Swap};
 
 use super::Pins;
-use super::disk::{decode, encode};
+use super::disk::{Unread, decode, encode, read};
 use super::file::PinFault;
 use crate::fleet::{Fleet, News};
 
@@ -34,6 +35,23 @@ impl SharedPins {
                 Ok((Arc::new(pins), Expect::Version(entry.version)))
             }
         }
+    }
+
+    /// Puts the pins of a file into a store that has none. Returns what is wrong with the file.
+    pub(super) async fn begin_with(&self, file: &Path) -> Option<PinFault> {
+        let pins = match read(file) {
+            Ok((_, None)) => return None,
+            Ok((pins, Some(_))) => pins,
+            Err(Unread::Fault(fault)) => return Some(fault),
+            Err(Unread::Damaged(why)) => {
+                let file = file.display();
+                return Some(PinFault(format!(
+                    "`{file}` is damaged, and nothing of it was put into the shared store: {why}."
+                )));
+            }
+        };
+        // If another replica was faster, its pins stay.
+        self.write(&pins, Expect::Absent).await.err()
     }
 
     /// Replaces the pins, and tells the other replicas. `false`: they are not the expected ones any more.

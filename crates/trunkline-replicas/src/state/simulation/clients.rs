@@ -53,6 +53,10 @@ impl Clients {
         self.sessions.keys()
     }
 
+    fn opened_by(&self, session: &Name) -> Name {
+        self.sessions.get(session).map_or_else(|| "nobody".into(), |it| it.opened_by.clone())
+    }
+
     /// Those whose records have settled.
     pub(super) fn safe_sessions(&self) -> Vec<Name> {
         let safe = self.sessions.iter().filter(|(_, it)| it.is_safe);
@@ -70,12 +74,14 @@ impl World {
     /// A client does something at some replica.
     pub(super) fn call(&mut self) {
         let (most, pause) = match self.plan.is_large {
-            true => (self.plan.sessions, 20 * SECOND / (4 * self.plan.sessions)),
+            true => (self.plan.sessions, 20 * SECOND / self.plan.sessions),
             false => (self.plan.sessions, 150_000),
         };
         let next = self.random.between(pause / 2, pause);
         self.schedule(next.max(1), Event::Call);
-        self.note_safe();
+        if !self.plan.is_large || self.random.once_in(self.plan.sessions) {
+            self.note_safe();
+        }
         let live = self.live();
         let number = self.random.below(live.len() as u64);
         let Some(node) = live.get(number as usize).copied() else { return };
@@ -88,11 +94,11 @@ impl World {
             let request = self.clients.request(node, Waiting::Open(session.clone()));
             return self.tell(node, Input::Open { request, session, body: "hello".into() });
         }
-        let pick = self.random.below(self.clients.sessions.len() as u64) as usize;
         let session = if self.plan.is_large {
             let pick = self.random.between(1, self.clients.opened.max(1));
             Some(Name::from(format!("s{pick}"))).filter(|it| self.clients.sessions.contains_key(it))
         } else {
+            let pick = self.random.below(self.clients.sessions.len() as u64) as usize;
             self.clients.sessions.keys().nth(pick).cloned()
         };
         let Some(session) = session else { return };
@@ -174,7 +180,8 @@ impl World {
                     it.via = None;
                     let (to, hops) = (self.nodes[via].me.url.clone(), it.hops);
                     if !self.nodes[via].is_dead && self.nodes[via].paused_until <= self.now {
-                        self.tell(via, Input::Moved { session });
+                        let hint = self.clients.opened_by(&session);
+                        self.tell(via, Input::Moved { session, hint });
                     }
                     if hops < 3 {
                         self.send_call(&from, &to, Event::Arrive { call, node: via });
@@ -182,9 +189,14 @@ impl World {
                 } else if let Some(to) = self.nodes.iter().position(|it| it.me.id == owner.id) {
                     it.via = Some(node);
                     it.hops += 1;
-                    let is_there = self.at.get(&owner.url) == Some(&to);
-                    if is_there {
+                    if self.at.get(&owner.url) == Some(&to) {
                         self.send_call(&from, &owner.url, Event::Arrive { call, node: to });
+                    } else if it.hops < 3 {
+                        // Nobody is there, or somebody else: nothing was done.
+                        it.via = None;
+                        let hint = self.clients.opened_by(&session);
+                        self.tell(node, Input::Moved { session, hint });
+                        self.schedule(1_000, Event::Arrive { call, node });
                     }
                 }
             }

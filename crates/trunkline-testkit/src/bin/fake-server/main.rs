@@ -63,7 +63,8 @@ fn main() {
     let journal = Journal::open(&options);
     let cwd = std::env::current_dir().map(|it| it.display().to_string()).unwrap_or_default();
     let args: Vec<String> = std::env::args().skip(1).collect();
-    journal.write("start", json!({ "args": args, "cwd": cwd }));
+    let parent = std::os::unix::process::parent_id();
+    journal.write("start", json!({ "args": args, "cwd": cwd, "parent": parent }));
     for line in &options.stderr {
         let _ = writeln!(io::stderr(), "{line}");
     }

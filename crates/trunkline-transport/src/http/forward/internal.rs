@@ -4,11 +4,13 @@ use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use http::header::HeaderValue;
 use http::{Extensions, Method, Request, Response, StatusCode};
 use trunkline_auth::Principal;
 use trunkline_proto::http::Refusal;
 use trunkline_proto::server::EnvelopeCache;
 
+use super::MOVED;
 use super::caller_seal::FORWARDED;
 use super::replay::Replays;
 use crate::handler::Handler;
@@ -69,12 +71,13 @@ impl<A: AnswersForwarded> Internal<A> {
     }
 
     /// The request with its caller, if another replica sent it, for the first time.
-    fn let_in(&self, request: Request<RequestBody>) -> Option<LetIn<RequestBody>> {
+    fn let_in(&self, request: Request<RequestBody>) -> Result<LetIn<RequestBody>, Stranger> {
         let (mut head, body) = request.into_parts();
-        let caller = self.shared.forward().seal.open(self.shared.replicas.me(), &head)?;
+        let opened = self.shared.forward().seal.open(self.shared.replicas.me(), &head);
+        let caller = opened.ok_or(Stranger::NotForUs)?;
         let mut replays = self.replays.lock().unwrap_or_else(PoisonError::into_inner);
         if !replays.is_new(&caller.from, caller.number) {
-            return None;
+            return Err(Stranger::Again);
         }
         drop(replays);
         head.headers.remove(&FORWARDED);
@@ -84,7 +87,7 @@ impl<A: AnswersForwarded> Internal<A> {
         if let Some(principal) = caller.principal {
             head.extensions.insert(principal);
         }
-        Some(LetIn(Request::from_parts(head, body)))
+        Ok(LetIn(Request::from_parts(head, body)))
     }
 
     async fn pinged(&self, request: Request<RequestBody>) -> Response<HttpBody> {
@@ -97,7 +100,7 @@ impl<A: AnswersForwarded> Internal<A> {
         };
         match answer {
             Some(answer) => Response::new(HttpBody::from(answer)),
-            None => refuse(stranger()),
+            None => Stranger::Again.refuse(),
         }
     }
 }
@@ -115,8 +118,8 @@ impl<A: AnswersForwarded> Answers for Internal<A> {
             };
         }
         match self.let_in(request) {
-            Some(request) => self.answers.answer_forwarded(request, envelopes).await,
-            None => refuse(stranger()),
+            Ok(request) => self.answers.answer_forwarded(request, envelopes).await,
+            Err(why) => why.refuse(),
         }
     }
 
@@ -127,10 +130,26 @@ impl<A: AnswersForwarded> Answers for Internal<A> {
     fn end(&self) {}
 }
 
-fn stranger() -> Refusal {
-    let message = "This is the listener of replicas. The request comes from none with our key, is for \
-                   another, or has come before.";
-    Refusal::new(StatusCode::UNAUTHORIZED, message)
+/// Why a request is not let in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stranger {
+    /// Its header is of none with our key, or for another replica: maybe the process that was here before.
+    NotForUs,
+    /// It has come before, or is no question of a replica.
+    Again,
+}
+
+impl Stranger {
+    fn refuse(self) -> Response<HttpBody> {
+        let message = "This is the listener of replicas. The request comes from none with our key, is for \
+                       another, or has come before.";
+        let mut response = refuse(Refusal::new(StatusCode::UNAUTHORIZED, message));
+        if self == Stranger::NotForUs {
+            // The sender can tell that nothing was done.
+            response.headers_mut().insert(MOVED, HeaderValue::from_static("unknown"));
+        }
+        response
+    }
 }
 
 /// The path of pings.
