@@ -3,7 +3,7 @@
 use std::fmt;
 use std::future::{Future, pending};
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Request, Response};
@@ -11,14 +11,15 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use trunkline_auth::setters;
-use trunkline_proto::server::EnvelopeCache;
 use trunkline_replicas::{Replica, Settings};
 use trunkline_store::Store;
 #[cfg(feature = "auth")]
 use trunkline_store::{Expect, Swap};
 use trunkline_transport::Limits;
 use trunkline_transport::http::forward::{AnswersForwarded, Forward, Internal};
-use trunkline_transport::http::{Answers, HttpBody, RequestBody, SharedSessions, bind, serve};
+use trunkline_transport::http::{
+    Answers, Envelopes, HttpBody, RequestBody, SharedSessions, bind, serve,
+};
 
 /// What the replicas of a server share; [`ServerBuilder::replicas`](super::ServerBuilder::replicas) takes it.
 ///
@@ -199,7 +200,7 @@ impl<A: Answers> Answers for UntilLeft<A> {
     fn answer(
         &self,
         request: Request<RequestBody>,
-        envelopes: &Mutex<EnvelopeCache>,
+        envelopes: &Envelopes,
     ) -> impl Future<Output = Response<HttpBody>> + Send {
         self.0.answer(request, envelopes)
     }
