@@ -57,9 +57,10 @@ fn check_listen(at: &At<'_>, address: &str, public: &str, is_advertised: bool, i
     let Some((host, port)) = parts(address) else {
         return at.fault("This is no address to listen at.", "Write `10.0.0.7:7474`.");
     };
-    let is_public = address == public
-        || parts(public).is_some_and(|(other, it)| {
-            it == port && port != 0 && (is_everywhere(other) || is_everywhere(host))
+    // Each listener at port 0 gets a port of its own.
+    let is_public = port != 0
+        && parts(public).is_some_and(|(other, it)| {
+            it == port && (other == host || is_everywhere(other) || is_everywhere(host))
         });
     if is_public {
         at.fault(

@@ -60,6 +60,7 @@ fn faults_of_replicas_say_what_they_need() {
     for gateway in [
         good.clone(),
         with("listen: 127.0.0.1:0"),
+        format!("listen: 127.0.0.1:0, {}", with("listen: 127.0.0.1:0")),
         with("listen: 0.0.0.0:7474, insecure: true, advertise: 'http://10.0.0.7:7474'"),
     ] {
         assert_eq!(warnings(&format!("mcpServers: {{}}\ngateway: {{ {gateway} }}")), [""; 0]);
