@@ -20,6 +20,8 @@ mod svg;
 use std::fs;
 use std::path::Path;
 
+use programs::Programs;
+
 /// Runs the benchmark named by the arguments.
 pub fn run(args: &[String]) -> Result<(), String> {
     let (name, rest) = args.split_first().map_or(("", args), |(name, rest)| (name, rest));
@@ -47,6 +49,12 @@ const BENCHMARKS: [Benchmark; 9] = [
     ("build", build::run, build::USAGE),
 ];
 
+/// A benchmark's options, and its programs, built and ready to run.
+struct Bench<O> {
+    options: O,
+    programs: Programs,
+}
+
 /// Hands each option of a benchmark to `take`, with a way to the value after it. `take` says whether it knows the option.
 fn options<'a>(
     args: &'a [String],
@@ -63,6 +71,16 @@ fn options<'a>(
         }
     }
     Ok(())
+}
+
+/// Whether `--quick`, the only option, is given.
+fn is_quick(args: &[String], name: &str, usage: &str) -> Result<bool, String> {
+    let mut is_quick = false;
+    options(args, name, usage, |word, _| {
+        is_quick = word == "--quick";
+        Ok(is_quick)
+    })?;
+    Ok(is_quick)
 }
 
 /// Keeps what is named after `--only`.

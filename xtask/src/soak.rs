@@ -25,6 +25,11 @@ const SOAKS: &[Soak] = &[
     Soak { name: "fairness", scope: GATEWAY, filters: &["crossings::fairness::"] },
     Soak { name: "isolation", scope: GATEWAY, filters: &["crossings::soak::"] },
     Soak { name: "memory", scope: GATEWAY, filters: &["memory::"] },
+    Soak {
+        name: "simulation",
+        scope: &["--package", "trunkline-replicas", "--lib"],
+        filters: &["state::simulation::"],
+    },
     Soak { name: "once", scope: GATEWAY, filters: &["gateway_once::", "--test-threads", "1"] },
 ];
 

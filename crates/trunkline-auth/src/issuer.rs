@@ -152,22 +152,16 @@ mod tests {
             assert_eq!(is_resource_of(resource, server), expected, "{resource}");
         }
         // A query is part of the identifier, which then must match exactly.
-        let of = [
-            ("https://a.example/mcp?t=1", "https://a.example/mcp?t=1"),
-            ("https://a.example/mcp?t=1", "https://a.example/mcp?t=1#f"),
-            ("https://a.example/mcp", "https://a.example/mcp?t=1"),
-            ("https://a.example/mcp", "https://a.example/mcp#f"),
-        ];
-        let not_of = [
-            ("https://a.example/mcp?t=1", "https://a.example/mcp?t=2"),
-            ("https://a.example/m?t=1", "https://a.example/mcp?t=1"),
-            ("https://a.example/mcp", "not a url"),
-        ];
-        for (resource, server) in of {
-            assert!(is_resource_of(resource, server), "{resource} {server}");
-        }
-        for (resource, server) in not_of {
-            assert!(!is_resource_of(resource, server), "{resource} {server}");
+        for (resource, server, expected) in [
+            ("https://a.example/mcp?t=1", "https://a.example/mcp?t=1", true),
+            ("https://a.example/mcp?t=1", "https://a.example/mcp?t=1#f", true),
+            ("https://a.example/mcp", "https://a.example/mcp?t=1", true),
+            ("https://a.example/mcp", "https://a.example/mcp#f", true),
+            ("https://a.example/mcp?t=1", "https://a.example/mcp?t=2", false),
+            ("https://a.example/m?t=1", "https://a.example/mcp?t=1", false),
+            ("https://a.example/mcp", "not a url", false),
+        ] {
+            assert_eq!(is_resource_of(resource, server), expected, "{resource} {server}");
         }
     }
 

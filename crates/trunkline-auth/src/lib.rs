@@ -48,21 +48,23 @@ macro_rules! setters {
     )* };
 }
 
-/// Makes a struct around a sentence an error that says it.
-#[cfg(feature = "oauth")]
+/// Makes a type an error that says a sentence: the one it holds, or what the function returns.
 macro_rules! error_in_words {
     ($Name:ident) => {
+        error_in_words! { $Name, |it| &it.0 }
+    };
+    ($Name:ident, $words:expr) => {
         impl std::fmt::Display for $Name {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str(&self.0)
+                let words: fn(&Self) -> &str = $words;
+                f.write_str(words(self))
             }
         }
 
         impl std::error::Error for $Name {}
     };
 }
-#[cfg(feature = "oauth")]
-pub(crate) use error_in_words;
+use error_in_words;
 
 pub mod address;
 pub mod challenge;

@@ -48,13 +48,7 @@ impl Key {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unsealable;
 
-impl fmt::Display for Unsealable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("The sealed string is not valid here.")
-    }
-}
-
-impl std::error::Error for Unsealable {}
+crate::error_in_words!(Unsealable, |_| "The sealed string is not valid here.");
 
 impl Sealer {
     /// A sealer whose key lives as long as this process.

@@ -162,7 +162,7 @@ impl Redactor {
                 percent_encode(value, &mut url);
                 for form in [value.to_owned(), json.trim_matches('"').to_owned(), url] {
                     let is_new = form.len() >= SHORTEST && !self.values.contains(&form);
-                    if is_new && self.values.len() < MOST {
+                    if is_new && self.values.len() < MOST_VALUES {
                         self.values.push(form);
                     }
                 }
@@ -255,8 +255,10 @@ fn mask_members(tree: &mut Tree, names: &[String], found: &mut Vec<String>, dept
 
 /// The shortest value that is taken for a secret: a shorter one stands in too many texts.
 const SHORTEST: usize = 4;
-/// How many values, tools, forms and open calls are remembered.
+/// How many tools, forms and open calls are remembered.
 const MOST: usize = 4096;
+/// How many spellings of secrets are looked for in every text.
+const MOST_VALUES: usize = 1024;
 /// How deep JSON in texts is followed.
 const NESTED: usize = 3;
 

@@ -11,7 +11,7 @@ use trunkline_store::Store;
 use trunkline_transport::Limits;
 use trunkline_transport::http::forward::{Forward, Ping};
 use trunkline_transport::http::replicas::{
-    KeptEvent, Lookup, Peer, Place, Replicas, SessionRecord, Unavailable,
+    KeptEvent, KeptEvents, Lookup, Peer, Place, Replicas, SessionRecord, Unavailable,
 };
 
 use crate::events::{self, Bounds, EventWriter};
@@ -317,12 +317,7 @@ impl Replicas for Replica {
         }
     }
 
-    fn kept<'a>(
-        &'a self,
-        id: &'a str,
-        stream: u64,
-        after: u64,
-    ) -> Lookup<'a, Result<Vec<KeptEvent>, Unavailable>> {
+    fn kept<'a>(&'a self, id: &'a str, stream: u64, after: u64) -> KeptEvents<'a> {
         Box::pin(async move {
             let opened = ids::open(&self.means.sealer, id).ok_or(Unavailable)?;
             let events = events::read(&*self.means.store, &opened.nonce, stream, after);

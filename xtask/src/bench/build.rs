@@ -6,16 +6,12 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::{load_average, median, write_result};
+use super::{is_quick, load_average, median, write_result};
 use crate::run;
 
 /// Runs the benchmark. A missed target is a figure, not an error; a build that fails is one.
 pub fn run(args: &[String]) -> Result<(), String> {
-    let is_quick = match args {
-        [] => false,
-        [word] if word == "--quick" => true,
-        [word, ..] => return Err(format!("`{word}` is no option of `bench build`.\n\n{USAGE}")),
-    };
+    let is_quick = is_quick(args, "build", USAGE)?;
     let (rounds, edits) = if is_quick { (1, 2) } else { (2, 5) };
     let load = load_average();
     let folder = std::env::temp_dir().join(format!("trunkline-bench-build-{}", std::process::id()));

@@ -8,7 +8,7 @@ use self::cases::{CASES, Case, GATEWAYS, Gateway, Upstream};
 use super::counted::Measurement;
 use super::figures::{Figures, Sample};
 use super::programs::{self, Programs};
-use super::{keep_only, load_average, verdict, write_result};
+use super::{Bench, keep_only, load_average, verdict, write_result};
 use crate::run;
 
 /// Runs the benchmark. A missed target is a figure, not an error; a gateway that fails is one.
@@ -57,14 +57,9 @@ impl Options {
     }
 }
 
-struct Bench {
-    options: Options,
-    programs: Programs,
-}
-
-impl Bench {
+impl Bench<Options> {
     /// Builds what is ours and installs what is not.
-    fn prepare(options: Options) -> Result<Bench, String> {
+    fn prepare(options: Options) -> Result<Bench<Options>, String> {
         let ours = [&programs::BARE_GATEWAY, &programs::BARE, &programs::BARE_HTTP];
         let programs = Programs::build(ours.into_iter().chain([&programs::DRIVER]))?;
         for gateway in &options.gateways {

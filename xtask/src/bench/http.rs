@@ -9,7 +9,7 @@ use self::cases::{Case, LABELS};
 use self::results::Results;
 use super::counted::Measurement;
 use super::programs::{self, Programs};
-use super::{keep_only, load_average, rounds, verdict, write_result};
+use super::{Bench, keep_only, load_average, rounds, verdict, write_result};
 
 /// Runs the benchmark. A missed target is a figure, not an error; a program that fails is one.
 pub fn run(args: &[String]) -> Result<(), String> {
@@ -57,12 +57,7 @@ impl Options {
     }
 }
 
-struct Bench {
-    options: Options,
-    programs: Programs,
-}
-
-impl Bench {
+impl Bench<Options> {
     /// Every program once per case and round, in turn, so that a slow minute of the machine hits them all.
     fn measure(&self, results: &mut Results) {
         let cases = if self.options.quick { cases::quick() } else { cases::all() };
@@ -173,9 +168,10 @@ mod tests {
 
     #[test]
     fn options_that_measure_nothing_are_refused() {
-        let parse = |line| Options::parse(&words(line));
-        assert!(parse("--rounds 2").is_err());
-        assert!(parse("--only bare,nobody").is_err());
-        assert_eq!(parse("--only rmcp,bare").map(|o| o.labels), Ok(vec!["bare", "rmcp"]));
+        for line in ["--rounds 2", "--only bare,nobody"] {
+            assert!(Options::parse(&words(line)).is_err(), "{line}");
+        }
+        let two = Options::parse(&words("--only rmcp,bare")).map(|options| options.labels);
+        assert_eq!(two, Ok(vec!["bare", "rmcp"]));
     }
 }

@@ -5,15 +5,11 @@ use super::growth::axes::{
     self, GATEWAY, Line, Load, SERVER, gateway, idle, idle_lines, line, told,
 };
 use super::programs::{self, Programs};
-use super::{number, thousands, verdict, write_result};
+use super::{is_quick, number, thousands, verdict, write_result};
 
 /// Runs the benchmark.
 pub fn run(args: &[String]) -> Result<(), String> {
-    let is_quick = match args {
-        [] => false,
-        [word] if word == "--quick" => true,
-        [word, ..] => return Err(format!("`{word}` is no option of `bench memory`.\n\n{USAGE}")),
-    };
+    let is_quick = is_quick(args, "memory", USAGE)?;
     crate::run::raise_files();
     let programs = match is_quick {
         true => Programs::build_quickly(axes::PROGRAMS)?,

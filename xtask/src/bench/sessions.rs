@@ -2,17 +2,11 @@
 
 use super::chart::{Bar, Chart, Group};
 use super::programs::{self, Program, Programs};
-use super::{number, thousands, write_result};
+use super::{is_quick, number, thousands, write_result};
 
 /// Runs the benchmark. A missed target is a figure, not an error; a server that fails is one.
 pub fn run(args: &[String]) -> Result<(), String> {
-    let is_quick = match args {
-        [] => false,
-        [word] if word == "--quick" => true,
-        [word, ..] => {
-            return Err(format!("`{word}` is no option of `bench sessions`.\n\n{USAGE}"));
-        }
-    };
+    let is_quick = is_quick(args, "sessions", USAGE)?;
     let servers = SERVERS.iter().map(|(_, program)| *program);
     let programs = Programs::build(servers.chain([&programs::DRIVER]))?;
     let mut failures = Vec::new();

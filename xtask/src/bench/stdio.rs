@@ -3,7 +3,7 @@
 use super::counted::Measurement;
 use super::figures::needed;
 use super::programs::{self, Program, Programs};
-use super::{keep_only, load_average, median, number, rounds, thousands, verdict};
+use super::{Bench, keep_only, load_average, median, number, rounds, thousands, verdict};
 
 /// Runs the benchmark. A missed target is a figure, not an error; a server that fails is one.
 pub fn run(args: &[String]) -> Result<(), String> {
@@ -121,14 +121,8 @@ impl Results {
     }
 }
 
-/// The programs, built and ready to run.
-struct Bench {
-    options: Options,
-    programs: Programs,
-}
-
-impl Bench {
-    fn build(options: Options) -> Result<Bench, String> {
+impl Bench<Options> {
+    fn build(options: Options) -> Result<Bench<Options>, String> {
         let servers = options.servers.iter().map(|server| server.program);
         let programs = Programs::build(servers.chain([&programs::DRIVER]))?;
         Ok(Bench { options, programs })

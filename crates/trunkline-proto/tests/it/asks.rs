@@ -13,6 +13,12 @@ const CALL: &str = r#"
     "#;
 const QUESTION: &str = r#"{"message":"Who?","requestedSchema":{"type":"object","properties":{"n":{"type":"string"}}}}"#;
 
+/// Plays the script while a call is open.
+#[track_caller]
+fn check_during_call(script: &str) {
+    server().opened(V2025_06_18).check(&[CALL, script].concat());
+}
+
 fn asked(ticket: u32, id: u32) -> String {
     format!(
         r#"
@@ -129,14 +135,14 @@ fn a_finished_call_withdraws_its_questions() {
 
 #[test]
 fn no_question_can_be_asked_during_a_call_that_is_over() {
-    server().opened(V2025_06_18).check(&format!(
-        r#"{CALL}
-        done 1 {{"content":[]}}
-        < {{"jsonrpc":"2.0","id":"c","result":{{"content":[]}}}}
+    check_during_call(
+        r#"
+        done 1 {"content":[]}
+        < {"jsonrpc":"2.0","id":"c","result":{"content":[]}}
         ask 7 during 1 roots/list
         settled 7 cancelled
-        "#
-    ));
+        "#,
+    );
 }
 
 #[test]
@@ -190,17 +196,17 @@ fn people_have_until_the_hard_deadline_to_answer() {
 
 #[test]
 fn progress_of_the_client_keeps_a_question_open() {
-    server().opened(V2025_06_18).check(&format!(
-        r#"{CALL}
-        ask 7 during 1 loudly sampling/createMessage {{"messages":[],"maxTokens":1}}
-        < {{"jsonrpc":"2.0","id":1,"method":"sampling/createMessage","params":{{"messages":[],"maxTokens":1,"_meta":{{"progressToken":1}}}}}}
+    check_during_call(
+        r#"
+        ask 7 during 1 loudly sampling/createMessage {"messages":[],"maxTokens":1}
+        < {"jsonrpc":"2.0","id":1,"method":"sampling/createMessage","params":{"messages":[],"maxTokens":1,"_meta":{"progressToken":1}}}
         wait 59s
-        > {{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":1,"progress":1}}}}
+        > {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}
         wait 59s
-        > {{"jsonrpc":"2.0","id":1,"result":{{"role":"assistant","content":{{"type":"text","text":"a"}},"model":"m"}}}}
-        settled 7 {{"role":"assistant","content":{{"type":"text","text":"a"}},"model":"m"}}
-        "#
-    ));
+        > {"jsonrpc":"2.0","id":1,"result":{"role":"assistant","content":{"type":"text","text":"a"},"model":"m"}}
+        settled 7 {"role":"assistant","content":{"type":"text","text":"a"},"model":"m"}
+        "#,
+    );
 }
 
 #[test]

@@ -5,6 +5,12 @@ use trunkline_wire::revision::Revision::*;
 
 use crate::transcript::server;
 
+/// Plays the script in the revision that must accept batches.
+#[track_caller]
+fn check(script: &str) {
+    server().opened(V2025_03_26).check(script);
+}
+
 #[test]
 fn requests_are_answered_together_once_the_last_is_done() {
     for revision in [V2024_11_05, V2025_03_26] {
@@ -21,7 +27,7 @@ fn requests_are_answered_together_once_the_last_is_done() {
 
 #[test]
 fn other_requests_are_answered_while_a_batch_is_open() {
-    server().opened(V2025_03_26).check(
+    check(
         r#"
         > [{"jsonrpc":"2.0","id":1,"method":"tools/list"}]
         call 1 tools/list
@@ -41,7 +47,7 @@ fn other_requests_are_answered_while_a_batch_is_open() {
 
 #[test]
 fn notifications_alone_get_no_answer() {
-    server().opened(V2025_03_26).check(
+    check(
         r#"
         > [{"jsonrpc":"2.0","method":"notifications/roots/list_changed"},{"jsonrpc":"2.0","method":"no/such"}]
         heard notifications/roots/list_changed {}
@@ -51,7 +57,7 @@ fn notifications_alone_get_no_answer() {
 
 #[test]
 fn notifications_speak_for_themselves_inside_a_batch() {
-    server().opened(V2025_03_26).check(
+    check(
         r#"
         > [{"jsonrpc":"2.0","method":"notifications/roots/list_changed"},{"jsonrpc":"2.0","id":1,"method":"ping"}]
         heard notifications/roots/list_changed {}
@@ -62,7 +68,7 @@ fn notifications_speak_for_themselves_inside_a_batch() {
 
 #[test]
 fn progress_of_a_batched_call_does_not_wait_for_the_batch() {
-    server().opened(V2025_03_26).check(
+    check(
         r#"
         > [{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","_meta":{"progressToken":1}}}]
         call 1 tools/call
@@ -76,7 +82,7 @@ fn progress_of_a_batched_call_does_not_wait_for_the_batch() {
 
 #[test]
 fn a_bad_element_is_refused_for_itself() {
-    server().opened(V2025_03_26).check(
+    check(
         r#"
         > [1,{"jsonrpc":"2.0","id":1,"method":"ping"},[],{"jsonrpc":"1.0","id":2,"method":"ping"},{"jsonrpc":"2.0","id":3,"id":3,"method":"ping"}]
         < [{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"This is not a JSON-RPC 2.0 message."}},{"jsonrpc":"2.0","id":1,"result":{}},{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"This is not a JSON-RPC 2.0 message."}},{"jsonrpc":"2.0","id":2,"error":{"code":-32600,"message":"This is not a JSON-RPC 2.0 message."}},{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"A member name stands twice in one object."}}]
@@ -86,7 +92,7 @@ fn a_bad_element_is_refused_for_itself() {
 
 #[test]
 fn an_array_of_responses_settles_what_they_answer() {
-    server().opened(V2025_03_26).check(
+    check(
         r#"
         ask 1 roots/list
         < {"jsonrpc":"2.0","id":1,"method":"roots/list"}
@@ -101,7 +107,7 @@ fn an_array_of_responses_settles_what_they_answer() {
 
 #[test]
 fn an_empty_array_is_refused_once() {
-    server().opened(V2025_03_26).check(
+    check(
         r#"
         > []
         < {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"This array of messages cannot be taken; send them singly."}}
@@ -132,7 +138,7 @@ fn an_array_longer_than_the_bound_is_refused_whole() {
 
 #[test]
 fn a_cancelled_element_is_left_out_of_the_answer() {
-    server().opened(V2025_03_26).check(
+    check(
         r#"
         > [{"jsonrpc":"2.0","id":1,"method":"tools/list"},{"jsonrpc":"2.0","id":2,"method":"tools/list"}]
         call 1 tools/list
@@ -153,7 +159,7 @@ fn a_cancelled_element_is_left_out_of_the_answer() {
 
 #[test]
 fn an_element_that_takes_too_long_is_answered_in_its_place() {
-    server().opened(V2025_03_26).check(
+    check(
         r#"
         > [{"jsonrpc":"2.0","id":1,"method":"tools/list"},{"jsonrpc":"2.0","id":2,"method":"ping"}]
         call 1 tools/list
@@ -166,7 +172,7 @@ fn an_element_that_takes_too_long_is_answered_in_its_place() {
 
 #[test]
 fn the_same_id_twice_in_one_array_is_refused_the_second_time() {
-    server().opened(V2025_03_26).check(
+    check(
         r#"
         > [{"jsonrpc":"2.0","id":1,"method":"tools/list"},{"jsonrpc":"2.0","id":1,"method":"tools/list"}]
         call 1 tools/list
@@ -188,7 +194,7 @@ fn initialize_must_not_come_in_an_array() {
         < {{"jsonrpc":"2.0","id":2,"error":{{"code":-32600,"message":"Send `initialize` first."}}}}
         "#
     ));
-    server().opened(V2025_03_26).check(&format!(
+    check(&format!(
         r#"
         > [{initialize}]
         < [{{"jsonrpc":"2.0","id":1,"error":{{"code":-32600,"message":"This session is already open."}}}}]
@@ -198,7 +204,7 @@ fn initialize_must_not_come_in_an_array() {
 
 #[test]
 fn a_stateless_request_must_not_come_in_an_array() {
-    server().opened(V2025_03_26).check(
+    check(
         r#"
         > [{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":$META}},{"jsonrpc":"2.0","id":2,"method":"ping"}]
         < [{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"This revision has no batches."}},{"jsonrpc":"2.0","id":2,"result":{}}]

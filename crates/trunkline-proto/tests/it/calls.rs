@@ -97,15 +97,15 @@ fn a_cancellation_that_names_nothing_open_is_ignored() {
 
 #[test]
 fn a_cancellation_that_crosses_the_answer_changes_nothing() {
-    server().opened(V2025_11_25).check(
+    check(
         r#"
-        > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add"}}
+        > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add",$CALL_META}}
         call 1 tools/call
-        done 1 {"content":[]}
-        < {"jsonrpc":"2.0","id":1,"result":{"content":[]}}
+        done 1 $DONE
+        < {"jsonrpc":"2.0","id":1,"result":$DONE}
         > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}
         # A handler that answers twice is heard once.
-        done 1 {"content":[]}
+        done 1 $DONE
         fail 1 -32603 Too late.
         "#,
     );

@@ -63,6 +63,13 @@ impl State {
         }
     }
 
+    /// The store is away: what is left is not handed over, but taken over later.
+    pub(super) fn keep_the_rest(&mut self) {
+        if let Departure::Leaving { left, .. } = &mut self.departure {
+            left.clear();
+        }
+    }
+
     /// Hands the next sessions over, and withdraws after the last.
     pub(super) fn depart(&mut self) {
         while let Departure::Leaving { left, under_way, requests } = &mut self.departure {

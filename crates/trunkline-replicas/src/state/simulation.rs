@@ -4,10 +4,8 @@
 //! one replica answers. At the end, when all faults are over: every session whose record had settled is found (P3).
 //! No call runs twice (P4).
 //!
-//! The short form runs with the other tests. The long one is
-//! `TRUNKLINE_SIMULATED_RUNS=10000 cargo test --release -p trunkline-replicas simulation`; with
-//! `TRUNKLINE_SIMULATED_SEED=N` one run is repeated, and with `TRUNKLINE_SIMULATED_FLEET=1` a hundred replicas share a
-//! hundred thousand sessions.
+//! The short form runs with the other tests. The long one, ten thousand runs and one of a hundred replicas with a hundred
+//! thousand sessions, is `cargo xtask soak simulation`. `TRUNKLINE_SIMULATED_SEED=N` repeats one run.
 
 mod clients;
 mod faults;
@@ -35,7 +33,7 @@ fn no_two_replicas_answer_for_one_session_whatever_fails() {
     for seed in FOUND {
         simulate(seed, &Plan::of(seed));
     }
-    let runs = number("TRUNKLINE_SIMULATED_RUNS").unwrap_or(SHORT);
+    let runs = if is_soak() { LONG } else { SHORT };
     let mut tally = Tally::default();
     for seed in 0..runs {
         let run = simulate(seed, &Plan::of(seed));
@@ -62,12 +60,13 @@ struct Tally {
 
 #[test]
 fn a_large_fleet_keeps_its_sessions() {
-    let (replicas, sessions) = match number("TRUNKLINE_SIMULATED_FLEET") {
-        Some(_) => (100, 100_000),
-        None => (12, 300),
-    };
+    let (replicas, sessions) = if is_soak() { (100, 100_000) } else { (12, 300) };
     let plan = Plan { replicas, sessions, seconds: 30, is_large: true };
     simulate(1, &plan);
+}
+
+fn is_soak() -> bool {
+    number("TRUNKLINE_SOAK").is_some()
 }
 
 fn number(name: &str) -> Option<u64> {
@@ -485,7 +484,8 @@ const STORE: &str = "store";
 /// Seeds that found a fault once:
 /// 6353, a replica relied on its roster although an empty one, whose settling it had not seen, was in the store.
 const FOUND: [u64; 1] = [6353];
-/// How many runs the short form has.
+/// How many runs the short form and the long one have.
 const SHORT: u64 = 100;
+const LONG: u64 = 10_000;
 /// How long all is well at the end of a run, in seconds: longer than a roster lasts.
 const AFTERWARDS: u64 = 60;

@@ -41,6 +41,24 @@ async fn the_last_replica_leaves_its_sessions_to_whoever_comes() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn leaving_without_the_store_takes_no_longer_for_many_sessions() {
+    let mut fleet = Fleet::new();
+    let [a, b] = fleet.start_many().await;
+    let mut ids = Vec::new();
+    for number in 0..300 {
+        ids.push(a.open(record(&number.to_string())).await.unwrap());
+    }
+    pass(SECOND).await;
+    fleet.set_store_away(true);
+    tokio::time::timeout(3 * SECOND, a.leave()).await.expect("it does not try them all");
+    assert!(ids.iter().all(|id| !a.may_answer(id)));
+    drop(a);
+    fleet.set_store_away(false);
+    until(|| b.peers().is_empty() && b.status().is_leased).await;
+    assert_eq!(b.locate(&ids[7]).await, Ok(Place::TakenOver(record("7"))));
+}
+
+#[tokio::test(start_paused = true)]
 async fn one_session_can_be_handed_over() {
     let mut fleet = Fleet::new();
     let [a, b] = fleet.start_many().await;

@@ -38,6 +38,21 @@ async fn a_session_survives_the_end_of_its_owner() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_request_that_found_nobody_there_waits_for_the_takeover() {
+    let mut fleet = Fleet::new();
+    let [a, b, c] = fleet.start_many().await;
+    let id = a.open(record("hello")).await.unwrap();
+    pass(SECOND).await;
+    let there = at(&a);
+    drop(a);
+    assert_eq!(b.locate(&id).await, Ok(there.clone()), "its heartbeat lasts");
+    b.forget(&id);
+    assert_eq!(b.locate(&id).await, Ok(Place::TakenOver(record("hello"))));
+    c.forget(&id);
+    assert_eq!(c.locate(&id).await, Ok(at(&b)));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_replica_that_answers_pings_keeps_its_sessions_although_its_heartbeat_is_gone() {
     let mut fleet = Fleet::new();
     let [a, b] = fleet.start_many().await;

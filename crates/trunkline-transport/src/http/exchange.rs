@@ -176,10 +176,11 @@ impl<H: Handler> Owned<H> {
 
 impl<H: Handler> Drop for Owned<H> {
     fn drop(&mut self) {
-        let Some((mut exchange, admitted)) = self.exchange.take() else { return };
+        let is_at_work = |(it, _): &(Exchange<H>, _)| !it.core.handlers.is_empty();
         if let Some(detached) = &self.detached
-            && !exchange.core.handlers.is_empty()
+            && self.exchange.as_ref().is_some_and(is_at_work)
             && let Ok(runtime) = Handle::try_current()
+            && let Some((mut exchange, admitted)) = self.exchange.take()
         {
             let mut detached = detached.lock().unwrap_or_else(PoisonError::into_inner);
             while detached.try_join_next().is_some() {}

@@ -10,6 +10,9 @@ use std::pin::Pin;
 /// What a replica looks up or writes: it may need the store or a peer.
 pub type Lookup<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
+/// The events of a stream that were kept.
+pub type KeptEvents<'a> = Lookup<'a, Result<Vec<KeptEvent>, Unavailable>>;
+
 /// Finds the owners of sessions, and keeps what another replica needs to go on with one.
 pub trait Replicas: Send + Sync + 'static {
     /// The id of this replica. A restarted process is another replica.
@@ -48,12 +51,7 @@ pub trait Replicas: Send + Sync + 'static {
     fn keep(&self, id: &str, event: KeptEvent);
 
     /// The kept events of a stream after `after`, in order.
-    fn kept<'a>(
-        &'a self,
-        id: &'a str,
-        stream: u64,
-        after: u64,
-    ) -> Lookup<'a, Result<Vec<KeptEvent>, Unavailable>>;
+    fn kept<'a>(&'a self, id: &'a str, stream: u64, after: u64) -> KeptEvents<'a>;
 }
 
 /// Where a request is served.

@@ -338,6 +338,10 @@ impl<H: Handler> Session<H> {
     }
 
     fn perform(&self, mut todo: Todo) {
+        // As after most messages.
+        if todo.is_empty() {
+            return;
+        }
         for heard in std::mem::take(&mut todo.heard) {
             guarded_heard(&*self.handler, heard, &self.handle);
         }

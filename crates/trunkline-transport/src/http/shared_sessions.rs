@@ -258,6 +258,11 @@ impl<H: Handler> Endpoint<H> {
         let (place, mut body) = (Some(place), Sent::Unread(body));
         for tried in 0..TRIES {
             let peer = match shared.locate(id).await {
+                // A session that is being handed over has another owner in a moment.
+                Err(Unavailable) if tried + 1 < TRIES => {
+                    sleep(PAUSE).await;
+                    continue;
+                }
                 Err(Unavailable) => return Ok(unavailable(None)),
                 Ok(Located::At(peer)) => peer,
                 Ok(located) => {
@@ -286,7 +291,10 @@ impl<H: Handler> Endpoint<H> {
             match self.forward(shared, &peer, gone, head, &text).await? {
                 Ok(response) => return Ok(response),
                 Err(Unforwarded::Lost) => return Ok(outcome_unknown_of(&text)),
-                Err(Unforwarded::NotSent | Unforwarded::Moved) => shared.replicas.forget(id),
+                Err(Unforwarded::NotSent | Unforwarded::Moved) => {
+                    shared.replicas.forget(id);
+                    sleep(PAUSE).await;
+                }
             }
         }
         Ok(unavailable(None))
@@ -394,7 +402,9 @@ pub(super) fn ids_of(incoming: &Incoming) -> Vec<Id> {
 /// How long a session that was taken over waits for its client.
 const KEPT: Duration = Duration::from_secs(30 * 60);
 /// How often a request looks for its owner.
-const TRIES: usize = 3;
+const TRIES: usize = 4;
+/// The pause before it looks again: a store answers faster.
+const PAUSE: Duration = Duration::from_millis(50);
 /// How often a forwarded request looks whether its owner is still there.
 const LOOK: Duration = Duration::from_secs(2);
 /// More events than an owner sends without keeping one.

@@ -6,45 +6,18 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{Request, Response};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::{JoinSet, yield_now};
 use tokio::time::timeout;
-use trunkline_auth::Principal;
 use trunkline_proto::server::Config;
 use trunkline_transport::Limits;
 use trunkline_transport::handler::Nobody;
-use trunkline_transport::http::{
-    Answers, Budgets, Endpoint, Envelopes, HttpBody, RequestBody, Settings, bind, serve,
-};
+use trunkline_transport::http::{Budgets, Endpoint, Settings, bind, serve};
 use trunkline_wire::model::Implementation;
 
-/// Accepts any name as the principal.
-struct Trusting(Arc<Endpoint<Nobody>>);
-
-impl Answers for Trusting {
-    async fn answer(
-        &self,
-        mut request: Request<RequestBody>,
-        envelopes: &Envelopes,
-    ) -> Response<HttpBody> {
-        if let Some(name) = request.headers().get("x-name") {
-            let name = Principal::new(name.to_str().unwrap());
-            request.extensions_mut().insert(name);
-        }
-        self.0.answer(request, envelopes).await
-    }
-
-    fn hang_up(&self) {
-        self.0.hang_up();
-    }
-
-    fn end(&self) {
-        self.0.end();
-    }
-}
+use crate::http_trusting::Trusting;
 
 struct House {
     address: SocketAddr,
@@ -90,6 +63,13 @@ impl House {
 
     async fn line(&self) -> TcpStream {
         TcpStream::connect(self.address).await.unwrap()
+    }
+
+    /// A line with a body that stalls.
+    async fn stalled(&self, name: &str, bytes: usize) -> TcpStream {
+        let mut line = self.line().await;
+        stall(&mut line, name, bytes).await;
+        line
     }
 }
 
@@ -143,8 +123,7 @@ async fn bodies_that_stall_take_no_more_than_there_is_for_all() {
     let house = House::of_bodies(16 << 20, 16 << 20).await;
     let mut stalled = Vec::new();
     for at in 1..=20 {
-        let mut stream = house.line().await;
-        stall(&mut stream, "", 4 << 20).await;
+        let mut stream = house.stalled("", 4 << 20).await;
         if at <= 4 {
             house.holds(|it| it >= at * ((4 << 20) - 1)).await;
             stalled.push(stream);
@@ -206,13 +185,11 @@ async fn short_bodies_are_counted_only_while_incomplete() {
     let house = House::of_bodies(64 << 10, 64 << 10).await;
     let mut stalled = Vec::new();
     for at in 1..=16 {
-        let mut stream = house.line().await;
-        stall(&mut stream, "", 2).await;
+        let stream = house.stalled("", 2).await;
         house.holds(|it| it >= at * (4 << 10)).await;
         stalled.push(stream);
     }
-    let mut late = house.line().await;
-    stall(&mut late, "", 2).await;
+    let mut late = house.stalled("", 2).await;
     check(&answer(&mut late).await, 429);
     // A message that arrives at once delays nobody.
     let mut quick = house.line().await;

@@ -15,4 +15,6 @@ mod http_linger;
 mod http_replicas;
 #[cfg(feature = "tls")]
 mod http_tls;
+#[cfg(feature = "http")]
+mod http_trusting;
 mod stdio;

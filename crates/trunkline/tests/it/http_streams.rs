@@ -13,6 +13,13 @@ use crate::http_ends::endless;
 use crate::http_server::{LEGACY, NEWEST, STREAMABLE, small};
 use crate::server::{builder, slow, soon};
 
+/// A guest that reads the stream of its session.
+async fn reading(house: &House, revision: Revision) -> (Guest, Line) {
+    let guest = Guest::open(house.address, revision).await;
+    let (line, _) = guest.get(None).await;
+    (guest, line)
+}
+
 #[tokio::test]
 async fn the_stream_of_a_session_has_what_is_about_no_request() {
     let server = small();
@@ -61,8 +68,7 @@ async fn a_second_reader_takes_the_place_of_the_first() {
     let server = small();
     let house = House::of(&server).await;
     for revision in LEGACY {
-        let guest = Guest::open(house.address, revision).await;
-        let (mut first, _) = guest.get(None).await;
+        let (guest, mut first) = reading(&house, revision).await;
         server.changed(Change::Tools).await;
         let (seen, _) = first.message().await.unwrap();
         let (mut second, _) = guest.get(None).await;
@@ -88,8 +94,7 @@ async fn each_message_goes_to_one_stream() {
     let server = builder().tool(tool("told", told)).build();
     let house = House::of(&server).await;
     for revision in LEGACY {
-        let mut guest = Guest::open(house.address, revision).await;
-        let (mut general, _) = guest.get(None).await;
+        let (mut guest, mut general) = reading(&house, revision).await;
         let params = json!({ "name": "told", "_meta": { "progressToken": 1 } });
         let answer = guest.call("tools/call", params).await;
         let methods: Vec<_> = answer.before.iter().map(|it| it["method"].clone()).collect();
@@ -115,8 +120,7 @@ async fn a_question_goes_out_with_the_call_it_is_about() {
     let server = builder().tool(tool("greet", greet)).build();
     let house = House::of(&server).await;
     for revision in [Revision::V2025_06_18, Revision::V2025_11_25] {
-        let mut guest = Guest::open(house.address, revision).await;
-        let (mut general, _) = guest.get(None).await;
+        let (mut guest, mut general) = reading(&house, revision).await;
         let asked = guest.prepare("tools/call", json!({ "name": "greet" }));
         let (mut line, head) = guest.post(&asked).await;
         assert!(head.is_events());

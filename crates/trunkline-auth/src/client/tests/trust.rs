@@ -221,11 +221,9 @@ fn what_a_document_says_is_not_repeated() {
 
 #[test]
 fn a_document_under_a_path_is_not_about_what_is_above() {
-    let above = |at: &str| {
-        format!(
-            "> GET {at}\n< 200 {{\"resource\":\"https://mcp.example/\",\"authorization_servers\":[\"https://id.example\"]}}\n"
-        )
-    };
+    let document =
+        r#"{"resource":"https://mcp.example/","authorization_servers":["https://id.example"]}"#;
+    let above = |at: &str| format!("> GET {at}\n< 200 {document}\n");
     let root = "https://mcp.example/.well-known/oauth-protected-resource";
     let path = format!("{root}/mcp");
     let error = "! `https://mcp.example/mcp` wants tokens for `https://mcp.example/`, which is not itself. *";

@@ -46,10 +46,16 @@ fn at_a() -> (Keys, Arc<Script>) {
     (keys, script)
 }
 
-#[test]
-fn keys_are_read_once_and_again_when_they_are_old() {
+/// The same, which are `b` now.
+fn at_a_then_b() -> (Keys, Arc<Script>) {
     let (keys, script) = at_a();
     script.at(JWKS, 200, set("b"));
+    (keys, script)
+}
+
+#[test]
+fn keys_are_read_once_and_again_when_they_are_old() {
+    let (keys, script) = at_a_then_b();
     script.wait(599);
     assert_eq!(current(&keys, &script), one("a"));
     assert_eq!(script.asked(), [format!("GET {JWKS}")]);
@@ -158,8 +164,7 @@ fn who_leaves_in_the_middle_keeps_nobody_from_a_new_key() {
 
 #[test]
 fn a_clock_that_is_turned_back_keeps_nothing_for_ever() {
-    let (keys, script) = at_a();
-    script.at(JWKS, 200, set("b"));
+    let (keys, script) = at_a_then_b();
     script.turn_back(100_000);
     assert_eq!(current(&keys, &script), one("b"));
 }

@@ -5,12 +5,13 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use bytes::Bytes;
-use http::header::{self, HeaderMap, HeaderName};
-use http::{Request, Response, StatusCode, request};
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::{Method, Request, Response, StatusCode, request};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use trunkline_proto::http::Refusal;
@@ -36,7 +37,7 @@ pub(super) async fn run(
     file: RecordingFile,
 ) -> Result<ExitCode> {
     let mut signals = Signals::new()?;
-    let limits = Limits::default();
+    let limits = Limits::default().shutdown(LAST_CALLS);
     let direct = Direct::new(&target, &limits).map_err(Failure::usage)?;
     let path = direct.path();
     let listener = transport::bind(listen)
@@ -53,7 +54,8 @@ pub(super) async fn run(
         file: Arc::new(file),
         door: Door::default(),
         streams: AtomicU32::new(0),
-        passing: Mutex::new(JoinSet::new()),
+        passing: Mutex::default(),
+        endless: Mutex::default(),
         limits: limits.clone(),
     });
     let mut number = 0;
@@ -74,7 +76,10 @@ struct Relay {
     file: Arc<RecordingFile>,
     door: Door,
     streams: AtomicU32,
+    /// Responses that are being passed on.
     passing: Mutex<JoinSet<()>>,
+    /// Those to a GET, which never end by themselves.
+    endless: Mutex<JoinSet<()>>,
     limits: Limits,
 }
 
@@ -92,16 +97,18 @@ impl Answers for Relay {
     }
 
     fn hang_up(&self) {
-        self.passing.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
+        lock(&self.endless).abort_all();
     }
 
-    fn end(&self) {}
+    fn end(&self) {
+        lock(&self.passing).abort_all();
+    }
 }
 
 impl Relay {
     async fn pass(
         &self,
-        mut head: request::Parts,
+        head: request::Parts,
         body: RequestBody,
     ) -> Result<Response<HttpBody>, Refusal> {
         let fields = Fields::of(&head.headers);
@@ -110,21 +117,12 @@ impl Relay {
         let body = body.read_all(self.limits.message_bytes, self.limits.body_read).await?;
         let is_recorded = head.uri.path() == self.path.split('?').next().unwrap_or_default();
         let place = is_recorded.then(|| self.record_request(&head, &body));
-        let path = match is_recorded {
-            true => self.path.clone(),
-            false => head.uri.path_and_query().map_or("/", |it| it.as_str()).to_owned(),
-        };
-        let mut request = Request::new(Bytes::from(body.clone()));
-        *request.method_mut() = head.method.clone();
-        *request.uri_mut() = path.parse().map_err(|_| unreachable("The path is none."))?;
-        remove_hops(&mut head.headers);
-        // The server judges where we come from, not which page the client shows.
-        head.headers.remove(header::ORIGIN);
-        head.headers.remove(header::CONTENT_LENGTH);
-        // A compressed answer could not be recorded.
-        head.headers.remove(header::ACCEPT_ENCODING);
-        *request.headers_mut() = head.headers;
+        let is_endless = head.method == Method::GET;
+        let request = self.passed_on(head, body.clone(), is_recorded)?;
+        // The client may leave while the server thinks: then this future is dropped.
+        let mut waiting = Waiting(place.map(|it| (it, Arc::clone(&self.file))));
         let response = self.direct.send(request).await;
+        waiting.0 = None;
         let mut response = response.map_err(|error| unreachable(&error.to_string()))?;
         remove_hops(response.headers_mut());
         let place = place.map(|it| self.record_response(it, &response, &body));
@@ -141,10 +139,34 @@ impl Relay {
             },
         });
         let (pieces, receiver) = mpsc::channel(PIECES);
-        let mut passing = self.passing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut passing = lock(if is_endless { &self.endless } else { &self.passing });
         while passing.try_join_next().is_some() {}
         passing.spawn(forward(flow, taking, pieces));
         Ok(Response::from_parts(parts, HttpBody::pieces(receiver)))
+    }
+
+    /// A request as the server gets it.
+    fn passed_on(
+        &self,
+        mut head: request::Parts,
+        body: Vec<u8>,
+        is_recorded: bool,
+    ) -> Result<Request<Bytes>, Refusal> {
+        let path = match is_recorded {
+            true => self.path.as_str(),
+            false => head.uri.path_and_query().map_or("/", |it| it.as_str()),
+        };
+        let mut request = Request::new(Bytes::from(body));
+        *request.uri_mut() = path.parse().map_err(|_| unreachable("The path is none."))?;
+        *request.method_mut() = head.method;
+        remove_hops(&mut head.headers);
+        // The server judges where we come from, not which page the client shows.
+        head.headers.remove(header::ORIGIN);
+        head.headers.remove(header::CONTENT_LENGTH);
+        // A compressed answer could not be recorded.
+        head.headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        *request.headers_mut() = head.headers;
+        Ok(request)
     }
 
     /// Notes a request, and says where its response belongs.
@@ -177,6 +199,17 @@ impl Relay {
             recorder.head(Party::Server, place, http, texts(response.headers()), now, out);
         });
         place
+    }
+}
+
+/// A request that waits for the head of its response. Dropping it means that the client has left.
+struct Waiting(Option<(Place, Arc<RecordingFile>)>);
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if let Some((place, file)) = self.0.take() {
+            file.write(|recorder, now, out| recorder.left(place, now, out));
+        }
     }
 }
 
@@ -276,6 +309,10 @@ fn is_opening(body: &[u8]) -> bool {
     message.is_some_and(|it| it.get("method").and_then(|it| it.as_text()) == Some("initialize"))
 }
 
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 fn texts(headers: &HeaderMap) -> impl Iterator<Item = (&str, &str)> {
     headers.iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap_or_default()))
 }
@@ -308,5 +345,7 @@ fn unreachable(why: &str) -> Refusal {
     Refusal::new(StatusCode::BAD_GATEWAY, format!("The recorded server cannot be reached: {why}"))
 }
 
+/// How long open calls may continue once a signal has come.
+const LAST_CALLS: Duration = Duration::from_secs(3);
 /// How many pieces may wait for the client.
 const PIECES: usize = 16;

@@ -224,7 +224,7 @@ async fn deliver(
             }
             let status = response.status();
             match read(response, stream, &tell).await {
-                0 => format!("The server answered with HTTP {status} and no message."),
+                0 => format!("The response ended without an answer (HTTP {status})."),
                 _ => return,
             }
         }
@@ -234,7 +234,7 @@ async fn deliver(
     let _ = tell.send(Heard::Message(error, stream)).await;
 }
 
-/// Reads a response, and says how many messages it held.
+/// Reads a response, and says how many answers it held.
 async fn read(response: Response<Flow>, stream: Option<u32>, tell: &mpsc::Sender<Heard>) -> usize {
     let media = response.headers().get(CONTENT_TYPE).and_then(|it| it.to_str().ok());
     let is_events = media.is_some_and(|it| it.starts_with("text/event-stream"));
@@ -268,8 +268,9 @@ async fn tell_all(text: &[u8], stream: Option<u32>, tell: &mpsc::Sender<Heard>) 
         Incoming::Batch(all) => all.into_iter().flatten().collect(),
         Incoming::Bad(_) => return 0,
     };
-    let count = messages.len();
+    let mut count = 0;
     for message in messages {
+        count += usize::from(matches!(message, Message::Response { .. }));
         let _ = tell.send(Heard::Message(message, stream)).await;
     }
     count

@@ -147,3 +147,20 @@ fn a_server_that_is_gone_is_a_502_and_a_failed_replay() {
     let found = run(&["replay", path, &url]);
     found.says(1, &["server/discover", "/answer"]);
 }
+
+#[test]
+fn a_client_that_leaves_before_its_answer_has_cancelled_its_call() {
+    let folder = Folder::new();
+    let (demo, file) = (Serving::demo(), folder.join("a.jsonl"));
+    let path = file.to_str().unwrap();
+    let tap = Serving::start(&["record", path, &demo.url, "--listen", "127.0.0.1:0"]);
+    let late = run(&["call", "sleep", "ms=60000", "--timeout", "0.5", &tap.url]);
+    assert_eq!(late.code, 5, "{}", late.stderr);
+    assert_eq!(tap.stop(), Some(0));
+    let ask = lines(&file).into_iter().find(|it| it["message"]["params"]["name"] == "sleep");
+    let stream = ask.expect("the call is recorded")["stream"].clone();
+    let left = |it: &serde_json::Value| it["note"]["what"] == "ended" && it["stream"] == stream;
+    assert!(lines(&file).iter().any(left), "{stream} was left");
+    // The call is made again, and nobody waits for its answer.
+    run(&["replay", path, &demo.url]).says(0, &["No difference in "]);
+}

@@ -136,6 +136,7 @@ impl State {
                 self.tell(request, Verdict::Unavailable);
             }
             Why::HandOver(request) => {
+                self.keep_the_rest();
                 self.handed_over(request, Verdict::Unavailable);
                 self.give_up(session);
             }

@@ -74,12 +74,14 @@ impl World {
     /// A client does something at some replica.
     pub(super) fn call(&mut self) {
         let (most, pause) = match self.plan.is_large {
-            true => (self.plan.sessions, 20 * SECOND / (4 * self.plan.sessions)),
+            true => (self.plan.sessions, 20 * SECOND / self.plan.sessions),
             false => (self.plan.sessions, 150_000),
         };
         let next = self.random.between(pause / 2, pause);
         self.schedule(next.max(1), Event::Call);
-        self.note_safe();
+        if !self.plan.is_large || self.random.once_in(self.plan.sessions) {
+            self.note_safe();
+        }
         let live = self.live();
         let number = self.random.below(live.len() as u64);
         let Some(node) = live.get(number as usize).copied() else { return };
@@ -92,11 +94,11 @@ impl World {
             let request = self.clients.request(node, Waiting::Open(session.clone()));
             return self.tell(node, Input::Open { request, session, body: "hello".into() });
         }
-        let pick = self.random.below(self.clients.sessions.len() as u64) as usize;
         let session = if self.plan.is_large {
             let pick = self.random.between(1, self.clients.opened.max(1));
             Some(Name::from(format!("s{pick}"))).filter(|it| self.clients.sessions.contains_key(it))
         } else {
+            let pick = self.random.below(self.clients.sessions.len() as u64) as usize;
             self.clients.sessions.keys().nth(pick).cloned()
         };
         let Some(session) = session else { return };

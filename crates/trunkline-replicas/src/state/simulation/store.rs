@@ -1,6 +1,6 @@
 //! A store whose failover loses the last writes.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use trunkline_store::{Expect, Version};
 
@@ -33,6 +33,8 @@ struct Entry {
 #[derive(Debug)]
 pub(super) struct SimStore {
     entries: HashMap<Key, Entry>,
+    /// All who ever had a heartbeat.
+    replicas: BTreeSet<Name>,
     /// What each write of late has replaced.
     log: VecDeque<(u64, Key, Option<Entry>)>,
     last_version: u64,
@@ -49,6 +51,7 @@ impl SimStore {
     pub(super) fn new(rate: f64, timing: Timing) -> Self {
         Self {
             entries: HashMap::new(),
+            replicas: BTreeSet::new(),
             log: VecDeque::new(),
             last_version: 0,
             rate,
@@ -77,10 +80,12 @@ impl SimStore {
         match wanted {
             Output::WriteHeartbeat { member, .. } => {
                 let value = Value::Heartbeat(member.clone());
+                self.replicas.insert(me.clone());
                 Answer::Written(self.write(Key::Heartbeat(me.clone()), value, now))
             }
             Output::ReadMembers { .. } => {
-                let live = self.entries.values().filter(|it| it.expires > now);
+                let keys = self.replicas.iter().map(|id| Key::Heartbeat(id.clone()));
+                let live = keys.filter_map(|key| self.get(&key, now));
                 Answer::Members(
                     live.filter_map(|it| match &it.value {
                         Value::Heartbeat(member) => Some((member.clone(), it.version)),

@@ -52,6 +52,10 @@ impl Todo {
         }
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.call.is_none() && self.more_calls.is_empty() && self.heard.is_empty()
+    }
+
     /// Takes its call, if it has exactly one.
     pub(super) fn take_only(&mut self) -> Option<Box<Call>> {
         if self.more_calls.is_empty() { self.call.take() } else { None }

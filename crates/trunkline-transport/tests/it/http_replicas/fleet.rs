@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use http::{Extensions, Request, Response};
+use http::Extensions;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tokio::task::{JoinSet, yield_now};
 use trunkline_auth::Principal;
-use trunkline_proto::server::{Config, EnvelopeCache};
+use trunkline_proto::server::Config;
 use trunkline_proto::{Attached, Call, Change, HandlerEvent, PeerNotification};
 use trunkline_testkit::http::{Head, Line, request};
 use trunkline_transport::Limits;
@@ -20,14 +20,14 @@ use trunkline_transport::conversation_handle::{ConversationHandle, Request as As
 use trunkline_transport::handler::{Answer, Handler, Listening};
 use trunkline_transport::http::forward::{Forward, Internal};
 use trunkline_transport::http::replicas::{
-    KeptEvent, Lookup, Peer, Place, Replicas, SessionRecord, Unavailable,
+    KeptEvent, KeptEvents, Lookup, Peer, Place, Replicas, SessionRecord, Unavailable,
 };
-use trunkline_transport::http::{
-    Answers, Endpoint, HttpBody, RequestBody, Settings, SharedSessions, bind, serve,
-};
+use trunkline_transport::http::{Endpoint, Settings, SharedSessions, bind, serve};
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Params;
 use trunkline_wire::model::{Implementation, Progress};
+
+use crate::http_trusting::Trusting;
 
 pub(super) const KEY: [u8; 32] = [7; 32];
 
@@ -141,12 +141,7 @@ impl Replicas for Fake {
         self.world().events.insert((id.to_owned(), event.stream, event.place), event);
     }
 
-    fn kept<'a>(
-        &'a self,
-        id: &'a str,
-        stream: u64,
-        after: u64,
-    ) -> Lookup<'a, Result<Vec<KeptEvent>, Unavailable>> {
+    fn kept<'a>(&'a self, id: &'a str, stream: u64, after: u64) -> KeptEvents<'a> {
         let world = self.world();
         let range = (id.to_owned(), stream, after + 1)..=(id.to_owned(), stream, u64::MAX);
         let kept = world.events.range(range).map(|(_, event)| event.clone()).collect();
@@ -234,31 +229,6 @@ impl Handler for Tools {
             it.get::<Extensions>().and_then(|it| it.get::<Principal>()).map(|it| it.id())
         };
         name(one) == name(other)
-    }
-}
-
-/// Accepts any name as the principal.
-struct Trusting(Arc<Endpoint<Tools>>);
-
-impl Answers for Trusting {
-    async fn answer(
-        &self,
-        mut request: Request<RequestBody>,
-        envelopes: &Mutex<EnvelopeCache>,
-    ) -> Response<HttpBody> {
-        if let Some(name) = request.headers().get("x-name") {
-            let name = Principal::new(name.to_str().unwrap()).issued_by("https://login.example");
-            request.extensions_mut().insert(name);
-        }
-        self.0.answer(request, envelopes).await
-    }
-
-    fn hang_up(&self) {
-        self.0.hang_up();
-    }
-
-    fn end(&self) {
-        self.0.end();
     }
 }
 

@@ -105,8 +105,7 @@ fn assert_says_so(name: &str, result: &Value) {
 async fn a_panic_anywhere_is_one_answer_and_harms_no_other_call() {
     for (transport, revision) in transports_of(&Revision::ALL) {
         let gate = Gate::new();
-        let server = broken(&gate);
-        let mut side = Side::of(&server, transport, revision).await;
+        let mut side = Side::of(&broken(&gate), transport, revision).await;
         let waits = side.begin("tools/call", json!({ "name": "wait" })).await;
         gate.pass(&gate.entered).await;
         for name in TOOLS {
@@ -140,8 +139,7 @@ async fn a_panic_anywhere_is_one_answer_and_harms_no_other_call() {
 #[tokio::test]
 async fn what_cannot_be_decided_on_is_hidden() {
     for (transport, revision) in transports_of(&ERAS) {
-        let server = broken(&Gate::new());
-        let mut side = Side::of(&server, transport, revision).await;
+        let mut side = Side::of(&broken(&Gate::new()), transport, revision).await;
         let list = side.call("tools/list", json!({})).await.unwrap();
         let names = list["tools"].as_array().unwrap().iter().map(|it| it["name"].as_str());
         assert_eq!(names.flatten().filter(|it| *it == "unsure").count(), 0);

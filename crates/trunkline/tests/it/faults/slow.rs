@@ -41,8 +41,7 @@ fn slow(gate: &Arc<Gate>) -> Server {
 async fn a_tool_that_takes_too_long_is_stopped_and_the_model_told() {
     for (transport, revision) in transports_of(&Revision::ALL) {
         let gate = Gate::new();
-        let server = slow(&gate);
-        let mut side = Side::of(&server, transport, revision).await;
+        let mut side = Side::of(&slow(&gate), transport, revision).await;
         for name in ["wait", "busy"] {
             let started = Instant::now();
             let params = json!({ "name": name, "_meta": { "progressToken": 1 } });
@@ -66,8 +65,7 @@ async fn a_tool_that_takes_too_long_is_stopped_and_the_model_told() {
 async fn prompts_and_resources_that_take_too_long_are_errors() {
     for (transport, revision) in transports_of(&ERAS) {
         let gate = Gate::new();
-        let server = slow(&gate);
-        let mut side = Side::of(&server, transport, revision).await;
+        let mut side = Side::of(&slow(&gate), transport, revision).await;
         for (method, params, name) in [
             ("prompts/get", json!({ "name": "wait" }), "wait"),
             ("resources/read", json!({ "uri": "test://wait" }), "test://wait"),
