@@ -310,6 +310,13 @@ impl Caller {
 pub(crate) fn judge(ended: &Ended, text: &str) -> (Told, Option<String>) {
     let message = match ended {
         Ended::Answer(message) => message,
+        // An event that its owner did not keep any more: nobody knows what the stream still owed.
+        Ended::Status(204, _) => {
+            return (
+                Told::Unknown,
+                Some("error, a resumed stream ended without the answer".into()),
+            );
+        }
         Ended::Status(status, _) => return (Told::Unknown, Some(format!("error HTTP {status}"))),
         Ended::Cut => return (Told::Unknown, Some("error cut".to_owned())),
         Ended::Lost => return (Told::Unknown, Some("lost sessions".to_owned())),
