@@ -76,6 +76,23 @@ fn a_record_that_is_gone_after_a_lapse_is_not_written_anew() {
 }
 
 #[test]
+fn a_write_from_before_a_lapse_brings_nothing_back() {
+    let mut desk = Desk::leased(&[]);
+    let opened = desk.open("s");
+    desk.pass(200);
+    let found = Some((record_of("me", 1), opened));
+    desk.answer("to check it", is_read, Answer::Record(found));
+    desk.tell(Input::Update { session: "s".into(), body: "more".into() });
+    let write = desk.take("to write it", is_swap).op().unwrap();
+    desk.pass(4_500);
+    desk.beat(&[]);
+    // Whoever took it over meanwhile has ended it.
+    desk.tell(Input::Done { op: write, answer: Answer::Conflict(None) });
+    assert!(!desk.out.iter().any(is_swap));
+    desk.take("to disown it", |it| matches!(it, Output::Disown { .. }));
+}
+
+#[test]
 fn changes_are_written_one_after_another_and_the_last_wins() {
     let mut desk = Desk::leased(&[]);
     let opened = desk.open("s");
