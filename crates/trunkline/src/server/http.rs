@@ -45,7 +45,7 @@ use crate::observe::Transport;
 #[derive(Clone)]
 #[must_use = "it does nothing until it serves"]
 pub struct Http {
-    server: Server,
+    pub(super) server: Server,
     pub(super) settings: Settings,
 }
 
