@@ -232,7 +232,7 @@ fn news(a: Option<&Act>, b: Option<&Act>) -> News {
 /// Removes what both servers told, whatever its order: during the same call, or else anywhere, because over stdio nothing
 /// says which call a notification belongs to.
 fn remove_same(all: &mut [News]) {
-    for (one, other) in &mut *all {
+    for (one, other) in all.iter_mut() {
         one.retain(|it| !remove(it, other));
     }
     for at in 0..all.len() {
