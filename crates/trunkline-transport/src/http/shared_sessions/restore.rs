@@ -101,15 +101,14 @@ impl<H: Handler> Endpoint<H> {
         }
         // Single-flight: of two concurrent requests, one restores the session and both use it.
         let mut stash = shared.stash();
-        if self.sessions.get(id).is_some() {
-            return Ok(());
-        }
         let Some(taken) = stash.get(id) else { return Ok(()) };
         let is_here = taken.record.path == self.settings.path;
         if !is_here || *taken.record.principal != *principal(caller) {
             // Its own client may still come.
             return Ok(());
         }
+        // What is still in memory is from before another replica owned it.
+        self.sessions.remove(id);
         if !self.restore_taken(shared, id, taken, caller)? {
             close_later(shared, id);
         }
