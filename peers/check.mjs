@@ -1,5 +1,6 @@
 // Checks into lines: one `ok NAME` or `FAILED NAME` each, and a count at the end.
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
 
 /** Runs checks one after the other, none longer than its time. */
 export class Checks {
@@ -77,6 +78,35 @@ export class Inbox {
         };
         return within(ms, search());
     }
+}
+
+/** Has an inbox see every message that a connected transport receives. */
+export function overhear(transport, wire) {
+    const receive = transport.onmessage;
+    transport.onmessage = (message, extra) => {
+        wire.push(message);
+        return receive(message, extra);
+    };
+}
+
+/** Runs a program: its exit code, and what it wrote. */
+export function run(command, args, ms) {
+    return new Promise((resolve, reject) => {
+        const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'] });
+        let out = '';
+        let err = '';
+        child.stdout.on('data', (bytes) => { out += bytes; });
+        child.stderr.on('data', (bytes) => { err += bytes; });
+        const timer = setTimeout(() => {
+            child.kill('SIGKILL');
+            reject(new Error(`\`${command} ${args.join(' ')}\` did not end within ${ms} ms; it said: ${err}`));
+        }, ms);
+        child.on('error', reject);
+        child.on('close', (code) => {
+            clearTimeout(timer);
+            resolve({ code, out, err, said: `exit ${code}; out: ${out.slice(-2000)}; err: ${err.slice(-2000)}` });
+        });
+    });
 }
 
 /** The five revisions, oldest first. */

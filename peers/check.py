@@ -1,6 +1,9 @@
 """Checks into lines: one `ok NAME` or `FAILED NAME` each, and a count at the end."""
 
+import logging
 import subprocess
+import sys
+import warnings
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -148,6 +151,15 @@ async def serve(command: list[str], *more: str):
             if process.returncode is None:
                 process.kill()
         equal(process.returncode, 0)
+
+
+def start(main: Any, words: str, quiet: int = logging.WARNING) -> None:
+    """Runs the `main` of a script that takes these words, and exits as it says."""
+    if len(sys.argv) != 1 + len(words.split()):
+        sys.exit(f"usage: python {sys.argv[0]} {words}")
+    warnings.simplefilter("ignore")
+    logging.disable(quiet)
+    sys.exit(anyio.run(main, *sys.argv[1:]))
 
 
 def equal(found: Any, expected: Any) -> None:

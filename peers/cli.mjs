@@ -1,11 +1,10 @@
 // `trunkline` as a client of other projects' servers, over stdio and HTTP, and of its own demo, in every revision.
-import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdtemp, readFile, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { assert, Checks, REVISIONS } from './check.mjs';
+import { assert, Checks, REVISIONS, run as runProgram } from './check.mjs';
 import { freePort, serve, start, Wire } from './http.mjs';
 
 const overHttp = process.argv[2] === '--http';
@@ -24,25 +23,10 @@ if (venv === undefined || !existsSync(join(venv, 'bin/mcp-server-time'))) {
 const TIME = [join(venv, 'bin/mcp-server-time'), '--local-timezone', 'UTC'];
 const DEMO = [trunkline, 'demo'];
 
-/** Runs `trunkline ARGS… -- COMMAND…` or `trunkline ARGS… URL`: its exit code, and what it wrote. */
+/** Runs `trunkline ARGS… -- COMMAND…` or `trunkline ARGS… URL`. */
 function run(args, server, ms = 20_000) {
-    return new Promise((resolve, reject) => {
-        const words = Array.isArray(server) ? [...args, '--', ...server] : [...args, ...(server ? [String(server)] : [])];
-        const child = spawn(trunkline, words, { stdio: ['ignore', 'pipe', 'pipe'] });
-        let out = '';
-        let err = '';
-        child.stdout.on('data', (bytes) => { out += bytes; });
-        child.stderr.on('data', (bytes) => { err += bytes; });
-        const timer = setTimeout(() => {
-            child.kill('SIGKILL');
-            reject(new Error(`\`trunkline ${words.join(' ')}\` did not end within ${ms} ms; it said: ${err}`));
-        }, ms);
-        child.on('error', reject);
-        child.on('close', (code) => {
-            clearTimeout(timer);
-            resolve({ code, out, err, said: `exit ${code}; out: ${out}; err: ${err}` });
-        });
-    });
+    const words = Array.isArray(server) ? [...args, '--', ...server] : [...args, ...(server ? [String(server)] : [])];
+    return runProgram(trunkline, words, ms);
 }
 
 /** A run that must end well; its standard output. */

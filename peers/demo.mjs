@@ -64,20 +64,11 @@ export class Person {
  */
 export async function converse(checks, peer, revision) {
     const talk = { check: checks.check.bind(checks), ...peer, revision, has: (since) => revision >= since };
-    await lists(talk);
-    await tools(talk);
-    await kinds(talk);
-    await failures(talk);
-    await progress(talk);
-    await cancellation(talk);
-    await reading(talk);
-    await prompts(talk);
-    await completion(talk);
-    await elicitation(talk);
-    await asks(talk);
-    await logging(talk);
-    if (talk.has(MODERN)) await listening(talk);
-    else await notifications(talk);
+    const parts = [
+        lists, tools, kinds, failures, progress, cancellation, reading, prompts, completion, elicitation, asks, logging,
+        talk.has(MODERN) ? listening : notifications,
+    ];
+    for (const part of parts) await part(talk);
 }
 
 /** Checks that a client which offers nothing is refused, and not left waiting. */

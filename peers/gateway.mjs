@@ -15,14 +15,9 @@ import {
 } from '@modelcontextprotocol/sdk/types.js';
 import { assert, Checks, within } from './check.mjs';
 import { CAPABILITIES, Person } from './demo.mjs';
-import { start } from './http.mjs';
+import { start, toldOurs } from './http.mjs';
 
-const [trunkline] = process.argv.slice(2);
-const venv = process.env.TRUNKLINE_PEERS_VENV;
-if (trunkline === undefined || venv === undefined) {
-    console.error('usage: TRUNKLINE_PEERS_VENV=DIR node gateway.mjs PATH-OF-TRUNKLINE; `cargo xtask peers` sets both.');
-    process.exit(2);
-}
+const { trunkline, venv } = toldOurs('gateway.mjs');
 const here = (path) => fileURLToPath(new URL(path, import.meta.url));
 const inVenv = (name) => {
     const path = join(venv, 'bin', name);

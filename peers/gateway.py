@@ -1,10 +1,7 @@
 """The PyPI clients `mcp` and `fastmcp` at the gateway whose URL is given, with five servers behind it; see `gateway.mjs`."""
 
 import json
-import logging
 import os
-import sys
-import warnings
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -13,7 +10,7 @@ import fastmcp
 import mcp
 from fastmcp.client.transports import StreamableHttpTransport
 
-from check import Checks, equal, text
+from check import Checks, equal, start, text
 from demo import Person
 from fast import Plain
 
@@ -200,8 +197,4 @@ async def main(url: str, folder: str) -> int:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 3:
-        sys.exit("usage: python gateway.py URL FOLDER")
-    warnings.simplefilter("ignore")
-    logging.disable(logging.WARNING)
-    sys.exit(anyio.run(main, *sys.argv[1:]))
+    start(main, "URL FOLDER")

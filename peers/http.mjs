@@ -21,6 +21,17 @@ export function told(script) {
     return { over, line };
 }
 
+/** What a script is told that needs our binary and the venv of the other projects. */
+export function toldOurs(script) {
+    const [trunkline] = process.argv.slice(2);
+    const venv = process.env.TRUNKLINE_PEERS_VENV;
+    if (trunkline === undefined || venv === undefined) {
+        console.error(`usage: TRUNKLINE_PEERS_VENV=DIR node ${script} PATH-OF-TRUNKLINE; \`cargo xtask peers\` sets both.`);
+        process.exit(2);
+    }
+    return { trunkline, venv };
+}
+
 /** Starts a program and waits for the line that says it listens; `found` is what the pattern caught of it. */
 export async function start(command, args, pattern, env = process.env) {
     const child = spawn(command, args, { stdio: ['ignore', 'ignore', 'pipe'], env });

@@ -1,12 +1,11 @@
 // `trunkline record`, `diff` and `replay` with other projects' clients and servers: a tap changes nothing, a replay finds
 // nothing, and a client that meets the recording in the server's place hears the same.
-import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdtemp, readFile, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { assert, Checks } from './check.mjs';
+import { assert, Checks, run as runProgram } from './check.mjs';
 import { freePort, serve, start } from './http.mjs';
 
 const [trunkline] = process.argv.slice(2);
@@ -22,25 +21,7 @@ const DEMO = [trunkline, 'demo'];
 const folder = await mkdtemp(join(tmpdir(), 'trunkline-record-'));
 const file = (name) => join(folder, `${name}.jsonl`);
 
-/** Runs a program: its exit code, and what it wrote. */
-function run(command, args, ms = 120_000) {
-    return new Promise((resolve, reject) => {
-        const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'] });
-        let out = '';
-        let err = '';
-        child.stdout.on('data', (bytes) => { out += bytes; });
-        child.stderr.on('data', (bytes) => { err += bytes; });
-        const timer = setTimeout(() => {
-            child.kill('SIGKILL');
-            reject(new Error(`\`${command} ${args.join(' ')}\` did not end within ${ms} ms; it said: ${err}`));
-        }, ms);
-        child.on('error', reject);
-        child.on('close', (code) => {
-            clearTimeout(timer);
-            resolve({ code, out, said: `exit ${code}; out: ${out.slice(-600)}; err: ${err.slice(-600)}` });
-        });
-    });
-}
+const run = (command, args) => runProgram(command, args, 120_000);
 
 /** A run of our binary that must end with this code; its standard output. */
 async function ours(args, code = 0) {

@@ -5,13 +5,11 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import tempfile
-import warnings
 
 import anyio
 
-from check import Checks, equal, text
+from check import Checks, equal, start, text
 from demo import Person
 from gateway import connect
 
@@ -69,8 +67,4 @@ async def main(program: str) -> int:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit("usage: python restart.py TRUNKLINE")
-    warnings.simplefilter("ignore")
-    logging.disable(logging.CRITICAL)
-    sys.exit(anyio.run(main, sys.argv[1]))
+    start(main, "TRUNKLINE", logging.CRITICAL)

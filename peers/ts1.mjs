@@ -6,7 +6,7 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import {
     CallToolResultSchema, CreateMessageRequestSchema, ElicitRequestSchema, ListRootsRequestSchema,
 } from '@modelcontextprotocol/sdk/types.js';
-import { assert, Checks, Inbox, REVISIONS, within } from './check.mjs';
+import { assert, Checks, Inbox, overhear, REVISIONS, within } from './check.mjs';
 import { CAPABILITIES, converse, converseWithoutCapabilities, Person, text } from './demo.mjs';
 import { bridge, noting, PROMPTLY, serve, told } from './http.mjs';
 import { ends, resumes, staysStateless } from './sessions.mjs';
@@ -53,11 +53,7 @@ async function connect(way, revision, capabilities) {
         settle?.(version);
     };
     await within(10_000, client.connect(transport));
-    const receive = transport.onmessage;
-    transport.onmessage = (message, extra) => {
-        wire.push(message);
-        return receive(message, extra);
-    };
+    overhear(transport, wire);
     const call = (name, args, options = {}, more = {}) =>
         client.callTool({ name, arguments: args, ...more }, CallToolResultSchema, { timeout: 10_000, ...options });
     return { client, transport, person, inbox, wire, call, negotiated, log, errors };

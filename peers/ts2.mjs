@@ -1,7 +1,7 @@
 // The npm client @modelcontextprotocol/client (the 2.x line) against the server whose command line is given.
 import { Client, SSEClientTransport, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
-import { assert, Checks, Inbox, REVISIONS, within } from './check.mjs';
+import { assert, Checks, Inbox, overhear, REVISIONS, within } from './check.mjs';
 import { CAPABILITIES, converse, converseWithoutCapabilities, Person } from './demo.mjs';
 import { bridge, noting, PROMPTLY, serve, told } from './http.mjs';
 import { ends, leavesNothing, resumes } from './sessions.mjs';
@@ -58,11 +58,7 @@ async function connect(way, { options }, capabilities) {
     const { log, fetch } = noting();
     const transport = way.transport(fetch);
     await within(15_000, client.connect(transport));
-    const receive = transport.onmessage;
-    transport.onmessage = (message, extra) => {
-        wire.push(message);
-        return receive(message, extra);
-    };
+    overhear(transport, wire);
     const call = (name, args, more = {}, params = {}) =>
         client.callTool({ name, arguments: args, ...params }, { timeout: 10_000, ...more });
     return { client, transport, person, inbox, wire, call, log, errors, listen: (filter) => client.listen(filter) };

@@ -1,5 +1,16 @@
 //! What the suite wants to find on a server: every name, text and schema here is the suite's.
 
+/// Adds tools to a server, one a line: its name, its function and what is said about it.
+macro_rules! tools {
+    ($server:expr, $($name:literal: $function:ident, $about:literal $(, task $support:ident)?;)*) => {
+        $server$(.tool(
+            trunkline::tool($name, $function)
+                .about($about)
+                $(.task(trunkline::model::TaskSupport::$support))?
+        ))*
+    };
+}
+
 mod asking;
 mod prompts;
 mod resources;

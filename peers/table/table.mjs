@@ -5,18 +5,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { REVISIONS } from '../check.mjs';
-import { start } from '../http.mjs';
+import { start, toldOurs } from '../http.mjs';
 import { able, Peer } from './client.mjs';
 import { compare, lines, normal } from './compare.mjs';
 import { FEATURES, refusals } from './features.mjs';
 import { modernTasks, tasks } from './tasks.mjs';
 
-const [trunkline] = process.argv.slice(2);
-const venv = process.env.TRUNKLINE_PEERS_VENV;
-if (trunkline === undefined || venv === undefined) {
-    console.error('usage: TRUNKLINE_PEERS_VENV=DIR node table.mjs PATH-OF-TRUNKLINE; `cargo xtask peers` sets both.');
-    process.exit(2);
-}
+const { trunkline, venv } = toldOurs('table.mjs');
 const here = (path) => fileURLToPath(new URL(path, import.meta.url));
 const python = join(venv, 'bin', 'python');
 const SERVERS = {

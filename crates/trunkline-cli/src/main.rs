@@ -14,6 +14,7 @@ mod interrupt;
 mod json;
 mod log;
 mod logins;
+mod loopback;
 mod output;
 mod ready;
 mod recordings;

@@ -9,6 +9,7 @@ use clap::ValueEnum;
 use trunkline::client::{Client, Command, Framing};
 use trunkline::model::LogLevel;
 use trunkline::{Limits, Revision};
+use trunkline_transport::http::client::HttpTarget;
 
 use crate::answer::{Answering, Host};
 use crate::failure::Failure;
@@ -146,26 +147,12 @@ impl Target {
 
     /// The server's URL, if it is no program.
     fn url(&self) -> Option<&str> {
-        match &*self.command {
-            [only] => only.to_str().filter(|it| is_url(it)),
-            _ => None,
-        }
+        url(&self.command)
     }
 
     fn command(&self, screen: &Screen) -> Command {
-        let (program, args) = self.command.split_first().expect("clap requires a command");
-        let mut command = Command::new(program).args(args);
-        for variable in &self.env {
-            command = match variable.split_once('=') {
-                Some((name, value)) => command.env(name, value),
-                None => command.inherit(variable),
-            };
-        }
-        if self.verbose {
-            let screen = screen.clone();
-            command = command.on_stderr(move |line| screen.aside("stderr", line));
-        }
-        command
+        let command = command(&self.command, &self.env);
+        if self.verbose { with_stderr(command, screen) } else { command }
     }
 
     fn framing(&self) -> Framing {
@@ -182,6 +169,47 @@ impl Target {
             None => limits,
         }
     }
+}
+
+/// The URL of a server, if these words are no program and its arguments.
+pub(crate) fn url(words: &[OsString]) -> Option<&str> {
+    match words {
+        [only] => only.to_str().filter(|it| is_url(it)),
+        _ => None,
+    }
+}
+
+/// The server at a URL, with the values of `--header` and `--cacert`.
+pub(crate) fn http_target(
+    url: &str,
+    headers: &[(String, String)],
+    cacerts: &[PathBuf],
+) -> Result<HttpTarget, Failure> {
+    let mut target = HttpTarget::new(url);
+    for (name, value) in headers {
+        target = target.header(name, value);
+    }
+    for file in cacerts {
+        target = target.root_certificate(certificate(file)?);
+    }
+    Ok(target)
+}
+
+/// A program and its arguments, with the values of `--env`.
+pub(crate) fn command(words: &[OsString], env: &[String]) -> Command {
+    let (program, args) = words.split_first().expect("clap requires a command");
+    env.iter().fold(Command::new(program).args(args), |command, variable| {
+        match variable.split_once('=') {
+            Some((name, value)) => command.env(name, value),
+            None => command.inherit(variable),
+        }
+    })
+}
+
+/// Shows what a server writes to stderr (`--verbose`).
+pub(crate) fn with_stderr(command: Command, screen: &Screen) -> Command {
+    let screen = screen.clone();
+    command.on_stderr(move |line| screen.aside("stderr", line))
 }
 
 /// A command line with a URL in the place of a command: without a `--`, the last word that is a URL

@@ -26,6 +26,7 @@ mod keys;
 mod leases;
 mod scans;
 mod swaps;
+mod switched;
 mod takes;
 mod values;
 
@@ -36,6 +37,7 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 
+pub use self::switched::Switched;
 use crate::{Bounds, Store, StoreError};
 
 /// An empty store, and how to advance its clock.

@@ -2,245 +2,56 @@
 
 use std::net::IpAddr;
 
-use super::Class::{
-    LinkLocal, Loopback, Metadata, Multicast, Private, Public, Reserved, Unspecified,
-};
-use super::{Class, Guard, Host, Reach, class, host_of};
+use super::Class::Public;
+use super::{Guard, Host, Reach, class, host_of};
 use crate::fetch::FetchError;
 
-/// What lies before a range, its first and its last address, its class, and what lies behind it.
-type Range = (
-    Option<(&'static str, Class)>,
-    &'static str,
-    &'static str,
-    Class,
-    Option<(&'static str, Class)>,
-);
+/// A row is a range: what lies before it, its first and its last address, what lies behind it.
+const RANGES: &str = "
+    Unspecified 0.0.0.0 0.255.255.255 | Public 1.0.0.0
+    Public 9.255.255.255 | Private 10.0.0.0 10.255.255.255 | Public 11.0.0.0
+    Public 100.63.255.255 | Private 100.64.0.0 100.127.255.255 | Public 100.128.0.0
+    Private 100.100.100.199 | Metadata 100.100.100.200 | Private 100.100.100.201
+    Public 126.255.255.255 | Loopback 127.0.0.0 127.255.255.255 | Public 128.0.0.0
+    Public 168.63.129.15 | Metadata 168.63.129.16 | Public 168.63.129.17
+    Public 169.253.255.255 | LinkLocal 169.254.0.0 169.254.255.255 | Public 169.255.0.0
+    Public 172.15.255.255 | Private 172.16.0.0 172.31.255.255 | Public 172.32.0.0
+    Public 191.255.255.255 | Reserved 192.0.0.0 192.0.0.255 | Public 192.0.1.0
+    Reserved 192.0.0.191 | Metadata 192.0.0.192 | Reserved 192.0.0.193
+    Public 192.0.1.255 | Reserved 192.0.2.0 192.0.2.255 | Public 192.0.3.0
+    Public 192.88.98.255 | Reserved 192.88.99.0 192.88.99.255 | Public 192.88.100.0
+    Public 192.167.255.255 | Private 192.168.0.0 192.168.255.255 | Public 192.169.0.0
+    Public 198.17.255.255 | Private 198.18.0.0 198.19.255.255 | Public 198.20.0.0
+    Public 198.51.99.255 | Reserved 198.51.100.0 198.51.100.255 | Public 198.51.101.0
+    Public 203.0.112.255 | Reserved 203.0.113.0 203.0.113.255 | Public 203.0.114.0
+    Public 223.255.255.255 | Multicast 224.0.0.0 239.255.255.255 | Reserved 240.0.0.0
+    Multicast 239.255.255.255 | Reserved 240.0.0.0 255.255.255.255
+    Unspecified :: | Loopback ::1
+    Loopback ::1 | Reserved ::2
+    Reserved ::2 ::ffff:ffff | Reserved ::1:0:0
+    Reserved ::fffe:ffff:ffff | Private ::ffff:10.0.0.0 ::ffff:10.255.255.255 | Public ::ffff:11.0.0.0
+    Public ::ffff:168.63.129.15 | Metadata ::ffff:168.63.129.16 ::ffff:a83f:8110 | Reserved ::1:0:0:0
+    Reserved 64:ff9a:ffff:ffff:ffff:ffff:ffff:ffff | Loopback 64:ff9b::7f00:0 64:ff9b::7fff:ffff | Reserved 64:ff9b::1:0:0
+    Reserved 1fff:ffff:ffff:ffff:ffff:ffff:ffff:ffff | Public 2000:: 2000:ffff:ffff:ffff:ffff:ffff:ffff:ffff | Reserved 2001::
+    Public 2000:ffff:ffff:ffff:ffff:ffff:ffff:ffff | Reserved 2001:: 2001:1ff:ffff:ffff:ffff:ffff:ffff:ffff | Public 2001:200::
+    Public 2001:db7:ffff:ffff:ffff:ffff:ffff:ffff | Reserved 2001:db8:: 2001:db8:ffff:ffff:ffff:ffff:ffff:ffff | Public 2001:db9::
+    Public 2001:ffff:ffff:ffff:ffff:ffff:ffff:ffff | Reserved 2002:: 2002:ffff:ffff:ffff:ffff:ffff:ffff:ffff | Public 2003::
+    Public 3ffe:ffff:ffff:ffff:ffff:ffff:ffff:ffff | Reserved 3fff:: 3fff:fff:ffff:ffff:ffff:ffff:ffff:ffff | Public 3fff:1000::
+    Public 3fff:ffff:ffff:ffff:ffff:ffff:ffff:ffff | Reserved 4000:: fbff:ffff:ffff:ffff:ffff:ffff:ffff:ffff | Private fc00::
+    Reserved fbff:ffff:ffff:ffff:ffff:ffff:ffff:ffff | Private fc00:: fdff:ffff:ffff:ffff:ffff:ffff:ffff:ffff | Reserved fe00::
+    Private fd00:ec2::253 | Metadata fd00:ec2::254 | Private fd00:ec2::255
+    Private fd20:ce::253 | Metadata fd20:ce::254 | Private fd20:ce::255
+    Reserved fe7f:ffff:ffff:ffff:ffff:ffff:ffff:ffff | LinkLocal fe80:: febf:ffff:ffff:ffff:ffff:ffff:ffff:ffff | Reserved fec0::
+    Reserved feff:ffff:ffff:ffff:ffff:ffff:ffff:ffff | Multicast ff00:: ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff
+";
 
 #[test]
 fn every_range_begins_and_ends_where_it_should() {
-    let ranges: [Range; 35] = [
-        (None, "0.0.0.0", "0.255.255.255", Unspecified, Some(("1.0.0.0", Public))),
-        (
-            Some(("9.255.255.255", Public)),
-            "10.0.0.0",
-            "10.255.255.255",
-            Private,
-            Some(("11.0.0.0", Public)),
-        ),
-        (
-            Some(("100.63.255.255", Public)),
-            "100.64.0.0",
-            "100.127.255.255",
-            Private,
-            Some(("100.128.0.0", Public)),
-        ),
-        (
-            Some(("100.100.100.199", Private)),
-            "100.100.100.200",
-            "100.100.100.200",
-            Metadata,
-            Some(("100.100.100.201", Private)),
-        ),
-        (
-            Some(("126.255.255.255", Public)),
-            "127.0.0.0",
-            "127.255.255.255",
-            Loopback,
-            Some(("128.0.0.0", Public)),
-        ),
-        (
-            Some(("168.63.129.15", Public)),
-            "168.63.129.16",
-            "168.63.129.16",
-            Metadata,
-            Some(("168.63.129.17", Public)),
-        ),
-        (
-            Some(("169.253.255.255", Public)),
-            "169.254.0.0",
-            "169.254.255.255",
-            LinkLocal,
-            Some(("169.255.0.0", Public)),
-        ),
-        (
-            Some(("172.15.255.255", Public)),
-            "172.16.0.0",
-            "172.31.255.255",
-            Private,
-            Some(("172.32.0.0", Public)),
-        ),
-        (
-            Some(("191.255.255.255", Public)),
-            "192.0.0.0",
-            "192.0.0.255",
-            Reserved,
-            Some(("192.0.1.0", Public)),
-        ),
-        (
-            Some(("192.0.0.191", Reserved)),
-            "192.0.0.192",
-            "192.0.0.192",
-            Metadata,
-            Some(("192.0.0.193", Reserved)),
-        ),
-        (
-            Some(("192.0.1.255", Public)),
-            "192.0.2.0",
-            "192.0.2.255",
-            Reserved,
-            Some(("192.0.3.0", Public)),
-        ),
-        (
-            Some(("192.88.98.255", Public)),
-            "192.88.99.0",
-            "192.88.99.255",
-            Reserved,
-            Some(("192.88.100.0", Public)),
-        ),
-        (
-            Some(("192.167.255.255", Public)),
-            "192.168.0.0",
-            "192.168.255.255",
-            Private,
-            Some(("192.169.0.0", Public)),
-        ),
-        (
-            Some(("198.17.255.255", Public)),
-            "198.18.0.0",
-            "198.19.255.255",
-            Private,
-            Some(("198.20.0.0", Public)),
-        ),
-        (
-            Some(("198.51.99.255", Public)),
-            "198.51.100.0",
-            "198.51.100.255",
-            Reserved,
-            Some(("198.51.101.0", Public)),
-        ),
-        (
-            Some(("203.0.112.255", Public)),
-            "203.0.113.0",
-            "203.0.113.255",
-            Reserved,
-            Some(("203.0.114.0", Public)),
-        ),
-        (
-            Some(("223.255.255.255", Public)),
-            "224.0.0.0",
-            "239.255.255.255",
-            Multicast,
-            Some(("240.0.0.0", Reserved)),
-        ),
-        (Some(("239.255.255.255", Multicast)), "240.0.0.0", "255.255.255.255", Reserved, None),
-        (None, "::", "::", Unspecified, Some(("::1", Loopback))),
-        (None, "::1", "::1", Loopback, Some(("::2", Reserved))),
-        (None, "::2", "::ffff:ffff", Reserved, Some(("::1:0:0", Reserved))),
-        (
-            Some(("::fffe:ffff:ffff", Reserved)),
-            "::ffff:10.0.0.0",
-            "::ffff:10.255.255.255",
-            Private,
-            Some(("::ffff:11.0.0.0", Public)),
-        ),
-        (
-            Some(("::ffff:168.63.129.15", Public)),
-            "::ffff:168.63.129.16",
-            "::ffff:a83f:8110",
-            Metadata,
-            Some(("::1:0:0:0", Reserved)),
-        ),
-        (
-            Some(("64:ff9a:ffff:ffff:ffff:ffff:ffff:ffff", Reserved)),
-            "64:ff9b::7f00:0",
-            "64:ff9b::7fff:ffff",
-            Loopback,
-            Some(("64:ff9b::1:0:0", Reserved)),
-        ),
-        (
-            Some(("1fff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", Reserved)),
-            "2000::",
-            "2000:ffff:ffff:ffff:ffff:ffff:ffff:ffff",
-            Public,
-            Some(("2001::", Reserved)),
-        ),
-        (
-            Some(("2000:ffff:ffff:ffff:ffff:ffff:ffff:ffff", Public)),
-            "2001::",
-            "2001:1ff:ffff:ffff:ffff:ffff:ffff:ffff",
-            Reserved,
-            Some(("2001:200::", Public)),
-        ),
-        (
-            Some(("2001:db7:ffff:ffff:ffff:ffff:ffff:ffff", Public)),
-            "2001:db8::",
-            "2001:db8:ffff:ffff:ffff:ffff:ffff:ffff",
-            Reserved,
-            Some(("2001:db9::", Public)),
-        ),
-        (
-            Some(("2001:ffff:ffff:ffff:ffff:ffff:ffff:ffff", Public)),
-            "2002::",
-            "2002:ffff:ffff:ffff:ffff:ffff:ffff:ffff",
-            Reserved,
-            Some(("2003::", Public)),
-        ),
-        (
-            Some(("3ffe:ffff:ffff:ffff:ffff:ffff:ffff:ffff", Public)),
-            "3fff::",
-            "3fff:fff:ffff:ffff:ffff:ffff:ffff:ffff",
-            Reserved,
-            Some(("3fff:1000::", Public)),
-        ),
-        (
-            Some(("3fff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", Public)),
-            "4000::",
-            "fbff:ffff:ffff:ffff:ffff:ffff:ffff:ffff",
-            Reserved,
-            Some(("fc00::", Private)),
-        ),
-        (
-            Some(("fbff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", Reserved)),
-            "fc00::",
-            "fdff:ffff:ffff:ffff:ffff:ffff:ffff:ffff",
-            Private,
-            Some(("fe00::", Reserved)),
-        ),
-        (
-            Some(("fd00:ec2::253", Private)),
-            "fd00:ec2::254",
-            "fd00:ec2::254",
-            Metadata,
-            Some(("fd00:ec2::255", Private)),
-        ),
-        (
-            Some(("fd20:ce::253", Private)),
-            "fd20:ce::254",
-            "fd20:ce::254",
-            Metadata,
-            Some(("fd20:ce::255", Private)),
-        ),
-        (
-            Some(("fe7f:ffff:ffff:ffff:ffff:ffff:ffff:ffff", Reserved)),
-            "fe80::",
-            "febf:ffff:ffff:ffff:ffff:ffff:ffff:ffff",
-            LinkLocal,
-            Some(("fec0::", Reserved)),
-        ),
-        (
-            Some(("feff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", Reserved)),
-            "ff00::",
-            "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff",
-            Multicast,
-            None,
-        ),
-    ];
-    for (before, first, last, expected, after) in ranges {
-        for (address, expected) in
-            [Some((first, expected)), Some((last, expected)), before, after].into_iter().flatten()
-        {
-            assert_eq!(class(ip(address)), expected, "{address}");
+    for part in RANGES.lines().flat_map(|row| row.split('|')) {
+        let mut words = part.split_whitespace();
+        let expected = words.next().unwrap_or_default();
+        for address in words {
+            assert_eq!(format!("{:?}", class(ip(address))), expected, "{address}");
         }
     }
 }

@@ -16,11 +16,9 @@ use trunkline_recording::line::Begin;
 use trunkline_recording::redact::Redactor;
 use trunkline_wire::text::rfc3339;
 
-use crate::failure::Failure;
-use crate::logins::certificate;
+use crate::loopback;
 use crate::recordings::now;
-use crate::target::{header, variable};
-use crate::words::is_url;
+use crate::target::{self, header, variable};
 use file::RecordingFile;
 
 /// Records what a client and a server say to each other, as JSON lines.
@@ -59,13 +57,6 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    fn url(&self) -> Option<&str> {
-        match &*self.command {
-            [only] => only.to_str().filter(|it| is_url(it)),
-            _ => None,
-        }
-    }
-
     /// The values that must not be written: variables and headers.
     fn secrets(&self) -> Vec<String> {
         let variables = self.env.iter().filter_map(|it| match it.split_once('=') {
@@ -76,7 +67,7 @@ impl Args {
     }
 
     fn begin(&self) -> Begin {
-        let (transport, server) = match self.url() {
+        let (transport, server) = match target::url(&self.command) {
             Some(url) => ("http", shown(url)),
             // Its arguments may hold secrets.
             None => ("stdio", self.command[0].to_string_lossy().into_owned()),
@@ -93,19 +84,10 @@ impl Args {
 pub(crate) fn run(args: Args) -> Result<ExitCode> {
     let redactor = Redactor::new(args.redact.iter().cloned(), args.secrets());
     let runtime = Builder::new_current_thread().enable_all().build()?;
-    let outcome = match args.url() {
+    let outcome = match target::url(&args.command) {
         Some(url) => {
-            let mut target = trunkline_transport::http::client::HttpTarget::new(url);
-            for (name, value) in &args.header {
-                target = target.header(name, value);
-            }
-            for file in &args.cacert {
-                target = target.root_certificate(certificate(file)?);
-            }
-            if !args.listen.ip().is_loopback() {
-                let why = format!("`{}` can be reached from other machines.", args.listen);
-                return Err(Failure::usage(why).advice("Listen at `127.0.0.1`.").into());
-            }
+            let target = target::http_target(url, &args.header, &args.cacert)?;
+            loopback::check(args.listen)?;
             let file = RecordingFile::create(&args.file, args.append, args.max, redactor)?;
             file.write(|recorder, now, out| recorder.begin(args.begin(), now, out));
             runtime.block_on(relay::run(target, args.listen, file))

@@ -16,14 +16,12 @@ use trunkline_recording::as_client::ClientPlayer;
 use trunkline_recording::compare::compare;
 use trunkline_recording::recording::{Conversation, Recording};
 use trunkline_transport::child::Command;
-use trunkline_transport::http::client::{Direct, HttpTarget};
+use trunkline_transport::http::client::Direct;
 
 use crate::failure::Failure;
-use crate::logins::certificate;
 use crate::output::Screen;
 use crate::recordings::{self, Compared};
-use crate::target::{header, seconds, variable};
-use crate::words::is_url;
+use crate::target::{self, header, seconds, variable};
 
 /// Says again to a server what the client said in a recording, and compares the answers; or plays the server of the
 /// recording for another client.
@@ -63,38 +61,14 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    fn url(&self) -> Option<&str> {
-        match &*self.command {
-            [only] => only.to_str().filter(|it| is_url(it)),
-            _ => None,
-        }
-    }
-
     fn direct(&self, url: &str) -> Result<Direct, Failure> {
-        let mut target = HttpTarget::new(url);
-        for (name, value) in &self.header {
-            target = target.header(name, value);
-        }
-        for file in &self.cacert {
-            target = target.root_certificate(certificate(file)?);
-        }
+        let target = target::http_target(url, &self.header, &self.cacert)?;
         Direct::new(&target, &Default::default()).map_err(Failure::usage)
     }
 
     fn command(&self, screen: &Screen) -> Command {
-        let (program, args) = self.command.split_first().expect("clap requires a command");
-        let mut command = Command::new(program).args(args);
-        for variable in &self.env {
-            command = match variable.split_once('=') {
-                Some((name, value)) => command.env(name, value),
-                None => command.inherit(variable),
-            };
-        }
-        if self.verbose {
-            let screen = screen.clone();
-            command = command.on_stderr(move |line| screen.aside("stderr", line));
-        }
-        command
+        let command = target::command(&self.command, &self.env);
+        if self.verbose { target::with_stderr(command, screen) } else { command }
     }
 }
 
@@ -118,7 +92,7 @@ pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
 
 /// Plays one conversation, and returns what was said this time.
 async fn play(args: &Args, recorded: &Conversation, screen: &Screen) -> Result<Conversation> {
-    let url = args.url();
+    let url = target::url(&args.command);
     let mut player = ClientPlayer::new(recorded, url.is_some());
     if player.masked() > 0 {
         let count = player.masked();

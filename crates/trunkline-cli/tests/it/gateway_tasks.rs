@@ -67,14 +67,8 @@ impl Gateway {
 
     /// The demo, once in each revision, under its name.
     async fn with_demos(name: &str) -> Self {
-        let demos = ALL.map(|revision| {
-            format!(
-                "  {}: {{ command: {TRUNKLINE:?}, args: [demo], protocolVersion: {:?} }}\n",
-                server_of(revision),
-                revision.as_str()
-            )
-        });
-        Self::serve(name, &format!("mcpServers:\n{}", demos.concat())).await
+        let demos = catalog(&ALL, &format!("command: {TRUNKLINE:?}, args: [demo]"));
+        Self::serve(name, &demos).await
     }
 
     /// One with a server of each generation, as most tests want it.
@@ -84,14 +78,8 @@ impl Gateway {
 
     /// A server of this process, in both generations of tasks.
     async fn with_house(name: &str, house: SocketAddr, rest: &str) -> Self {
-        let houses = WITH_TASKS.map(|revision| {
-            format!(
-                "  {}: {{ url: \"http://{house}/mcp\", protocolVersion: {:?} }}\n",
-                server_of(revision),
-                revision.as_str()
-            )
-        });
-        Self::serve(name, &format!("mcpServers:\n{}{rest}", houses.concat())).await
+        let houses = catalog(&WITH_TASKS, &format!("url: \"http://{house}/mcp\""));
+        Self::serve(name, &format!("{houses}{rest}")).await
     }
 
     fn url(&self) -> String {
@@ -125,6 +113,14 @@ impl Drop for Gateway {
         let _ = self.process.start_kill();
         let _ = std::fs::remove_dir_all(&self.folder);
     }
+}
+
+/// A catalog with one server in each of the revisions.
+fn catalog(revisions: &[Revision], server: &str) -> String {
+    let line = |it: &Revision| {
+        format!("  {}: {{ {server}, protocolVersion: {:?} }}\n", server_of(*it), it.as_str())
+    };
+    format!("mcpServers:\n{}", revisions.iter().map(line).collect::<String>())
 }
 
 fn server_of(revision: Revision) -> String {

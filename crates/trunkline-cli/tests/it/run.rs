@@ -28,6 +28,13 @@ impl Run {
             assert!(self.stdout.contains(part), "{part} in {}", self.stdout);
         }
     }
+
+    /// Asserts how it failed, and what it said about it.
+    #[track_caller]
+    pub(crate) fn fails(&self, code: i32, part: &str) {
+        assert_eq!(self.code, code, "{}", self.stderr);
+        assert!(self.stderr.contains(part), "{part} in {}", self.stderr);
+    }
 }
 
 /// Runs the binary without a terminal.

@@ -34,15 +34,23 @@ fn asking(revision: Revision, script: &str) {
     server().opened(revision).check(&format!("{CALL}{}{script}", asked(7, 1)));
 }
 
+/// The same, and then the call is answered.
+#[track_caller]
+fn asking_to_the_end(revision: Revision, script: &str) {
+    let end = r#"
+        done 1 {"content":[]}
+        < {"jsonrpc":"2.0","id":"c","result":{"content":[]}}
+        "#;
+    asking(revision, &[script, end].concat());
+}
+
 #[test]
 fn a_question_is_answered_while_the_call_runs() {
-    asking(
+    asking_to_the_end(
         V2025_06_18,
         r#"
         > {"jsonrpc":"2.0","id":1,"result":{"action":"accept","content":{"n":"me"}}}
         settled 7 {"action":"accept","content":{"n":"me"}}
-        done 1 {"content":[]}
-        < {"jsonrpc":"2.0","id":"c","result":{"content":[]}}
         "#,
     );
 }
@@ -182,14 +190,12 @@ fn a_question_without_an_answer_times_out_and_is_withdrawn() {
 
 #[test]
 fn people_have_until_the_hard_deadline_to_answer() {
-    asking(
+    asking_to_the_end(
         V2025_06_18,
         r#"
         wait 599s
         > {"jsonrpc":"2.0","id":1,"result":{"action":"decline"}}
         settled 7 {"action":"decline"}
-        done 1 {"content":[]}
-        < {"jsonrpc":"2.0","id":"c","result":{"content":[]}}
         "#,
     );
 }

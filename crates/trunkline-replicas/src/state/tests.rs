@@ -48,6 +48,16 @@ impl Desk {
         desk
     }
 
+    /// One whose session `s` is in the store, and the version of its record.
+    fn serving(others: &[&str]) -> (Self, Version) {
+        let mut desk = Self::leased(others);
+        let opened = desk.open("s");
+        desk.pass(200);
+        let found = Some((record_of("me", 1), opened));
+        desk.answer("to check it", is_read, Answer::Record(found));
+        (desk, opened)
+    }
+
     fn tell(&mut self, input: Input) {
         self.state.handle(input, self.now);
         self.out.extend(std::iter::from_fn(|| self.state.poll()));
@@ -165,36 +175,26 @@ fn reply(from: &str, yes: bool) -> Answer {
     Answer::Reply(Reply { from: from.into(), yes })
 }
 
-fn is_heartbeat(it: &Output) -> bool {
-    matches!(it, Output::WriteHeartbeat { .. })
+/// Functions that know one kind of output each.
+macro_rules! kinds {
+    ($($name:ident: $kind:ident,)*) => {
+        $(fn $name(it: &Output) -> bool {
+            matches!(it, Output::$kind { .. })
+        })*
+    };
 }
 
-fn is_members(it: &Output) -> bool {
-    matches!(it, Output::ReadMembers { .. })
-}
-
-fn is_heartbeat_read(it: &Output) -> bool {
-    matches!(it, Output::ReadHeartbeat { .. })
-}
-
-fn is_roster_swap(it: &Output) -> bool {
-    matches!(it, Output::SwapRoster { .. })
-}
-
-fn is_roster_read(it: &Output) -> bool {
-    matches!(it, Output::ReadRoster { .. })
-}
-
-fn is_read(it: &Output) -> bool {
-    matches!(it, Output::Read { .. })
-}
-
-fn is_swap(it: &Output) -> bool {
-    matches!(it, Output::Swap { .. })
-}
-
-fn is_ping(it: &Output) -> bool {
-    matches!(it, Output::Ping { .. })
+kinds! {
+    is_heartbeat: WriteHeartbeat,
+    is_members: ReadMembers,
+    is_heartbeat_read: ReadHeartbeat,
+    is_roster_swap: SwapRoster,
+    is_roster_read: ReadRoster,
+    is_read: Read,
+    is_swap: Swap,
+    is_own: Own,
+    is_disown: Disown,
+    is_ping: Ping,
 }
 
 fn is_ping_to(id: &'static str) -> impl Fn(&Output) -> bool {

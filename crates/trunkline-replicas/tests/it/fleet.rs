@@ -6,10 +6,8 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use trunkline_replicas::{Pinger, Replica, Settings};
-use trunkline_store::{
-    Capabilities, Entry, Expect, Lease, Listener, Memory, Page, Pending, Store, StoreError, Swap,
-    Version,
-};
+use trunkline_store::suite::Switched;
+use trunkline_store::{Memory, Store};
 use trunkline_transport::http::replicas::{Lookup, Peer, Place, Replicas, SessionRecord};
 
 /// Replicas that share a store.
@@ -26,6 +24,14 @@ impl Fleet {
         Self { memory, is_store_away, network, started: 0 }
     }
 
+    /// Replicas that know each other, and the id of a session that the first has opened.
+    pub(crate) async fn serving<const N: usize>() -> (Self, [Arc<Replica>; N], String) {
+        let mut fleet = Self::new();
+        let replicas = fleet.start_many().await;
+        let id = replicas[0].open(record("hello")).await.unwrap();
+        (fleet, replicas, id)
+    }
+
     /// Starts a replica and waits until it can open sessions.
     pub(crate) async fn start(&mut self) -> Arc<Replica> {
         let url = format!("http://10.0.0.{}:7474", self.started);
@@ -35,14 +41,22 @@ impl Fleet {
 
     pub(crate) async fn start_at(&mut self, url: &str) -> Arc<Replica> {
         let (url, network) = (url.to_owned(), Arc::clone(&self.network));
-        let (inner, is_away) = (Arc::clone(&self.memory), Arc::clone(&self.is_store_away));
-        let switch = Switch { of: url.clone(), inner, is_away, network: Arc::clone(&network) };
-        let mut settings = Settings::new(Arc::new(switch), &[[7; 32]], &*url);
+        let store = Switched::new(Arc::clone(&self.memory), self.switch(&url));
+        let mut settings = Settings::new(Arc::new(store), &[[7; 32]], &*url);
         settings.pinger = Some(Arc::new(Line { from: url.clone(), network }));
         let replica = Replica::start(settings).expect("there is a key");
         self.network.listen(&url, &replica);
         replica.until_ready().await;
         replica
+    }
+
+    /// Whether the store is away from one replica, or from all.
+    fn switch(&self, url: &str) -> impl Fn() -> bool + Send + Sync + 'static {
+        let (url, network) = (url.to_owned(), Arc::clone(&self.network));
+        let is_away = Arc::clone(&self.is_store_away);
+        move || {
+            network.without_store.lock().unwrap().contains(&url) || is_away.load(Ordering::Relaxed)
+        }
     }
 
     /// Starts several that know each other.
@@ -153,89 +167,4 @@ pub(crate) fn record(hello: &str) -> SessionRecord {
 
 pub(crate) fn at(replica: &Replica) -> Place {
     Place::At(Peer { id: replica.me().to_owned(), url: replica.url().to_owned() })
-}
-
-/// The store as one replica sees it: it can be switched away from this one, or from all.
-struct Switch {
-    of: String,
-    inner: Arc<Memory>,
-    is_away: Arc<AtomicBool>,
-    network: Arc<Network>,
-}
-
-impl Switch {
-    fn ask<'a, T: 'a>(&'a self, pending: Pending<'a, T>) -> Pending<'a, T> {
-        let is_cut = self.network.without_store.lock().unwrap().contains(&self.of);
-        if is_cut || self.is_away.load(Ordering::Relaxed) {
-            let away = StoreError::Unavailable("The store is switched away.".to_owned());
-            return Box::pin(async { Err(away) });
-        }
-        pending
-    }
-}
-
-impl Store for Switch {
-    fn get<'a>(&'a self, key: &'a str) -> Pending<'a, Option<Entry>> {
-        self.ask(self.inner.get(key))
-    }
-
-    fn put<'a>(
-        &'a self,
-        key: &'a str,
-        value: &'a [u8],
-        ttl: Option<Duration>,
-    ) -> Pending<'a, Version> {
-        self.ask(self.inner.put(key, value, ttl))
-    }
-
-    fn swap<'a>(
-        &'a self,
-        key: &'a str,
-        expect: Expect,
-        value: &'a [u8],
-        ttl: Option<Duration>,
-    ) -> Pending<'a, Swap> {
-        self.ask(self.inner.swap(key, expect, value, ttl))
-    }
-
-    fn delete<'a>(&'a self, key: &'a str) -> Pending<'a, bool> {
-        self.ask(self.inner.delete(key))
-    }
-
-    fn count<'a>(&'a self, key: &'a str, by: i64, ttl: Option<Duration>) -> Pending<'a, i64> {
-        self.ask(self.inner.count(key, by, ttl))
-    }
-
-    fn lease<'a>(&'a self, name: &'a str, ttl: Duration) -> Pending<'a, Option<Lease>> {
-        self.ask(self.inner.lease(name, ttl))
-    }
-
-    fn renew<'a>(&'a self, lease: &'a Lease, ttl: Duration) -> Pending<'a, bool> {
-        self.ask(self.inner.renew(lease, ttl))
-    }
-
-    fn release<'a>(&'a self, lease: &'a Lease) -> Pending<'a, bool> {
-        self.ask(self.inner.release(lease))
-    }
-
-    fn scan<'a>(
-        &'a self,
-        prefix: &'a str,
-        after: Option<&'a str>,
-        limit: usize,
-    ) -> Pending<'a, Page> {
-        self.ask(self.inner.scan(prefix, after, limit))
-    }
-
-    fn publish<'a>(&'a self, channel: &'a str, message: &'a [u8]) -> Pending<'a, ()> {
-        self.ask(self.inner.publish(channel, message))
-    }
-
-    fn listen<'a>(&'a self, channel: &'a str) -> Pending<'a, Listener> {
-        self.ask(self.inner.listen(channel))
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        self.inner.capabilities().shared(true)
-    }
 }

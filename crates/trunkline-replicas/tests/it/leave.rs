@@ -30,9 +30,7 @@ async fn sessions_are_handed_over_when_a_replica_leaves() {
 
 #[tokio::test(start_paused = true)]
 async fn the_last_replica_leaves_its_sessions_to_whoever_comes() {
-    let mut fleet = Fleet::new();
-    let [a] = fleet.start_many().await;
-    let id = a.open(record("hello")).await.unwrap();
+    let (mut fleet, [a], id) = Fleet::serving().await;
     pass(SECOND).await;
     a.leave().await;
     drop(a);
@@ -60,9 +58,7 @@ async fn leaving_without_the_store_takes_no_longer_for_many_sessions() {
 
 #[tokio::test(start_paused = true)]
 async fn one_session_can_be_handed_over() {
-    let mut fleet = Fleet::new();
-    let [a, b] = fleet.start_many().await;
-    let id = a.open(record("hello")).await.unwrap();
+    let (_fleet, [a, b], id) = Fleet::serving().await;
     pass(SECOND).await;
     assert!(a.hand_over(&id).await);
     assert!(!a.may_answer(&id) && a.is_lost(&id));

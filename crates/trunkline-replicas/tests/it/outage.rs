@@ -6,9 +6,7 @@ use crate::fleet::{Fleet, SECOND, at, pass, record, until};
 
 #[tokio::test(start_paused = true)]
 async fn owners_go_on_while_the_store_is_away_from_all() {
-    let mut fleet = Fleet::new();
-    let [a, b, c] = fleet.start_many().await;
-    let id = a.open(record("hello")).await.unwrap();
+    let (fleet, [a, b, c], id) = Fleet::serving().await;
     fleet.set_store_away(true);
     for _ in 0..60 {
         pass(SECOND).await;
@@ -26,9 +24,7 @@ async fn owners_go_on_while_the_store_is_away_from_all() {
 
 #[tokio::test(start_paused = true)]
 async fn an_owner_that_reaches_neither_the_store_nor_its_peers_stops_answering() {
-    let mut fleet = Fleet::new();
-    let [a, b] = fleet.start_many().await;
-    let id = a.open(record("hello")).await.unwrap();
+    let (fleet, [a, b], id) = Fleet::serving().await;
     pass(SECOND).await;
     fleet.set_store_away(true);
     fleet.isolate(&a);
@@ -47,9 +43,7 @@ async fn an_owner_that_reaches_neither_the_store_nor_its_peers_stops_answering()
 
 #[tokio::test(start_paused = true)]
 async fn a_store_that_comes_back_empty_gets_the_records_again() {
-    let mut fleet = Fleet::new();
-    let [a, b] = fleet.start_many().await;
-    let id = a.open(record("hello")).await.unwrap();
+    let (fleet, [a, b], id) = Fleet::serving().await;
     pass(SECOND).await;
     fleet.set_store_away(true);
     pass(10 * SECOND).await;
@@ -65,9 +59,7 @@ async fn a_store_that_comes_back_empty_gets_the_records_again() {
 
 #[tokio::test(start_paused = true)]
 async fn a_single_replica_is_fenced_without_the_store_and_recovers_with_it() {
-    let mut fleet = Fleet::new();
-    let [a] = fleet.start_many().await;
-    let id = a.open(record("hello")).await.unwrap();
+    let (fleet, [a], id) = Fleet::serving().await;
     pass(SECOND).await;
     fleet.set_store_away(true);
     pass(5 * SECOND).await;

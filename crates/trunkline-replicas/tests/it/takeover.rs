@@ -7,9 +7,7 @@ use crate::fleet::{Fleet, SECOND, at, pass, record, until};
 
 #[tokio::test(start_paused = true)]
 async fn every_replica_finds_the_owner_and_nobody_else_may_answer() {
-    let mut fleet = Fleet::new();
-    let [a, b, c] = fleet.start_many().await;
-    let id = a.open(record("hello")).await.unwrap();
+    let (_fleet, [a, b, c], id) = Fleet::serving().await;
     assert!(id.len() < 300 && id.bytes().all(|byte| byte.is_ascii_graphic()), "{id}");
     assert!(a.may_answer(&id) && !b.may_answer(&id) && !c.may_answer(&id));
     assert_eq!(a.locate(&id).await, Ok(Place::Here));
@@ -23,9 +21,7 @@ async fn every_replica_finds_the_owner_and_nobody_else_may_answer() {
 
 #[tokio::test(start_paused = true)]
 async fn a_session_survives_the_end_of_its_owner() {
-    let mut fleet = Fleet::new();
-    let [a, b, c] = fleet.start_many().await;
-    let id = a.open(record("hello")).await.unwrap();
+    let (_fleet, [a, b, c], id) = Fleet::serving().await;
     a.update(&id, record("changed"));
     pass(SECOND).await;
     drop(a);
@@ -39,9 +35,7 @@ async fn a_session_survives_the_end_of_its_owner() {
 
 #[tokio::test(start_paused = true)]
 async fn a_request_that_found_nobody_there_waits_for_the_takeover() {
-    let mut fleet = Fleet::new();
-    let [a, b, c] = fleet.start_many().await;
-    let id = a.open(record("hello")).await.unwrap();
+    let (_fleet, [a, b, c], id) = Fleet::serving().await;
     pass(SECOND).await;
     let there = at(&a);
     drop(a);
@@ -54,9 +48,7 @@ async fn a_request_that_found_nobody_there_waits_for_the_takeover() {
 
 #[tokio::test(start_paused = true)]
 async fn a_replica_that_answers_pings_keeps_its_sessions_although_its_heartbeat_is_gone() {
-    let mut fleet = Fleet::new();
-    let [a, b] = fleet.start_many().await;
-    let id = a.open(record("hello")).await.unwrap();
+    let (fleet, [a, b], id) = Fleet::serving().await;
     let key = format!("replica/{}", a.me());
     fleet.memory.delete(&key).await.unwrap();
     assert_eq!(b.locate(&id).await, Ok(at(&a)));
@@ -65,9 +57,7 @@ async fn a_replica_that_answers_pings_keeps_its_sessions_although_its_heartbeat_
 
 #[tokio::test(start_paused = true)]
 async fn a_session_that_was_taken_over_is_lost_to_the_owner_before() {
-    let mut fleet = Fleet::new();
-    let [a, b, c] = fleet.start_many().await;
-    let id = a.open(record("hello")).await.unwrap();
+    let (fleet, [a, b, c], id) = Fleet::serving().await;
     pass(SECOND).await;
     fleet.stop(&a);
     until(|| b.peers().len() == 1).await;
@@ -84,9 +74,7 @@ async fn a_session_that_was_taken_over_is_lost_to_the_owner_before() {
 
 #[tokio::test(start_paused = true)]
 async fn a_restart_at_the_same_address_takes_over_without_anybody_who_knew_the_owner() {
-    let mut fleet = Fleet::new();
-    let [a, b] = fleet.start_many().await;
-    let id = a.open(record("hello")).await.unwrap();
+    let (mut fleet, [a, b], id) = Fleet::serving().await;
     pass(SECOND).await;
     let url = a.url().to_owned();
     drop((a, b));
@@ -97,9 +85,7 @@ async fn a_restart_at_the_same_address_takes_over_without_anybody_who_knew_the_o
 
 #[tokio::test(start_paused = true)]
 async fn a_closed_session_is_nowhere() {
-    let mut fleet = Fleet::new();
-    let [a, b] = fleet.start_many().await;
-    let id = a.open(record("hello")).await.unwrap();
+    let (_fleet, [a, b], id) = Fleet::serving().await;
     pass(SECOND).await;
     a.close(&id).await.unwrap();
     assert!(!a.may_answer(&id));
@@ -111,9 +97,7 @@ async fn a_closed_session_is_nowhere() {
 
 #[tokio::test(start_paused = true)]
 async fn kept_events_are_read_by_another_replica_in_order_and_within_bounds() {
-    let mut fleet = Fleet::new();
-    let [a, b] = fleet.start_many().await;
-    let id = a.open(record("hello")).await.unwrap();
+    let (_fleet, [a, b], id) = Fleet::serving().await;
     let event = |stream, place| KeptEvent {
         stream,
         place,

@@ -58,20 +58,3 @@ pub(crate) async fn reopen(scratch: &Scratch, bounds: &Bounds, clock: &Manual) -
     let folder = Folder::open_with(scratch.path(), bounds.clone(), clock.clone()).await;
     folder.expect("the folder opens")
 }
-
-/// A pseudo-random generator with a fixed seed (SplitMix64).
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    pub(crate) fn below(&mut self, most: u64) -> u64 {
-        self.next() % most
-    }
-}

@@ -5,8 +5,9 @@ use std::io::{BufRead, BufReader};
 use std::sync::Arc;
 
 use trunkline_store::{Folder, Store};
+use trunkline_testkit::Dice;
 
-use crate::backend::{Random, Scratch};
+use crate::backend::Scratch;
 use crate::child;
 
 const ROUNDS: u64 = 20;
@@ -17,7 +18,7 @@ async fn killed_writers_lose_nothing_that_was_acknowledged() {
     if let Some((folder, first)) = child::role() {
         return write_until_killed(Folder::open(folder).await.expect("it opens"), first).await;
     }
-    let (scratch, mut random) = (Scratch::new(), Random(2026));
+    let (scratch, mut random) = (Scratch::new(), Dice(2026));
     let mut said = Said::default();
     for round in 0..ROUNDS {
         // Numbers continue after all that an earlier child may have written without acknowledging it.

@@ -101,7 +101,7 @@ impl Forward {
         }
         let headers = request.headers_mut();
         headers.clone_from(&head.headers);
-        remove_hop_by_hop(headers);
+        remove_hop_by_hop(headers, &PROXY);
         headers.remove(header::CONTENT_LENGTH);
         headers.remove(header::EXPECT);
         headers.insert(header::HOST, address.origin.name.clone());
@@ -142,7 +142,7 @@ impl Answered {
         admitted: Option<Admitted>,
     ) -> Result<Response<HttpBody>, Unforwarded> {
         let (mut head, body) = self.response.into_parts();
-        remove_hop_by_hop(&mut head.headers);
+        remove_hop_by_hop(&mut head.headers, &PROXY);
         let size = body.size_hint().exact();
         if size.is_some_and(|it| it <= SHORT) {
             head.headers.remove(header::CONTENT_LENGTH);
@@ -220,8 +220,8 @@ async fn whole(mut body: Incoming, most: usize) -> Option<Vec<u8>> {
     Some(text)
 }
 
-/// Removes what is about one connection only (RFC 9110 §7.6.1).
-fn remove_hop_by_hop(headers: &mut HeaderMap) {
+/// Removes the header fields that are about one connection only (RFC 9110 §7.6.1), and those in `also`.
+pub fn remove_hop_by_hop(headers: &mut HeaderMap, also: &[HeaderName]) {
     let named: Vec<HeaderName> = headers
         .get_all(header::CONNECTION)
         .iter()
@@ -231,15 +231,13 @@ fn remove_hop_by_hop(headers: &mut HeaderMap) {
         .collect();
     let always = [
         header::CONNECTION,
-        header::PROXY_AUTHENTICATE,
-        header::PROXY_AUTHORIZATION,
         header::TE,
         header::TRAILER,
         header::TRANSFER_ENCODING,
         header::UPGRADE,
         KEEP_ALIVE,
     ];
-    for name in named.into_iter().chain(always) {
+    for name in named.iter().chain(&always).chain(also) {
         headers.remove(name);
     }
 }
@@ -247,6 +245,8 @@ fn remove_hop_by_hop(headers: &mut HeaderMap) {
 /// The header that names the owner of a session.
 pub(in crate::http) const MOVED: HeaderName = HeaderName::from_static("trunkline-moved");
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
+/// What a client and the proxy before us say to each other.
+const PROXY: [HeaderName; 2] = [header::PROXY_AUTHENTICATE, header::PROXY_AUTHORIZATION];
 /// How long connecting to another replica may take.
 const CONNECT: Duration = Duration::from_secs(1);
 /// Kept connections to all replicas.

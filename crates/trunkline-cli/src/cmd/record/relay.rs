@@ -8,27 +8,26 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Request, Response, StatusCode, request};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use trunkline_proto::http::Refusal;
-use trunkline_proto::http::door::{self, Door};
-use trunkline_proto::http::fields::Fields;
-use trunkline_proto::server::EnvelopeCache;
 use trunkline_recording::line::{HttpHead, Party};
 use trunkline_recording::recorder::Place;
 use trunkline_transport::Limits;
 use trunkline_transport::http::client::{Direct, Flow, HttpTarget};
-use trunkline_transport::http::{self as transport, Answers, HttpBody, RequestBody};
+use trunkline_transport::http::forward::remove_hop_by_hop;
+use trunkline_transport::http::{HttpBody, RequestBody};
 use trunkline_wire::frame::sse::{Decoder, Received};
 use trunkline_wire::header::SESSION_ID;
 
 use super::file::RecordingFile;
 use crate::failure::Failure;
 use crate::interrupt::Signals;
+use crate::loopback::{self, Responder};
 
 /// Serves until a signal.
 pub(super) async fn run(
@@ -40,9 +39,7 @@ pub(super) async fn run(
     let limits = Limits::default().shutdown(LAST_CALLS);
     let direct = Direct::new(&target, &limits).map_err(Failure::usage)?;
     let path = direct.path();
-    let listener = transport::bind(listen)
-        .await
-        .with_context(|| format!("Nothing can listen at `{listen}`"))?;
+    let listener = loopback::bind(listen).await?;
     let at = listener.local_addr()?;
     let (url, path_shown) = (target.shown(), path.split('?').next().unwrap_or_default());
     let hint = format!("Have the client use http://{at}{path_shown}; `{url}` is recorded.");
@@ -52,7 +49,6 @@ pub(super) async fn run(
         direct: Arc::new(direct),
         path,
         file: Arc::new(file),
-        door: Door::default(),
         streams: AtomicU32::new(0),
         passing: Mutex::default(),
         endless: Mutex::default(),
@@ -60,7 +56,7 @@ pub(super) async fn run(
     });
     let mut number = 0;
     let stopped = async { number = signals.next().await };
-    transport::serve(listener, Arc::clone(&relay), limits, stopped).await?;
+    loopback::serve(listener, Arc::clone(&relay), limits, stopped).await?;
     relay.file.finish(None);
     // Ended as asked for.
     Ok(match number {
@@ -74,7 +70,6 @@ struct Relay {
     /// The path and query of the server; what is elsewhere passes unrecorded, because it may be a login.
     path: String,
     file: Arc<RecordingFile>,
-    door: Door,
     streams: AtomicU32,
     /// Responses that are being passed on.
     passing: Mutex<JoinSet<()>>,
@@ -83,37 +78,12 @@ struct Relay {
     limits: Limits,
 }
 
-impl Answers for Relay {
-    async fn answer(
-        &self,
-        request: Request<RequestBody>,
-        _: &Mutex<EnvelopeCache>,
-    ) -> Response<HttpBody> {
-        let (head, body) = request.into_parts();
-        match self.pass(head, body).await {
-            Ok(response) => response,
-            Err(refusal) => transport::refuse(refusal),
-        }
-    }
-
-    fn hang_up(&self) {
-        lock(&self.endless).abort_all();
-    }
-
-    fn end(&self) {
-        lock(&self.passing).abort_all();
-    }
-}
-
-impl Relay {
-    async fn pass(
+impl Responder for Relay {
+    async fn respond(
         &self,
         head: request::Parts,
         body: RequestBody,
     ) -> Result<Response<HttpBody>, Refusal> {
-        let fields = Fields::of(&head.headers);
-        self.door.check(&head.uri, &fields)?;
-        door::check_coding(&fields)?;
         let body = body.read_all(self.limits.message_bytes, self.limits.body_read).await?;
         let is_recorded = head.uri.path() == self.path.split('?').next().unwrap_or_default();
         let place = is_recorded.then(|| self.record_request(&head, &body));
@@ -124,7 +94,7 @@ impl Relay {
         let response = self.direct.send(request).await;
         waiting.0 = None;
         let mut response = response.map_err(|error| unreachable(&error.to_string()))?;
-        remove_hops(response.headers_mut());
+        remove_hop_by_hop(response.headers_mut(), &ALSO_REMOVED);
         let place = place.map(|it| self.record_response(it, &response, &body));
         let (parts, flow) = response.into_parts();
         let media = parts.headers.get(header::CONTENT_TYPE).and_then(|it| it.to_str().ok());
@@ -145,6 +115,16 @@ impl Relay {
         Ok(Response::from_parts(parts, HttpBody::pieces(receiver)))
     }
 
+    fn hang_up(&self) {
+        lock(&self.endless).abort_all();
+    }
+
+    fn end(&self) {
+        lock(&self.passing).abort_all();
+    }
+}
+
+impl Relay {
     /// A request as the server gets it.
     fn passed_on(
         &self,
@@ -159,7 +139,7 @@ impl Relay {
         let mut request = Request::new(Bytes::from(body));
         *request.uri_mut() = path.parse().map_err(|_| unreachable("The path is none."))?;
         *request.method_mut() = head.method;
-        remove_hops(&mut head.headers);
+        remove_hop_by_hop(&mut head.headers, &ALSO_REMOVED);
         // The server judges where we come from, not which page the client shows.
         head.headers.remove(header::ORIGIN);
         head.headers.remove(header::CONTENT_LENGTH);
@@ -317,30 +297,6 @@ fn texts(headers: &HeaderMap) -> impl Iterator<Item = (&str, &str)> {
     headers.iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap_or_default()))
 }
 
-/// Removes the fields that are about one connection (RFC 9110 §7.6.1).
-fn remove_hops(headers: &mut HeaderMap) {
-    let named: Vec<HeaderName> = headers
-        .get_all(header::CONNECTION)
-        .iter()
-        .filter_map(|it| it.to_str().ok())
-        .flat_map(|it| it.split(','))
-        .filter_map(|it| it.trim().parse().ok())
-        .collect();
-    let hops = [
-        header::CONNECTION,
-        header::TE,
-        header::TRAILER,
-        header::TRANSFER_ENCODING,
-        header::UPGRADE,
-        HeaderName::from_static("keep-alive"),
-        HeaderName::from_static("proxy-connection"),
-        header::EXPECT,
-    ];
-    for name in named.into_iter().chain(hops) {
-        headers.remove(name);
-    }
-}
-
 fn unreachable(why: &str) -> Refusal {
     Refusal::new(StatusCode::BAD_GATEWAY, format!("The recorded server cannot be reached: {why}"))
 }
@@ -349,3 +305,5 @@ fn unreachable(why: &str) -> Refusal {
 const LAST_CALLS: Duration = Duration::from_secs(3);
 /// How many pieces may wait for the client.
 const PIECES: usize = 16;
+/// What else is about the client and us alone.
+const ALSO_REMOVED: [HeaderName; 2] = [HeaderName::from_static("proxy-connection"), header::EXPECT];

@@ -9,12 +9,13 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
 use trunkline_recording::line::{Note, Party};
 use trunkline_transport::Limits;
-use trunkline_transport::child::{Child, Command, Exit};
+use trunkline_transport::child::{Child, Exit};
 use trunkline_transport::stdio;
 
 use super::file::RecordingFile;
 use crate::failure::Failure;
 use crate::interrupt::Signals;
+use crate::target;
 
 /// Runs the server until it exits, and exits as it does.
 pub(super) async fn run(
@@ -24,14 +25,7 @@ pub(super) async fn run(
 ) -> Result<ExitCode> {
     // Before anything is started: from then on signals are the server's.
     let mut signals = Signals::new()?;
-    let (program, args) = command.split_first().expect("clap requires a command");
-    let mut server = Command::new(program).args(args).share_stderr();
-    for variable in env {
-        server = match variable.split_once('=') {
-            Some((name, value)) => server.env(name, value),
-            None => server.inherit(variable),
-        };
-    }
+    let server = target::command(command, env).share_stderr();
     let mut child = Child::spawn(server, &Limits::default())
         .await
         .map_err(|error| Failure::reach("spawn", error.to_string()))?;

@@ -6,25 +6,22 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
-use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http::{HeaderMap, Method, Response, StatusCode, request};
 use tokio::sync::mpsc;
 use trunkline_auth::tag::random_name;
 use trunkline_proto::http::Refusal;
-use trunkline_proto::http::door::{self, Door};
-use trunkline_proto::http::fields::Fields;
-use trunkline_proto::server::EnvelopeCache;
 use trunkline_recording::as_server::{Output, ServerPlayer};
 use trunkline_recording::recording::Recording;
 use trunkline_transport::Limits;
-use trunkline_transport::http::{self as transport, Answers, HttpBody, RequestBody};
+use trunkline_transport::http::{HttpBody, RequestBody};
 use trunkline_wire::frame::sse::Event;
 use trunkline_wire::header::SESSION_ID;
 use trunkline_wire::jsonrpc::{Id, Message};
 
 use super::as_server::messages;
-use crate::failure::Failure;
+use crate::loopback::{self, Responder};
 use crate::output::Screen;
 
 /// Plays the server until a signal.
@@ -33,27 +30,17 @@ pub(super) async fn run(
     address: SocketAddr,
     screen: &Screen,
 ) -> Result<ExitCode> {
-    if !address.ip().is_loopback() {
-        let why = format!("`{address}` can be reached from other machines.");
-        return Err(Failure::usage(why).advice("Listen at `127.0.0.1`.").into());
-    }
-    let listener = transport::bind(address)
-        .await
-        .with_context(|| format!("Nothing can listen at `{address}`"))?;
+    loopback::check(address)?;
+    let listener = loopback::bind(address).await?;
     // The reader of stderr may be gone.
     let at = listener.local_addr()?;
     let _ = writeln!(std::io::stderr(), "Playing the recorded server at http://{at}/mcp.");
     let player = ServerPlayer::new(recording);
     let state = State { unnamed: Actor::new(player.clone()), sessions: HashMap::new() };
     let limits = Limits::default();
-    let stage = Stage {
-        player,
-        state: Mutex::new(state),
-        door: Door::default(),
-        limits: limits.clone(),
-        screen: screen.clone(),
-    };
-    transport::serve(listener, Arc::new(stage), limits, std::future::pending()).await?;
+    let stage =
+        Stage { player, state: Mutex::new(state), limits: limits.clone(), screen: screen.clone() };
+    loopback::serve(listener, Arc::new(stage), limits, std::future::pending()).await?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -61,7 +48,6 @@ struct Stage {
     /// As it is before the first request.
     player: ServerPlayer,
     state: Mutex<State>,
-    door: Door,
     limits: Limits,
     screen: Screen,
 }
@@ -82,28 +68,21 @@ struct Actor {
     early: Vec<Vec<u8>>,
 }
 
-impl Answers for Stage {
-    async fn answer(
+impl Responder for Stage {
+    async fn respond(
         &self,
-        request: Request<RequestBody>,
-        _: &Mutex<EnvelopeCache>,
-    ) -> Response<HttpBody> {
-        let (head, body) = request.into_parts();
-        let fields = Fields::of(&head.headers);
-        let entered = self.door.check(&head.uri, &fields).and(door::check_coding(&fields));
-        let outcome = match (entered, &head.method) {
-            (Err(refusal), _) => Err(refusal),
-            (Ok(()), &Method::POST) => {
-                match body.read_all(self.limits.message_bytes, self.limits.body_read).await {
-                    Ok(text) => self.post(&head.headers, &text),
-                    Err(refusal) => Err(refusal),
-                }
+        head: request::Parts,
+        body: RequestBody,
+    ) -> Result<Response<HttpBody>, Refusal> {
+        match head.method {
+            Method::POST => {
+                let text = body.read_all(self.limits.message_bytes, self.limits.body_read).await?;
+                self.post(&head.headers, &text)
             }
-            (Ok(()), &Method::GET) => self.get(&head.headers),
-            (Ok(()), &Method::DELETE) => self.delete(&head.headers),
-            (Ok(()), _) => Err(Refusal::method("GET, POST, DELETE")),
-        };
-        outcome.unwrap_or_else(transport::refuse)
+            Method::GET => self.get(&head.headers),
+            Method::DELETE => self.delete(&head.headers),
+            _ => Err(Refusal::method("GET, POST, DELETE")),
+        }
     }
 
     fn hang_up(&self) {
@@ -111,8 +90,6 @@ impl Answers for Stage {
         state.sessions.clear();
         state.unnamed = Actor::new(self.player.clone());
     }
-
-    fn end(&self) {}
 }
 
 impl Stage {

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use trunkline_testkit::Folder;
@@ -42,6 +43,24 @@ impl Serving {
     }
 }
 
+/// A tap before a demo, and the recording.
+struct Tapped {
+    demo: Serving,
+    tap: Serving,
+    file: PathBuf,
+    _folder: Folder,
+}
+
+impl Tapped {
+    fn start() -> Self {
+        let (demo, folder) = (Serving::demo(), Folder::new());
+        let file = folder.join("a.jsonl");
+        let path = file.to_str().unwrap();
+        let tap = Serving::start(&["record", path, &demo.url, "--listen", "127.0.0.1:0"]);
+        Self { demo, tap, file, _folder: folder }
+    }
+}
+
 impl Drop for Serving {
     fn drop(&mut self) {
         let _ = self.child.kill();
@@ -72,11 +91,8 @@ fn use_it(url: &str) -> Vec<String> {
 
 #[test]
 fn a_server_at_a_url_is_recorded_and_played_from_both_ends() {
-    let folder = Folder::new();
-    let file = folder.join("a.jsonl");
+    let Tapped { demo, tap, file, _folder } = Tapped::start();
     let path = file.to_str().unwrap();
-    let demo = Serving::demo();
-    let tap = Serving::start(&["record", path, &demo.url, "--listen", "127.0.0.1:0"]);
     assert!(tap.url.ends_with("/mcp"), "{}", tap.url);
     let recorded = use_it(&tap.url);
     assert_eq!(tap.stop(), Some(0));
@@ -106,10 +122,7 @@ fn a_server_at_a_url_is_recorded_and_played_from_both_ends() {
 
 #[test]
 fn other_pages_and_other_names_are_refused() {
-    let folder = Folder::new();
-    let (demo, path) = (Serving::demo(), folder.join("a.jsonl"));
-    let path = path.to_str().unwrap();
-    let tap = Serving::start(&["record", path, &demo.url, "--listen", "127.0.0.1:0"]);
+    let Tapped { demo, tap, file, _folder } = Tapped::start();
     let body = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
     let ask = |headers: &str| {
         let address = tap.url.trim_start_matches("http://").trim_end_matches("/mcp");
@@ -124,36 +137,29 @@ fn other_pages_and_other_names_are_refused() {
     assert_eq!(ask("host: evil.example"), "HTTP/1.1 403 Forbidden");
     assert_eq!(ask("host: localhost\r\norigin: https://evil.example"), "HTTP/1.1 403 Forbidden");
     assert_eq!(ask("host: localhost\r\nauthorization: Bearer hunter2"), "HTTP/1.1 400 Bad Request");
-    let text = std::fs::read_to_string(path).unwrap();
+    let text = std::fs::read_to_string(file).unwrap();
     assert_eq!(text.matches("\"method\":\"ping\"").count(), 1, "what is refused is not recorded");
     assert!(text.contains(r#""authorization":"***""#) && !text.contains("hunter2"), "{text}");
     let open = run(&["record", "x.jsonl", &demo.url, "--listen", "0.0.0.0:0"]);
-    assert_eq!(open.code, 2);
-    assert!(open.stderr.contains("can be reached from other machines"), "{}", open.stderr);
+    open.fails(2, "can be reached from other machines");
 }
 
 #[test]
 fn a_server_that_is_gone_is_a_502_and_a_failed_replay() {
-    let folder = Folder::new();
-    let path = folder.join("a.jsonl");
-    let path = path.to_str().unwrap();
-    let demo = Serving::demo();
+    let Tapped { demo, tap, file, _folder } = Tapped::start();
     let url = demo.url.clone();
-    let tap = Serving::start(&["record", path, &url, "--listen", "127.0.0.1:0"]);
     run(&["call", "sum", "a=1", "b=2", &tap.url]).says(0, &["{\"sum\":3}"]);
     drop(demo);
     let failed = run(&["call", "sum", "a=1", "b=2", &tap.url]);
     assert!(failed.stderr.contains("502"), "{}", failed.stderr);
-    let found = run(&["replay", path, &url]);
+    let found = run(&["replay", file.to_str().unwrap(), &url]);
     found.says(1, &["server/discover", "/answer"]);
 }
 
 #[test]
 fn a_client_that_leaves_before_its_answer_has_cancelled_its_call() {
-    let folder = Folder::new();
-    let (demo, file) = (Serving::demo(), folder.join("a.jsonl"));
+    let Tapped { demo, tap, file, _folder } = Tapped::start();
     let path = file.to_str().unwrap();
-    let tap = Serving::start(&["record", path, &demo.url, "--listen", "127.0.0.1:0"]);
     let late = run(&["call", "sleep", "ms=60000", "--timeout", "0.5", &tap.url]);
     assert_eq!(late.code, 5, "{}", late.stderr);
     assert_eq!(tap.stop(), Some(0));

@@ -97,8 +97,8 @@ fn a_file_is_not_overwritten_nor_shared() {
     let before = fs::read(&file).unwrap();
     let path = file.to_str().unwrap();
     let refused = run(&["record", path, "--", TRUNKLINE, "demo"]);
-    assert_eq!((refused.code, fs::read(&file).unwrap()), (2, before));
-    assert!(refused.stderr.contains("exists already"), "{}", refused.stderr);
+    refused.fails(2, "exists already");
+    assert_eq!(fs::read(&file).unwrap(), before);
 
     record(&verb, &file, &["--append"]).says(0, &["{\"sum\":3}"]);
     let runs = lines(&file).iter().filter(|it| !it["recording"].is_null()).count();
@@ -107,8 +107,7 @@ fn a_file_is_not_overwritten_nor_shared() {
 
     fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
     let refused = run(&["record", path, "--append", "--", TRUNKLINE, "demo"]);
-    assert_eq!(refused.code, 2);
-    assert!(refused.stderr.contains("Others can read"), "{}", refused.stderr);
+    refused.fails(2, "Others can read");
 }
 
 #[test]
@@ -130,6 +129,5 @@ fn a_server_that_cannot_start_is_a_failure_of_its_own() {
     let folder = Folder::new();
     let file = folder.join("a.jsonl");
     let failed = run(&["record", file.to_str().unwrap(), "--", "no-such-program-here"]);
-    assert_eq!(failed.code, 3);
-    assert!(failed.stderr.contains("no-such-program-here"), "{}", failed.stderr);
+    failed.fails(3, "no-such-program-here");
 }

@@ -4,10 +4,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use serde_json::json;
-use trunkline_store::{
-    Bucket, Capabilities, Entry, Expect, Lease, Listener, Memory, Page, Pending, Store, StoreError,
-    Swap, Version,
-};
+use trunkline_store::suite::Switched;
+use trunkline_store::{Memory, Store};
 
 use super::*;
 use crate::fleet::Fleet;
@@ -21,88 +19,24 @@ mcpServers:
   a: { url: 'http://127.0.0.1:9/mcp' }
 ";
 
-/// A store that can be switched away.
-#[derive(Default)]
-struct Switched {
-    memory: Memory,
-    is_away: AtomicBool,
-}
-
-impl Switched {
-    fn or<'a, T>(&'a self, done: Pending<'a, T>) -> Pending<'a, T>
-    where
-        T: Send + 'a,
-    {
-        match self.is_away.load(Ordering::Relaxed) {
-            false => done,
-            true => Box::pin(async { Err(StoreError::Unavailable("It is away.".to_owned())) }),
-        }
-    }
-}
-
-impl Store for Switched {
-    fn get<'a>(&'a self, key: &'a str) -> Pending<'a, Option<Entry>> {
-        self.or(self.memory.get(key))
-    }
-    fn put<'a>(&'a self, k: &'a str, v: &'a [u8], t: Option<Duration>) -> Pending<'a, Version> {
-        self.or(self.memory.put(k, v, t))
-    }
-    fn swap<'a>(
-        &'a self,
-        key: &'a str,
-        expect: Expect,
-        value: &'a [u8],
-        ttl: Option<Duration>,
-    ) -> Pending<'a, Swap> {
-        self.or(self.memory.swap(key, expect, value, ttl))
-    }
-    fn delete<'a>(&'a self, key: &'a str) -> Pending<'a, bool> {
-        self.or(self.memory.delete(key))
-    }
-    fn count<'a>(&'a self, key: &'a str, by: i64, ttl: Option<Duration>) -> Pending<'a, i64> {
-        self.or(self.memory.count(key, by, ttl))
-    }
-    fn take<'a>(&'a self, k: &'a str, b: &'a [Bucket]) -> Pending<'a, Result<(), Duration>> {
-        self.or(self.memory.take(k, b))
-    }
-    fn lease<'a>(&'a self, name: &'a str, ttl: Duration) -> Pending<'a, Option<Lease>> {
-        self.or(self.memory.lease(name, ttl))
-    }
-    fn renew<'a>(&'a self, lease: &'a Lease, ttl: Duration) -> Pending<'a, bool> {
-        self.or(self.memory.renew(lease, ttl))
-    }
-    fn release<'a>(&'a self, lease: &'a Lease) -> Pending<'a, bool> {
-        self.or(self.memory.release(lease))
-    }
-    fn scan<'a>(&'a self, p: &'a str, after: Option<&'a str>, most: usize) -> Pending<'a, Page> {
-        self.or(self.memory.scan(p, after, most))
-    }
-    fn publish<'a>(&'a self, channel: &'a str, message: &'a [u8]) -> Pending<'a, ()> {
-        self.or(self.memory.publish(channel, message))
-    }
-    fn listen<'a>(&'a self, channel: &'a str) -> Pending<'a, Listener> {
-        self.or(self.memory.listen(channel))
-    }
-    fn capabilities(&self) -> Capabilities {
-        self.memory.capabilities()
-    }
-}
-
-async fn pair() -> (Arc<Switched>, [Gateway; 2]) {
-    let store = Arc::new(Switched::default());
+/// Two replicas, and a switch that takes their store away.
+async fn pair() -> (Arc<AtomicBool>, [Gateway; 2]) {
+    let is_away = Arc::new(AtomicBool::default());
+    let switch = Arc::clone(&is_away);
+    let is_switched = move || switch.load(Ordering::Relaxed);
+    let store: Arc<dyn Store> = Arc::new(Switched::new(Arc::default(), is_switched));
     let mut gateways = Vec::new();
     for me in ["first", "second"] {
-        let shared: Arc<dyn Store> = store.clone();
         let settings = Settings {
-            store: Arc::clone(&shared),
+            store: Arc::clone(&store),
             pins: Some("unused".into()),
-            fleet: Some(Fleet::new(shared, vec![[7; 32]], me)),
+            fleet: Some(Fleet::new(Arc::clone(&store), vec![[7; 32]], me)),
             ..fixture::settings()
         };
         gateways.push(Gateway::open(fixture::plan(RATED), settings).await.unwrap());
     }
     let Ok(gateways) = gateways.try_into() else { unreachable!("there are two") };
-    (store, gateways)
+    (is_away, gateways)
 }
 
 async fn offer(gateway: &Gateway, description: &str) {
@@ -131,7 +65,7 @@ fn why(outcome: &Outcome) -> String {
 
 #[tokio::test]
 async fn a_rate_counts_calls_at_all_replicas_together() {
-    let (store, [a, b]) = pair().await;
+    let (is_away, [a, b]) = pair().await;
     offer(&a, "l").await;
     offer(&b, "l").await;
     let log = || json!({ "name": "a.log" });
@@ -143,7 +77,7 @@ async fn a_rate_counts_calls_at_all_replicas_together() {
     assert_eq!(through, 5, "the burst");
     let told = call(&b, "bob", "tools/call", log()).await;
     assert_ne!(why(&told), "rate_limited", "each principal has its own");
-    store.is_away.store(true, Ordering::Relaxed);
+    is_away.store(true, Ordering::Relaxed);
     let told = call(&a, "ann", "tools/call", log()).await;
     assert_eq!(why(&told), "store_unavailable", "it is not guessed");
     let data = told.unwrap_err().data.unwrap().to::<Value>().unwrap();
@@ -154,7 +88,7 @@ async fn a_rate_counts_calls_at_all_replicas_together() {
 
 #[tokio::test]
 async fn an_approval_is_good_once_at_whatever_replica() {
-    let (store, [a, b]) = pair().await;
+    let (is_away, [a, b]) = pair().await;
     offer(&a, "l").await;
     offer(&b, "l").await;
     let asked = call(&a, "bob", "tools/call", json!({ "name": "a.push" })).await.unwrap();
@@ -166,10 +100,10 @@ async fn an_approval_is_good_once_at_whatever_replica() {
             "inputResponses": { "approve": { "action": "accept", "content": { "approve": true } } },
         })
     };
-    store.is_away.store(true, Ordering::Relaxed);
+    is_away.store(true, Ordering::Relaxed);
     let told = call(&b, "bob", "tools/call", answered()).await;
     assert_eq!(why(&told), "store_unavailable");
-    store.is_away.store(false, Ordering::Relaxed);
+    is_away.store(false, Ordering::Relaxed);
     let told = call(&b, "eve", "tools/call", answered()).await;
     assert_eq!(why(&told), "not_approved", "of another principal");
     let told = call(&b, "bob", "tools/call", answered()).await;

@@ -113,7 +113,7 @@ mod tests {
 
     use http::StatusCode;
 
-    use super::super::{Beginning, Bounds, EventId, Read, Style};
+    use super::super::{Beginning, Bounds, EventId, Read, Reader, RequestStream, Style};
     use super::*;
 
     const BOUNDS: Bounds =
@@ -124,6 +124,15 @@ mod tests {
         let mut streams = Streams::new(Style::Resumable { primed: false }, BOUNDS);
         streams.keep_events();
         (streams, Instant::now())
+    }
+
+    /// The same with the stream of a request, whose answer is owed.
+    fn start_stream() -> (Streams, Instant, RequestStream, Reader) {
+        let (mut streams, now) = start();
+        let via = streams.next_via();
+        let reader = streams.open(via);
+        streams.owes(via, vec!["7".to_owned()]);
+        (streams, now, via, reader)
     }
 
     /// Each event as "stream-place text owes".
@@ -137,10 +146,7 @@ mod tests {
 
     #[test]
     fn an_answer_in_one_text_is_not_kept() {
-        let (mut streams, now) = start();
-        let via = streams.next_via();
-        let reader = streams.open(via);
-        streams.owes(via, vec!["7".to_owned()]);
+        let (mut streams, now, via, reader) = start_stream();
         streams.say(Some(via), b"answer".to_vec(), Some(StatusCode::OK), now);
         assert!(matches!(streams.beginning(reader), Beginning::Whole(..)));
         assert_eq!(streams.take_kept(), []);
@@ -148,10 +154,7 @@ mod tests {
 
     #[test]
     fn a_stream_is_kept_from_its_first_event_to_its_answer() {
-        let (mut streams, now) = start();
-        let via = streams.next_via();
-        let reader = streams.open(via);
-        streams.owes(via, vec!["7".to_owned()]);
+        let (mut streams, now, via, reader) = start_stream();
         streams.say(Some(via), b"half".to_vec(), None, now);
         assert_eq!(streams.take_kept(), [], "nobody knows yet that it is a stream");
         assert_eq!(streams.beginning(reader), Beginning::Events);
@@ -163,10 +166,7 @@ mod tests {
 
     #[test]
     fn the_end_of_a_cancelled_request_is_kept() {
-        let (mut streams, now) = start();
-        let via = streams.next_via();
-        streams.open(via);
-        streams.owes(via, vec!["7".to_owned()]);
+        let (mut streams, now, via, _) = start_stream();
         streams.pause(via, Duration::from_secs(1));
         streams.no_reply(via, now);
         let kept = streams.take_kept();

@@ -8,7 +8,7 @@ use super::*;
 fn a_new_session_is_served_at_once_and_written_again_if_the_store_lost_it() {
     let mut desk = Desk::leased(&[]);
     let lost = desk.open("s");
-    desk.take("to own it", |it| matches!(it, Output::Own { .. }));
+    desk.take("to own it", is_own);
     let request = desk.locate("s", "me");
     assert_eq!(desk.verdict(request), Some(Verdict::Here));
     desk.pass(200);
@@ -21,18 +21,14 @@ fn a_new_session_is_served_at_once_and_written_again_if_the_store_lost_it() {
     desk.pass(200);
     let found = Some((record_of("me", 1), version));
     desk.answer("to check it", is_read, Answer::Record(found));
-    assert!(!desk.out.iter().any(|it| matches!(it, Output::Disown { .. })));
+    assert!(!desk.out.iter().any(is_disown));
     assert!(desk.state.has_settled(&"s".into()));
 }
 
 #[test]
 fn after_a_lapse_a_session_is_claimed_again_before_it_is_served() {
     for is_taken in [false, true] {
-        let mut desk = Desk::leased(&["a"]);
-        let opened = desk.open("s");
-        desk.pass(200);
-        let found = Some((record_of("me", 1), opened));
-        desk.answer("to check it", is_read, Answer::Record(found));
+        let (mut desk, opened) = Desk::serving(&["a"]);
         desk.pass(4_500);
         desk.beat(&["a"]);
         desk.out.clear();
@@ -41,7 +37,7 @@ fn after_a_lapse_a_session_is_claimed_again_before_it_is_served() {
         if is_taken {
             let found = Some((record_of("a", 2), Version::new(102)));
             desk.answer("to claim it", is_swap, Answer::Conflict(found));
-            desk.take("to disown it", |it| matches!(it, Output::Disown { .. }));
+            desk.take("to disown it", is_disown);
             assert_eq!(desk.verdict(request), Some(Verdict::At(owner("a"))));
             continue;
         }
@@ -53,35 +49,27 @@ fn after_a_lapse_a_session_is_claimed_again_before_it_is_served() {
         let found = Some((record_of("me", 1), version));
         desk.answer("to check it", is_read, Answer::Record(found));
         assert_eq!(desk.verdict(request), Some(Verdict::Here));
-        let own = desk.take("to own it", |it| matches!(it, Output::Own { .. }));
+        let own = desk.take("to own it", is_own);
         assert_eq!(own, Output::Own { session: "s".into(), epoch: 1, generation: 2 });
     }
 }
 
 #[test]
 fn a_record_that_is_gone_after_a_lapse_is_not_written_anew() {
-    let mut desk = Desk::leased(&[]);
-    let opened = desk.open("s");
-    desk.pass(200);
-    let found = Some((record_of("me", 1), opened));
-    desk.answer("to check it", is_read, Answer::Record(found));
+    let (mut desk, _) = Desk::serving(&[]);
     desk.pass(4_500);
     desk.beat(&[]);
     let request = desk.locate("s", "me");
     // Whoever took it over may have ended it.
     desk.answer("to claim it", is_swap, Answer::Conflict(None));
     assert!(!desk.out.iter().any(is_swap));
-    desk.take("to disown it", |it| matches!(it, Output::Disown { .. }));
+    desk.take("to disown it", is_disown);
     assert_eq!(desk.verdict(request), Some(Verdict::Gone));
 }
 
 #[test]
 fn a_write_from_before_a_lapse_brings_nothing_back() {
-    let mut desk = Desk::leased(&[]);
-    let opened = desk.open("s");
-    desk.pass(200);
-    let found = Some((record_of("me", 1), opened));
-    desk.answer("to check it", is_read, Answer::Record(found));
+    let (mut desk, _) = Desk::serving(&[]);
     desk.tell(Input::Update { session: "s".into(), body: "more".into() });
     let write = desk.take("to write it", is_swap).op().unwrap();
     desk.pass(4_500);
@@ -89,16 +77,12 @@ fn a_write_from_before_a_lapse_brings_nothing_back() {
     // Whoever took it over meanwhile has ended it.
     desk.tell(Input::Done { op: write, answer: Answer::Conflict(None) });
     assert!(!desk.out.iter().any(is_swap));
-    desk.take("to disown it", |it| matches!(it, Output::Disown { .. }));
+    desk.take("to disown it", is_disown);
 }
 
 #[test]
 fn changes_are_written_one_after_another_and_the_last_wins() {
-    let mut desk = Desk::leased(&[]);
-    let opened = desk.open("s");
-    desk.pass(200);
-    let found = Some((record_of("me", 1), opened));
-    desk.answer("to check it", is_read, Answer::Record(found));
+    let (mut desk, _) = Desk::serving(&[]);
     for body in ["one", "two", "three"] {
         desk.tell(Input::Update { session: "s".into(), body: body.into() });
     }
@@ -127,11 +111,7 @@ fn changes_are_written_one_after_another_and_the_last_wins() {
 
 #[test]
 fn a_session_in_use_is_written_every_half_minute() {
-    let mut desk = Desk::leased(&[]);
-    let opened = desk.open("s");
-    desk.pass(200);
-    let found = Some((record_of("me", 1), opened));
-    desk.answer("to check it", is_read, Answer::Record(found));
+    let (mut desk, _) = Desk::serving(&[]);
     let mut written = 0;
     for _ in 0..90 {
         desk.pass(1_000);
@@ -164,11 +144,7 @@ fn a_record_of_a_later_protocol_is_left_to_those_who_speak_it() {
 
 #[test]
 fn who_leaves_gives_sessions_only_to_those_who_speak_its_protocol() {
-    let mut desk = Desk::leased(&[]);
-    let opened = desk.open("s");
-    let found = Some((record_of("me", 1), opened));
-    desk.pass(200);
-    desk.answer("to check it", is_read, Answer::Record(found));
+    let (mut desk, _) = Desk::serving(&[]);
     let older = Member { protocol: 0, ..member("older") };
     desk.pass(1_300);
     let version = desk.next_version();
@@ -177,7 +153,7 @@ fn who_leaves_gives_sessions_only_to_those_who_speak_its_protocol() {
     let list = vec![(older, Version::new(0)), (member("me"), version)];
     desk.answer("the members", is_members, Answer::Members(list));
     desk.request(|request| Input::Leave { request });
-    let disown = desk.out.iter().position(|it| matches!(it, Output::Disown { .. }));
+    let disown = desk.out.iter().position(is_disown);
     let swap = desk.out.iter().position(is_swap);
     assert!(disown < swap, "it is not answered for once it is given away");
     let swap = desk.take("to give it away", is_swap);

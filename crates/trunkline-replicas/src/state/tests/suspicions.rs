@@ -42,7 +42,7 @@ fn a_dead_owner_in_whose_roster_we_are_loses_its_session() {
     let found = Some((record_of("me", 2), version));
     desk.answer("to check the record", is_read, Answer::Record(found));
     assert_eq!(desk.verdict(request), Some(Verdict::TakenOver("hello".into())));
-    let own = desk.take("to own it", |it| matches!(it, Output::Own { .. }));
+    let own = desk.take("to own it", is_own);
     assert_eq!(own, Output::Own { session: "s".into(), epoch: 2, generation: 1 });
 }
 
@@ -57,7 +57,7 @@ fn a_claim_that_a_failover_lost_counts_for_nothing() {
     let found = Some((record_of("a", 2), Version::new(102)));
     desk.answer("to check the record", is_read, Answer::Record(found));
     assert_eq!(desk.verdict(request), Some(Verdict::At(owner("a"))));
-    assert!(!desk.out.iter().any(|it| matches!(it, Output::Own { .. })));
+    assert!(!desk.out.iter().any(is_own));
 }
 
 #[test]
