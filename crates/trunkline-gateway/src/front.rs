@@ -152,9 +152,20 @@ impl Front {
         self.is_leaving.store(true, Ordering::Release);
     }
 
-    /// The ids of sessions in which nothing is in flight, so that another replica can go on with them.
-    pub fn quiet_sessions(&self) -> Vec<String> {
-        self.every().iter().flat_map(|it| it.quiet_sessions()).collect()
+    /// Releases the sessions in which nothing is in flight, of those that are `owned`, so that another replica
+    /// can go on with them.
+    pub fn release_quiet_sessions(&self, owned: impl Fn(&str) -> bool) -> Vec<String> {
+        self.every().iter().flat_map(|it| it.release_quiet_sessions(&owned)).collect()
+    }
+
+    /// Serves a released session again: it could not be handed over.
+    pub fn take_back(&self, id: &str) {
+        self.every().iter().for_each(|it| it.take_back(id));
+    }
+
+    /// Whether a call is in flight, or waits here for its caller's answer.
+    pub fn is_busy(&self) -> bool {
+        self.gateway.0.parked_calls.len() > 0 || self.every().iter().any(|it| it.is_busy())
     }
 
     /// Counts a refused request.

@@ -4,13 +4,14 @@
 use std::future::Future;
 use std::ops::ControlFlow::{Break, Continue};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use http::header::{self, HeaderName, HeaderValue, ToStrError};
 use http::{Extensions, Method, Request, Response, StatusCode, Uri, request};
 use http_body::Body;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use trunkline_auth::tag::{Tagger, random_name};
 use trunkline_proto::Attached;
@@ -29,7 +30,7 @@ use super::expiry::Expiry;
 use super::lasting::Lasting;
 use super::response::{accepted, empty, events, no_session};
 use super::serve::Answers;
-use super::session::Session;
+use super::session::{OpenRequest, Session};
 use super::sessions::Sessions;
 use super::shared_sessions::{SharedSessions, close_later};
 use super::sse::KeepAlive;
@@ -137,7 +138,7 @@ pub struct Endpoint<H: Handler> {
     /// Subscriptions of the stateless era. They wait and do no work.
     pub(super) listening: Arc<AtomicUsize>,
     /// Whether the server is shutting down.
-    closing: AtomicBool,
+    pub(super) closing: watch::Sender<bool>,
     /// Calls that continue after their client disconnected, and belong to no session.
     pub(super) detached: Arc<Mutex<JoinSet<()>>>,
     /// Subscriptions of the stateless era, which never end by themselves.
@@ -169,7 +170,7 @@ impl<H: Handler> Endpoint<H> {
             tagger: settings.replicas.as_ref().map_or_else(Tagger::random, |it| it.tagger()),
             busy: Arc::default(),
             listening: Arc::default(),
-            closing: AtomicBool::new(false),
+            closing: watch::Sender::new(false),
             detached: Arc::default(),
             listens: Arc::default(),
             settings,
@@ -193,10 +194,10 @@ impl<H: Handler> Endpoint<H> {
         self.detached.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
     }
 
-    /// Ends what never ends by itself: streams of sessions, and subscriptions.
+    /// Ends what never ends by itself: streams of sessions, here and at other replicas, and subscriptions.
     pub fn hang_up(&self) {
         // Later requests see this flag; earlier ones are in one of the lists.
-        self.closing.store(true, Ordering::SeqCst);
+        self.closing.send_replace(true);
         for session in self.sessions.all() {
             session.hang_up();
         }
@@ -205,11 +206,26 @@ impl<H: Handler> Endpoint<H> {
         }
     }
 
-    /// The ids of sessions in which nothing is in flight. Those of 2024-11-05 are not among them: they end
-    /// with their stream.
-    pub fn quiet_sessions(&self) -> Vec<String> {
-        let quiet = self.sessions.all().into_iter().filter(|it| it.is_quiet());
+    /// Releases the sessions in which nothing is in flight, of those that are `owned`: the caller hands each
+    /// over to another replica, or takes it back. Requests that arrive meanwhile wait for the next owner.
+    /// Sessions of 2024-11-05 are not released: they end with their stream.
+    pub fn release_quiet_sessions(&self, owned: impl Fn(&str) -> bool) -> Vec<String> {
+        let all = self.sessions.all().into_iter();
+        let quiet = all.filter(|it| owned(&it.id) && it.release());
         quiet.map(|it| it.id.clone()).collect()
+    }
+
+    /// Serves a released session again: it could not be handed over.
+    pub fn take_back(&self, id: &str) {
+        if let Some(session) = self.sessions.get(id) {
+            session.take_back();
+        }
+    }
+
+    /// Whether a request is in flight, at whichever listener it came in. Subscriptions and the general
+    /// streams of sessions are none.
+    pub fn is_busy(&self) -> bool {
+        self.busy.load(Ordering::SeqCst) > 0 || self.sessions.all().iter().any(|it| it.is_busy())
     }
 
     /// Whether it can be dropped without loss: no sessions, no requests in progress.
@@ -392,7 +408,11 @@ impl<H: Handler> Endpoint<H> {
         self.end_if_closing(&session);
         let keep_alive = KeepAlive::new(self.settings.limits.stream_keep_alive);
         let shared = self.settings.replicas.clone();
+        // The answer of a call is in flight until its stream has carried it.
+        let owes = shared.is_some() && !session.is_general(reader);
+        let open = owes.then(|| session.begin_request()).flatten();
         events(HttpBody::events(SessionEvents {
+            _open: open,
             session,
             reader,
             keep_alive,
@@ -429,6 +449,7 @@ impl<H: Handler> Endpoint<H> {
             .write(&mut first);
         let keep_alive = KeepAlive::new(self.settings.limits.stream_keep_alive);
         Ok(events(HttpBody::events(SessionEvents {
+            _open: None,
             session,
             reader,
             keep_alive,
@@ -456,14 +477,14 @@ impl<H: Handler> Endpoint<H> {
     pub(super) fn register(&self, handle: ConversationHandle) -> Listed {
         let listed = Listed { all: Arc::clone(&self.listens), handle: handle.clone() };
         self.listens.lock().unwrap_or_else(PoisonError::into_inner).push(handle);
-        if self.closing.load(Ordering::SeqCst) {
+        if *self.closing.borrow() {
             listed.handle.close();
         }
         listed
     }
 
     fn end_if_closing(&self, session: &Session<H>) {
-        if self.closing.load(Ordering::SeqCst) {
+        if *self.closing.borrow() {
             session.hang_up();
         }
     }
@@ -534,6 +555,8 @@ struct SessionEvents<H: Handler> {
     of: Option<Arc<Sessions<H>>>,
     /// Set if another replica may take the session over.
     shared: Option<Arc<SharedSessions>>,
+    /// Set if the stream owes an answer: until then the session is not handed over.
+    _open: Option<OpenRequest<H>>,
 }
 
 impl<H: Handler> Events for SessionEvents<H> {

@@ -46,6 +46,25 @@ pub trait Answers: Send + Sync + 'static {
     fn end(&self);
 }
 
+/// Answers as `A` does, and leaves its end to whoever serves it at another listener, too.
+pub struct UntilLeft<A>(pub Arc<A>);
+
+impl<A: Answers> Answers for UntilLeft<A> {
+    fn answer(
+        &self,
+        request: Request<RequestBody>,
+        envelopes: &Envelopes,
+    ) -> impl Future<Output = Response<HttpBody>> + Send {
+        self.0.answer(request, envelopes)
+    }
+
+    fn hang_up(&self) {
+        self.0.hang_up();
+    }
+
+    fn end(&self) {}
+}
+
 /// Listens at an address, with a backlog for bursts of connections.
 pub async fn bind(address: impl ToSocketAddrs) -> io::Result<TcpListener> {
     let mut failed = io::Error::new(io::ErrorKind::InvalidInput, "The address names no place.");

@@ -4,6 +4,7 @@
 //! conversation, and puts the outgoing messages into the streams. Handlers never run under the lock.
 
 mod deferred;
+mod hand_over;
 mod sharing;
 mod waiting;
 
@@ -32,6 +33,7 @@ use crate::driver_core::{DeadlineTimer, DriverCore, Effect, Urged};
 use crate::handler::{Guarded, Handler, Listening, begin, guarded_heard};
 use crate::limits::Limits;
 use deferred::{Deferred, Todo};
+pub(super) use hand_over::OpenRequest;
 pub(super) use sharing::Sharing;
 use waiting::Waiting;
 
@@ -66,6 +68,10 @@ struct State {
     listening: Listening,
     /// Set if another replica may take it over.
     sharing: Option<Box<Sharing>>,
+    /// Shared: the requests that are not answered in full.
+    open_requests: usize,
+    /// Whether it is being handed over, so that no request begins here.
+    is_released: bool,
 }
 
 /// How a POST is answered.
@@ -111,6 +117,8 @@ impl<H: Handler> Session<H> {
             is_restored: false,
             listening: None,
             sharing: None,
+            open_requests: 0,
+            is_released: false,
         };
         Arc::new_cyclic(|me| Self {
             id,
@@ -296,11 +304,6 @@ impl<H: Handler> Session<H> {
         if !self.is_old || state.core.handlers.is_empty() {
             state.end_general(now());
         }
-    }
-
-    /// Whether nothing is in flight, and it does not end with a stream.
-    pub(super) fn is_quiet(&self) -> bool {
-        !self.is_old && self.lock().core.handlers.is_empty()
     }
 
     /// Ends the session: stops its handlers and ends its streams.

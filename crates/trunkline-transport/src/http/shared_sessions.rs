@@ -10,8 +10,11 @@ mod resume;
 
 use std::collections::HashMap;
 use std::fmt;
+use std::future::{Future, poll_fn};
 use std::ops::ControlFlow::{Break, Continue};
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -23,7 +26,7 @@ use trunkline_auth::tag::Tagger;
 use trunkline_proto::http::Refusal;
 use trunkline_proto::http::event::EventId;
 use trunkline_proto::server::EnvelopeCache;
-use trunkline_wire::header::{PROTOCOL_VERSION, SESSION_ID};
+use trunkline_wire::header::{LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID};
 use trunkline_wire::jsonrpc::{ErrorObject, Id, Incoming, Message};
 use trunkline_wire::revision::{Era, Revision};
 
@@ -237,11 +240,13 @@ impl<H: Handler> Endpoint<H> {
                 Break(outcome) => return outcome,
             },
         };
-        let is_mine =
-            |id: &String| shared.replicas.may_answer(id) && self.sessions.get(id).is_some();
-        match session_of(head, place).filter(|id| !is_mine(id)) {
-            None => self.route(head, Some(place), body, envelopes, true).await,
-            Some(id) => self.route_elsewhere(shared, &id, head, place, body, envelopes).await,
+        let Some(id) = session_of(head, place) else {
+            return self.route(head, Some(place), body, envelopes, true).await;
+        };
+        let session = self.sessions.get(&id).filter(|_| shared.replicas.may_answer(&id));
+        match session.and_then(|it| it.begin_request()) {
+            Some(_open) => self.route(head, Some(place), body, envelopes, true).await,
+            None => self.route_elsewhere(shared, &id, head, place, body, envelopes).await,
         }
     }
 
@@ -267,6 +272,12 @@ impl<H: Handler> Endpoint<H> {
                 Ok(Located::At(peer)) => peer,
                 Ok(located) => {
                     self.settle(shared, id, located, &head.extensions)?;
+                    let open = self.sessions.get(id).map(|it| it.begin_request());
+                    if let Some(None) = open {
+                        // It is being handed over: the record names the next owner in a moment.
+                        sleep(PAUSE).await;
+                        continue;
+                    }
                     return match body {
                         Sent::Unread(body) => self.route(head, place, body, envelopes, true).await,
                         Sent::Read(text, _held) => {
@@ -297,7 +308,11 @@ impl<H: Handler> Endpoint<H> {
                 }
             }
         }
-        Ok(unavailable(None))
+        Ok(match head.extensions.get::<Forwarded>() {
+            // Nothing was done here: the sender looks again.
+            Some(_) => moved(shared.replicas.me()),
+            None => unavailable(None),
+        })
     }
 
     /// Forwards a request once.
@@ -313,10 +328,27 @@ impl<H: Handler> Endpoint<H> {
             Method::POST => Some(self.admit(&head.extensions)?),
             _ => None,
         };
+        if reads_general(head) {
+            gone = self.or_closing(gone);
+        }
         let sent = shared.forward.send(shared.replicas.me(), peer, head, text, &mut gone).await;
         Ok(match sent {
             Ok(answered) => answered.pass_on(shared, gone, admitted).await,
             Err(why) => Err(why),
+        })
+    }
+
+    /// Ends when the other replica is gone, or when this endpoint hangs up: a stream that never ends by
+    /// itself would keep this process from ending.
+    fn or_closing(&self, mut gone: Gone) -> Gone {
+        let mut closing = self.closing.subscribe();
+        Box::pin(async move {
+            let mut closed = pin!(closing.wait_for(|it| *it));
+            poll_fn(|cx| match closed.as_mut().poll(cx) {
+                Poll::Ready(_) => Poll::Ready(()),
+                Poll::Pending => gone.as_mut().poll(cx),
+            })
+            .await;
         })
     }
 
@@ -353,6 +385,13 @@ fn session_of(head: &request::Parts, place: Entrance) -> Option<String> {
         Entrance::Messages => Some(super::endpoint::old_session(&head.uri).to_owned()),
         Entrance::Events => None,
     }
+}
+
+/// Whether a request reads the general stream of its session, which never ends by itself.
+fn reads_general(head: &request::Parts) -> bool {
+    let last = head.headers.get(LAST_EVENT_ID).and_then(|it| it.to_str().ok());
+    let stream = last.and_then(EventId::parse).map_or(0, |it| it.stream);
+    head.method == Method::GET && stream == 0
 }
 
 /// The owner of a session cannot be told, or may not answer, for now.

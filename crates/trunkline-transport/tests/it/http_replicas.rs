@@ -2,6 +2,7 @@
 
 mod fleet;
 mod internal;
+mod leaving;
 mod streams;
 
 use std::future::{Future, poll_fn};

@@ -14,6 +14,8 @@ use tokio::net::{TcpListener, ToSocketAddrs};
 use tower_service::Service;
 use trunkline_auth::setters;
 use trunkline_proto::server::EnvelopeCache;
+#[cfg(feature = "replicas")]
+use trunkline_transport::http::UntilLeft;
 /// Listens at an address, with a backlog for bursts of connections.
 pub use trunkline_transport::http::bind;
 use trunkline_transport::http::{Endpoint, Settings, serve};
@@ -22,7 +24,7 @@ pub use trunkline_transport::http::HttpBody;
 
 use super::Server;
 #[cfg(feature = "replicas")]
-use super::replicas::{Membership, UntilLeft};
+use super::replicas::Membership;
 use super::router::Router;
 use crate::observe::Transport;
 

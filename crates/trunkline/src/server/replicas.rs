@@ -6,7 +6,6 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{Request, Response};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -17,9 +16,7 @@ use trunkline_store::Store;
 use trunkline_store::{Expect, Swap};
 use trunkline_transport::Limits;
 use trunkline_transport::http::forward::{AnswersForwarded, Forward, Internal};
-use trunkline_transport::http::{
-    Answers, Envelopes, HttpBody, RequestBody, SharedSessions, bind, serve,
-};
+use trunkline_transport::http::{SharedSessions, bind, serve};
 
 /// What the replicas of a server share; [`ServerBuilder::replicas`](super::ServerBuilder::replicas) takes it.
 ///
@@ -191,25 +188,6 @@ impl Membership {
     pub(super) async fn leave(&self) {
         self.replica.leave().await;
     }
-}
-
-/// Answers as `A` does, and leaves its end to whoever hands its sessions over.
-pub(super) struct UntilLeft<A>(pub(super) Arc<A>);
-
-impl<A: Answers> Answers for UntilLeft<A> {
-    fn answer(
-        &self,
-        request: Request<RequestBody>,
-        envelopes: &Envelopes,
-    ) -> impl Future<Output = Response<HttpBody>> + Send {
-        self.0.answer(request, envelopes)
-    }
-
-    fn hang_up(&self) {
-        self.0.hang_up();
-    }
-
-    fn end(&self) {}
 }
 
 /// How long the first heartbeat is waited for.

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -13,7 +14,7 @@ use trunkline_gateway::catalog::plan::{AdminPlan, GatewayPlan};
 use trunkline_gateway::certificates::Certificates;
 use trunkline_gateway::{Front, Gateway, Operation, Selector, reached_at};
 use trunkline_transport::Limits;
-use trunkline_transport::http::{Answers, bind};
+use trunkline_transport::http::{Answers, UntilLeft, bind};
 
 use super::attach::{HostSockets, own_admin};
 use super::replica::Joined;
@@ -118,19 +119,24 @@ async fn as_replica(
 ) -> Result<()> {
     let replica = joined.serve(&front);
     let (closing, mut is_closing) = watch::channel(false);
-    let leaving = async {
-        until(stopped).await;
-        replica.linger().await;
+    let is_served = AtomicBool::new(false);
+    let serving = async {
+        let leaving = async {
+            until(stopped).await;
+            replica.linger().await;
+            closing.send_replace(true);
+        };
+        // What other replicas forwarded may still be in flight when the last client is gone.
+        let served = door.serve(Arc::new(UntilLeft(front)), leaving).await;
         closing.send_replace(true);
+        is_served.store(true, Ordering::Release);
+        served
     };
     let handing_over = async {
         let _ = is_closing.wait_for(|it| *it).await;
-        replica.hand_over().await
+        replica.hand_over(|| is_served.load(Ordering::Acquire)).await;
     };
-    let served = tokio::select! {
-        served = door.serve(front, leaving) => served,
-        never = handing_over => match never {},
-    };
+    let (served, ()) = tokio::join!(serving, handing_over);
     replica.leave().await;
     served
 }

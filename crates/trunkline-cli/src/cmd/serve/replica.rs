@@ -1,6 +1,5 @@
 //! This gateway as one of several: the store they share, the listener for the others, joining and leaving.
 
-use std::convert::Infallible;
 use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,9 +12,9 @@ use trunkline_gateway::{Fleet, Front, LocalSessions, ReplicaView, Settings};
 use trunkline_replicas::{PeerStatus, Replica};
 use trunkline_store::{Redis, RedisAddress, RedisSettings, Store};
 use trunkline_transport::Limits;
-use trunkline_transport::http::SharedSessions;
 use trunkline_transport::http::forward::{Forward, Internal};
 use trunkline_transport::http::replicas::Replicas;
+use trunkline_transport::http::{Answers, SharedSessions};
 
 use super::entrance::Door;
 use crate::failure::Failure;
@@ -27,6 +26,8 @@ pub(super) struct Joined {
     replica: Arc<Replica>,
     sessions: Arc<SharedSessions>,
     door: Door,
+    /// How long calls in flight may take once it leaves.
+    patience: Duration,
 }
 
 impl Joined {
@@ -66,7 +67,8 @@ impl Joined {
                 replica.url()
             );
         }
-        Ok(Some(Self { store, keys: replicas.keys.clone(), replica, sessions, door }))
+        let (keys, patience) = (replicas.keys.clone(), limits.shutdown);
+        Ok(Some(Self { store, keys, replica, sessions, door, patience }))
     }
 
     /// The settings of a gateway that shares what can be shared.
@@ -94,7 +96,8 @@ impl Joined {
             let _ = ended.wait_for(|it| *it).await;
         };
         let serving = tokio::spawn(self.door.serve(internal, until));
-        Served { replica: self.replica, front: Arc::clone(front), serving, end }
+        let (replica, patience) = (self.replica, self.patience);
+        Served { replica, front: Arc::clone(front), serving, end, patience }
     }
 }
 
@@ -104,6 +107,7 @@ pub(super) struct Served {
     front: Arc<Front>,
     serving: JoinHandle<Result<()>>,
     end: watch::Sender<bool>,
+    patience: Duration,
 }
 
 impl Served {
@@ -113,30 +117,52 @@ impl Served {
         tokio::time::sleep(LINGER).await;
     }
 
-    /// Gives sessions away as soon as nothing is in flight in them.
-    pub(super) async fn hand_over(&self) -> Infallible {
+    /// Gives each session away as soon as nothing is in flight in it. Ends once nothing is in flight at all and
+    /// clients are gone, or when what is left has taken too long.
+    pub(super) async fn hand_over(&self, clients_are_gone: impl Fn() -> bool) {
         self.replica.drain().await;
-        loop {
-            let mut quiet = self.front.quiet_sessions();
-            quiet.retain(|id| self.replica.may_answer(id));
-            for some in quiet.chunks(AT_ONCE) {
-                let mut giving = JoinSet::new();
-                for id in some {
-                    let (replica, id) = (Arc::clone(&self.replica), id.clone());
-                    giving.spawn(async move { replica.hand_over(&id).await });
+        let handing_over = async {
+            loop {
+                // In this order: what came in before the last client was gone is seen.
+                let is_over = clients_are_gone() && !self.front.is_busy();
+                let quiet = self.front.release_quiet_sessions(|id| self.replica.may_answer(id));
+                if is_over && quiet.is_empty() {
+                    return;
                 }
-                giving.join_all().await;
+                self.give(&quiet).await;
+                tokio::time::sleep(PAUSE).await;
             }
-            tokio::time::sleep(PAUSE).await;
+        };
+        let _ = tokio::time::timeout(self.patience, handing_over).await;
+    }
+
+    async fn give(&self, sessions: &[String]) {
+        for some in sessions.chunks(AT_ONCE) {
+            let mut giving = JoinSet::new();
+            for id in some {
+                let (replica, front) = (Arc::clone(&self.replica), Arc::clone(&self.front));
+                let id = id.clone();
+                giving.spawn(async move {
+                    if !replica.hand_over(&id).await {
+                        front.take_back(&id);
+                    }
+                });
+            }
+            giving.join_all().await;
         }
     }
 
     /// Gives all other sessions away, and ends.
     pub(super) async fn leave(self) {
         self.replica.leave().await;
+        // Stops what took too long, and the streams that others read.
+        self.front.end();
         self.end.send_replace(true);
-        // Forwarded requests get their answers.
-        let _ = self.serving.await;
+        // Answers that are on their way arrive; calls that took too long are cut off.
+        let abort = self.serving.abort_handle();
+        if tokio::time::timeout(LAST_ANSWERS, self.serving).await.is_err() {
+            abort.abort();
+        }
     }
 }
 
@@ -180,6 +206,8 @@ fn view(replica: &Replica) -> ReplicaView {
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long it serves on after it has said that it leaves: balancers ask every second or two.
 const LINGER: Duration = Duration::from_secs(5);
+/// How long the last answers to other replicas may take.
+const LAST_ANSWERS: Duration = Duration::from_secs(2);
 /// How many sessions are given away concurrently.
 const AT_ONCE: usize = 64;
 /// The pause between two looks for quiet sessions.

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::future::ready;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use http::Extensions;
+use http::{Extensions, Request, Response};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tokio::task::{JoinSet, yield_now};
@@ -22,7 +22,7 @@ use trunkline_transport::http::forward::{Forward, Internal};
 use trunkline_transport::http::replicas::{
     KeptEvent, KeptEvents, Lookup, Peer, Place, Replicas, SessionRecord, Unavailable,
 };
-use trunkline_transport::http::{Endpoint, Settings, SharedSessions, bind, serve};
+use trunkline_transport::http::{Endpoint, HttpBody, Settings, SharedSessions, bind, serve};
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Params;
 use trunkline_wire::model::{Implementation, Progress};
@@ -37,6 +37,8 @@ pub(super) struct World {
     pub(super) records: HashMap<String, (String, SessionRecord)>,
     pub(super) events: BTreeMap<(String, u64, u64), KeptEvent>,
     alive: HashMap<String, Peer>,
+    /// Sessions that were handed over, until their new owners have heard of it.
+    inherited: HashSet<String>,
     opened: usize,
     pub(super) is_away: bool,
 }
@@ -56,6 +58,8 @@ pub(super) struct Fake {
     /// Owners that it believes in without a look at the record.
     pub(super) hints: Mutex<HashMap<String, String>>,
     pub(super) has_lease: AtomicBool,
+    /// How often it was asked for an owner.
+    pub(super) located: AtomicUsize,
 }
 
 impl Fake {
@@ -71,10 +75,14 @@ impl Fake {
         if world.is_away {
             return Err(Unavailable);
         }
-        let World { records, alive, .. } = &mut *world;
+        let World { records, alive, inherited, .. } = &mut *world;
         let Some((owner, record)) = records.get_mut(id) else { return Ok(Place::Gone) };
         if *owner == self.me {
-            return if self.has_lease.load(SeqCst) { Ok(Place::Here) } else { Err(Unavailable) };
+            return match self.has_lease.load(SeqCst) {
+                true if inherited.remove(id) => Ok(Place::TakenOver(record.clone())),
+                true => Ok(Place::Here),
+                false => Err(Unavailable),
+            };
         }
         if let Some(peer) = alive.get(owner) {
             return Ok(Place::At(peer.clone()));
@@ -110,6 +118,7 @@ impl Replicas for Fake {
             // Others may ask before this one knows, and before it is told.
             yield_now().await;
             let place = self.place(id);
+            self.located.fetch_add(1, SeqCst);
             yield_now().await;
             place
         })
@@ -254,6 +263,7 @@ impl Replica {
             world: Arc::clone(world),
             hints: Mutex::default(),
             has_lease: AtomicBool::new(true),
+            located: AtomicUsize::new(0),
         });
         let forward = Forward::new(&[KEY], &[], &limits).unwrap();
         let shared = SharedSessions::new(Arc::clone(&fake) as Arc<dyn Replicas>, &[KEY], forward);
@@ -294,6 +304,33 @@ impl Replica {
         self.serving.shutdown().await;
     }
 
+    /// Releases its sessions in which nothing is in flight.
+    pub(super) fn release(&self) -> Vec<String> {
+        self.endpoint.release_quiet_sessions(|id| self.fake.may_answer(id))
+    }
+
+    /// Hands a session over that it has released.
+    pub(super) fn hand_over(&self, session: &str, to: &Replica) {
+        let mut world = lock(&self.world);
+        world.inherited.insert(session.to_owned());
+        world.records.get_mut(session).expect("it is there").0.clone_from(&to.name);
+    }
+
+    /// Keeps a session that it has released.
+    pub(super) fn take_back(&self, session: &str) {
+        self.endpoint.take_back(session);
+    }
+
+    /// Whether it has anything in flight.
+    pub(super) fn has_open_requests(&self) -> bool {
+        self.endpoint.is_busy()
+    }
+
+    /// Ends what never ends by itself.
+    pub(super) fn hang_up(&self) {
+        self.endpoint.hang_up();
+    }
+
     /// Whether a call is being answered.
     pub(super) fn is_busy(&self) -> bool {
         self.tools.is_busy.load(SeqCst)
@@ -302,6 +339,17 @@ impl Replica {
     /// Others see it as gone, while it still listens.
     pub(super) fn vanish(&self) {
         lock(&self.world).alive.remove(&self.name);
+    }
+
+    /// The response to a POST, of which its client has read nothing yet.
+    pub(super) async fn answer(&self, to: &Visitor, message: String) -> Response<HttpBody> {
+        let mut request = Request::post(format!("http://{}/mcp", self.public));
+        for (name, value) in to.headers() {
+            request = request.header(name, value);
+        }
+        let name = Principal::new(to.name).issued_by("https://login.example");
+        let request = request.extension(name).body(message).unwrap();
+        self.endpoint.answer(request, &Mutex::default()).await
     }
 
     pub(super) async fn send(&self, line: &str, headers: &[(&str, &str)], body: &str) -> Sent {
@@ -347,7 +395,7 @@ impl Visitor {
         visitor
     }
 
-    fn headers(&self) -> [(&str, &str); 6] {
+    pub(super) fn headers(&self) -> [(&str, &str); 6] {
         [
             ("mcp-session-id", &self.session),
             ("mcp-protocol-version", "2025-11-25"),
@@ -363,8 +411,7 @@ impl Visitor {
     }
 
     pub(super) async fn call(&self, at: &Replica, id: u32, tool: &str) -> Sent {
-        let params = format!(r#"{{"name":"{tool}","_meta":{{"progressToken":{id}}}}}"#);
-        self.request(at, id, "tools/call", &params).await
+        self.post(at, &call(id, tool)).await
     }
 
     pub(super) async fn request(&self, at: &Replica, id: u32, method: &str, params: &str) -> Sent {
@@ -383,6 +430,12 @@ impl Visitor {
     pub(super) async fn delete(&self, at: &Replica) -> u16 {
         at.send("DELETE /mcp", &self.headers(), "").await.head.status
     }
+}
+
+/// A call that wants to hear of progress.
+pub(super) fn call(id: u32, tool: &str) -> String {
+    let params = format!(r#"{{"name":"{tool}","_meta":{{"progressToken":{id}}}}}"#);
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{params}}}"#)
 }
 
 pub(super) async fn fleet<const N: usize>() -> (Shared, [Replica; N]) {
