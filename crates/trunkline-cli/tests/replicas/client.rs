@@ -310,7 +310,7 @@ impl Caller {
 pub(crate) fn judge(ended: &Ended, text: &str) -> (Told, Option<String>) {
     let message = match ended {
         Ended::Answer(message) => message,
-        // An event that its owner did not keep any more: nobody knows what the stream still owed.
+        // The id of its last event says what the stream owed, whatever its owner kept.
         Ended::Status(204, _) => {
             return (
                 Told::Unknown,

@@ -116,6 +116,7 @@ pub(crate) const NEVER: &[&str] = &[
     "answered but not executed",
     "crossed answers",
     "doubled events",
+    "error, a resumed stream ended without the answer",
     "executed but said to be not done",
     "executed twice",
     "lost sessions",

@@ -1,4 +1,11 @@
 //! A position in a stream ⇄ an event id that a client cannot forge.
+//!
+//! Where replicas share sessions, an id also names the requests whose answers its stream owes: whoever takes the
+//! session over can then tell that they are lost, even if it knows nothing else of the stream.
+
+mod owed;
+
+pub use owed::Owed;
 
 /// An event of a stream of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,12 +31,24 @@ impl EventId {
         (id.text() == text).then_some(id)
     }
 
-    /// The bytes that the tag covers, besides the session's secret.
-    pub fn tagged(stream: u64, place: u64) -> [u8; 16] {
+    /// The same for an id that may name what its stream owes.
+    pub fn parse_owing(text: &str) -> Option<(Self, Owed)> {
+        match text.match_indices('-').nth(2) {
+            None => Some((Self::parse(text)?, Owed::default())),
+            Some((at, _)) => Some((Self::parse(&text[..at])?, Owed::parse(&text[at + 1..])?)),
+        }
+    }
+
+    /// The id of an event after which its stream owes `owed`. `mac` computes a tag with the session's secret.
+    pub fn issue(stream: u64, place: u64, owed: &Owed, mac: impl Fn(&[u8]) -> u64) -> Self {
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&stream.to_be_bytes());
         bytes[8..].copy_from_slice(&place.to_be_bytes());
-        bytes
+        let tag = match owed.text() {
+            "" => mac(&bytes),
+            owed => mac(&[&bytes, owed.as_bytes()].concat()),
+        };
+        Self { stream, place, tag }
     }
 }
 
@@ -49,6 +68,15 @@ impl EventId {
         hex(self.place, 1, out);
         out.push(b'-');
         hex(self.tag, 16, out);
+    }
+
+    /// Appends the text, and what the stream owes if it owes anything.
+    pub fn write_owing(self, owed: &Owed, out: &mut Vec<u8>) {
+        self.write(out);
+        if !owed.text().is_empty() {
+            out.push(b'-');
+            out.extend_from_slice(owed.text().as_bytes());
+        }
     }
 }
 
@@ -73,5 +101,35 @@ mod tests {
         {
             assert_eq!(EventId::parse(other), None, "{other}");
         }
+    }
+
+    /// Not a MAC, but it depends on every byte.
+    fn mac(bytes: &[u8]) -> u64 {
+        bytes.iter().fold(7, |sum: u64, it| sum.wrapping_mul(31).wrapping_add(u64::from(*it)))
+    }
+
+    #[test]
+    fn an_id_names_what_its_stream_owes_and_its_tag_covers_that() {
+        let owed = Owed::of(&["-7".to_owned(), "\"a-b\"".to_owned()]);
+        let id = EventId::issue(3, 1, &owed, mac);
+        let mut text = Vec::new();
+        id.write_owing(&owed, &mut text);
+        let text = String::from_utf8(text).unwrap();
+        assert_eq!(text, format!("{}--7,%22a-b%22", id.text()));
+        assert_eq!(EventId::parse_owing(&text), Some((id, owed)));
+        assert_eq!(EventId::parse(&text), None, "only replicas take such an id");
+        let (id, owed) = EventId::parse_owing(&text.replace("-7", "-8")).unwrap();
+        assert_ne!(EventId::issue(id.stream, id.place, &owed, mac), id);
+    }
+
+    #[test]
+    fn an_id_that_owes_nothing_is_as_short_as_without_replicas() {
+        let nothing = Owed::default();
+        let id = EventId::issue(3, 1, &nothing, mac);
+        let mut text = Vec::new();
+        id.write_owing(&nothing, &mut text);
+        assert_eq!(String::from_utf8(text).unwrap(), id.text());
+        assert_eq!(EventId::parse_owing(&id.text()), Some((id, nothing)));
+        assert_eq!(EventId::parse_owing(&format!("{}-", id.text())), None, "it has one spelling");
     }
 }

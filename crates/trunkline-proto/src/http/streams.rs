@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use http::StatusCode;
 use trunkline_wire::frame::sse::Event as Line;
 
-use super::event::EventId;
+use super::event::{EventId, Owed};
 use crate::RequestStream;
 pub use kept::Kept;
 
@@ -113,6 +113,8 @@ struct Stream {
     pause: Option<Duration>,
     /// The ids of its requests, as JSON, if its events are kept.
     owes: Vec<String>,
+    /// From which place on it owes how many of the last of them, if it was adopted and answers one by one.
+    owes_less: Vec<(u64, usize)>,
 }
 
 impl Streams {
@@ -273,19 +275,18 @@ impl Streams {
         Some(Reader { via: RequestStream(id.stream), number })
     }
 
-    /// Writes the events that the reader has not had yet.
+    /// Writes the events that the reader has not had yet. `mac` computes the tags of their ids.
     pub fn read(
         &mut self,
         reader: Reader,
         now: Instant,
-        tag: impl Fn(u64, u64) -> u64,
+        mac: impl Fn(&[u8]) -> u64,
         out: &mut Vec<u8>,
     ) -> Read {
         let style = self.style;
         let Some(stream) = self.live(reader.via).filter(|it| reader.holds(it)) else {
             return Read::End;
         };
-        let id_of = |place| EventId { stream: stream.id, place, tag: tag(stream.id, place) };
         stream.taken = stream.taken.max(1);
         let is_fresh = std::mem::take(&mut stream.is_fresh);
         let primed = is_fresh && style == Style::Resumable { primed: true };
@@ -294,13 +295,13 @@ impl Streams {
         out.reserve(around + stream.unread().map(|it| it.len() + AROUND).sum::<usize>());
         if begins {
             // A client that is cut off before the first event can still resume.
-            write_id(id_of(stream.taken - 1), out);
+            stream.write_id(stream.taken - 1, &mac, out);
             Line { retry: stream.pause.map(millis), ..Line::default() }.write_in_one_line(out);
         }
         for place in stream.taken.max(stream.oldest)..stream.end() {
             let data = &stream.events[(place - stream.oldest) as usize];
             if matches!(style, Style::Resumable { .. }) {
-                write_id(id_of(place), out);
+                stream.write_id(place, &mac, out);
             }
             let event = (style == Style::Single).then_some("message");
             Line { event, data, ..Line::default() }.write_in_one_line(out);
@@ -416,6 +417,23 @@ impl Stream {
         self.oldest + self.events.len() as u64
     }
 
+    /// The ids of the requests whose answers it owes after the event at `place`.
+    fn owed_after(&self, place: u64) -> &[String] {
+        // Only the newest event can be the answer to all.
+        if self.over.is_some() && place + 1 >= self.end() {
+            return &[];
+        }
+        let less = self.owes_less.iter().rfind(|(from, _)| *from <= place);
+        &self.owes[less.map_or(0, |(_, left)| self.owes.len() - left)..]
+    }
+
+    fn write_id(&self, place: u64, mac: impl Fn(&[u8]) -> u64, out: &mut Vec<u8>) {
+        let owed = Owed::of(self.owed_after(place));
+        out.extend_from_slice(b"id: ");
+        EventId::issue(self.id, place, &owed, mac).write_owing(&owed, out);
+        out.push(b'\n');
+    }
+
     fn unread(&self) -> impl Iterator<Item = &Vec<u8>> {
         let had = self.taken.saturating_sub(self.oldest) as usize;
         self.events.iter().skip(had)
@@ -438,12 +456,6 @@ impl Reader {
     fn holds(self, stream: &Stream) -> bool {
         stream.id == self.via.0 && stream.reader == Some(self.number)
     }
-}
-
-fn write_id(id: EventId, out: &mut Vec<u8>) {
-    out.extend_from_slice(b"id: ");
-    id.write(out);
-    out.push(b'\n');
 }
 
 fn millis(time: Duration) -> u64 {

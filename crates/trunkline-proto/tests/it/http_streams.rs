@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use http::StatusCode;
 use trunkline_proto::RequestStream;
-use trunkline_proto::http::event::EventId;
+use trunkline_proto::http::event::{EventId, Owed};
 use trunkline_proto::http::streams::{Beginning, Bounds, Read, Reader, Streams, Style};
 use trunkline_testkit::{Dice, repeats};
 use trunkline_wire::frame::sse::{Decoder, Received};
@@ -19,12 +19,13 @@ const OLD: Style = Style::Resumable { primed: false };
 const PRIMED: Style = Style::Resumable { primed: true };
 
 /// A tag that only this server can compute.
-fn tag(stream: u64, place: u64) -> u64 {
-    (stream << 32 | place).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1
+fn mac(bytes: &[u8]) -> u64 {
+    let add = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    bytes.iter().fold(1, add) | 1
 }
 
 fn id(stream: u64, place: u64) -> EventId {
-    EventId { stream, place, tag: tag(stream, place) }
+    EventId::issue(stream, place, &Owed::default(), mac)
 }
 
 /// One event as it was sent.
@@ -38,7 +39,7 @@ struct Seen {
 
 fn take(streams: &mut Streams, reader: Reader, now: Instant) -> (Vec<Seen>, Read) {
     let mut out = Vec::new();
-    let read = streams.read(reader, now, tag, &mut out);
+    let read = streams.read(reader, now, mac, &mut out);
     (parse(&out), read)
 }
 
@@ -49,7 +50,7 @@ fn parse(bytes: &[u8]) -> Vec<Seen> {
     while let Some(received) = decoder.next() {
         let Received::Event(event) = received else { panic!("an event is too long") };
         let parsed = event.id.map(|it| EventId::parse(it).expect("ids can be read"));
-        assert!(parsed.is_none_or(|it| it.tag == tag(it.stream, it.place)));
+        assert!(parsed.is_none_or(|it| it == id(it.stream, it.place)));
         seen.push(Seen {
             id: parsed,
             event: event.event.map(str::to_owned),

@@ -17,7 +17,7 @@ use std::time::Instant;
 use http::StatusCode;
 use tokio::runtime::Handle;
 use trunkline_auth::tag::Tags;
-use trunkline_proto::http::event::EventId;
+use trunkline_proto::http::event::{EventId, Owed};
 use trunkline_proto::http::reply;
 use trunkline_proto::http::streams::{Bounds, Read, Reader, Streams, Style};
 use trunkline_proto::server::{Config, MessageEra, Server};
@@ -249,7 +249,8 @@ impl<H: Handler> Session<H> {
     /// A reader for the events after `last_event`, if this session issued that id.
     pub(super) fn resume(&self, last_event: &str) -> Option<Reader> {
         let id = EventId::parse(last_event)?;
-        if self.tag(id.stream, id.place) != id.tag {
+        let issued = EventId::issue(id.stream, id.place, &Owed::default(), |it| self.tags.tag(it));
+        if issued != id {
             return None;
         }
         self.resume_verified(id)
@@ -268,8 +269,7 @@ impl<H: Handler> Session<H> {
     pub(super) fn read(&self, reader: Reader, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Read {
         let mut state = self.lock();
         let was_congested = state.streams.is_congested();
-        let tag = |stream, place| self.tag(stream, place);
-        let read = state.streams.read(reader, now(), tag, out);
+        let read = state.streams.read(reader, now(), |it| self.tags.tag(it), out);
         if read == Read::Open && out.is_empty() {
             state.wake_later(reader.via, cx.waker());
         }
@@ -442,10 +442,6 @@ impl<H: Handler> Session<H> {
 
     fn next_timeout(&self) -> Option<Instant> {
         self.lock().core.conversation.next_timeout()
-    }
-
-    fn tag(&self, stream: u64, place: u64) -> u64 {
-        self.tags.tag(&EventId::tagged(stream, place))
     }
 }
 

@@ -24,7 +24,7 @@ use http_body::Body;
 use tokio::time::sleep;
 use trunkline_auth::tag::Tagger;
 use trunkline_proto::http::Refusal;
-use trunkline_proto::http::event::EventId;
+use trunkline_proto::http::event::{EventId, Owed};
 use trunkline_proto::server::EnvelopeCache;
 use trunkline_wire::header::{LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID};
 use trunkline_wire::jsonrpc::{ErrorObject, Id, Incoming, Message};
@@ -85,11 +85,14 @@ impl SharedSessions {
         self.taggers[0].clone()
     }
 
-    /// The event that an id names, if a replica issued it in this session.
-    fn verify(&self, session: &str, last_event: &str) -> Option<EventId> {
-        let id = EventId::parse(last_event)?;
-        let tagged = EventId::tagged(id.stream, id.place);
-        self.taggers.iter().any(|it| it.scope(session).tag(&tagged) == id.tag).then_some(id)
+    /// The event that an id names, and what its stream owed then, if a replica issued it in this session.
+    fn verify(&self, session: &str, last_event: &str) -> Option<(EventId, Owed)> {
+        let (id, owed) = EventId::parse_owing(last_event)?;
+        let is_issued = |tagger: &Tagger| {
+            let tags = tagger.scope(session);
+            EventId::issue(id.stream, id.place, &owed, |it| tags.tag(it)) == id
+        };
+        self.taggers.iter().any(is_issued).then_some((id, owed))
     }
 
     /// Where a request of a session goes. What was taken over is kept until it is restored, even if the

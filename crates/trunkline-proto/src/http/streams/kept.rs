@@ -56,6 +56,7 @@ impl Streams {
             return false;
         }
         let mut stream = Stream { id, oldest: 1, is_events: true, ..Stream::default() };
+        stream.owes_as(&events);
         for event in events.into_iter().filter(|it| !it.text.is_empty()) {
             // What is missing in between was evicted, and so is what came before.
             if event.place != stream.end() {
@@ -99,11 +100,21 @@ impl Streams {
 }
 
 impl Stream {
-    /// The event at `place`. Only the newest one can be the answer.
+    /// The event at `place`.
     fn kept(&self, place: u64, text: Vec<u8>) -> Kept {
-        let is_last = self.over.is_some() && place + 1 >= self.end();
-        let owes = if is_last { Vec::new() } else { self.owes.clone() };
-        Kept { stream: self.id, place, text, owes }
+        Kept { stream: self.id, place, text, owes: self.owed_after(place).to_vec() }
+    }
+
+    /// Owes what the events say, so that they keep their ids.
+    fn owes_as(&mut self, events: &[Kept]) {
+        let Some(first) = events.first() else { return };
+        self.owes.clone_from(&first.owes);
+        for event in &events[1..] {
+            let left = self.owes_less.last().map_or(self.owes.len(), |(_, left)| *left);
+            if event.owes.len() < left {
+                self.owes_less.push((event.place, event.owes.len()));
+            }
+        }
     }
 }
 
@@ -184,13 +195,53 @@ mod tests {
         streams.adopt(3, vec![event(0, ""), event(1, "a"), event(2, "b"), event(3, "c")], now);
         let reader = streams.resume(EventId { stream: 3, place: 1, tag: 0 }).unwrap();
         let mut out = Vec::new();
-        assert_eq!(streams.read(reader, now, |_, _| 0, &mut out), Read::End);
+        assert_eq!(streams.read(reader, now, |_| 0, &mut out), Read::End);
         let out = String::from_utf8(out).unwrap();
         assert!(!out.contains("data: a") && out.contains("data: b") && out.contains("data: c"));
         assert_eq!(streams.resume(EventId { stream: 3, place: 3, tag: 0 }), None, "all was read");
         streams.say(None, b"news".to_vec(), None, now);
         assert_eq!(shown(&streams.take_kept()), ["0-100 [news] owes []"]);
         assert_eq!(streams.next_via().0, (1 << 20) + 1);
+    }
+
+    /// The ids of all events that a reader gets after `place`.
+    fn ids(streams: &mut Streams, place: u64, now: Instant) -> Vec<String> {
+        let reader = streams.resume(EventId { stream: 1, place, tag: 0 }).unwrap();
+        let mut out = Vec::new();
+        streams.read(reader, now, |it| it.len() as u64, &mut out);
+        let out = String::from_utf8(out).unwrap();
+        out.lines().filter_map(|it| it.strip_prefix("id: ")).map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn an_id_names_what_is_owed_and_keeps_it_in_another_process() {
+        let (mut streams, now) = start();
+        let via = streams.next_via();
+        let reader = streams.open(via);
+        streams.owes(via, vec!["7".to_owned(), "8".to_owned()]);
+        streams.say(Some(via), b"half".to_vec(), None, now);
+        streams.beginning(reader);
+        let mut kept = streams.take_kept();
+        streams.say(Some(via), b"answers".to_vec(), Some(StatusCode::OK), now);
+        streams.detach(reader, now);
+        let issued = ids(&mut streams, 0, now);
+        assert_eq!(issued, ["1-1-0000000000000013-7,8", "1-2-0000000000000010"]);
+        // Another process has the answers of a batch.
+        let (mut other, now) = start();
+        other.adopt(1, kept.iter().cloned().chain(streams.take_kept()).collect(), now);
+        assert_eq!(ids(&mut other, 0, now), issued);
+        // Or it tells of each that it is lost.
+        let lost = |place, owes| Kept { stream: 1, place, text: vec![b'x'], owes };
+        kept.extend([lost(2, vec!["8".to_owned()]), lost(3, vec![])]);
+        let (mut other, now) = start();
+        other.adopt(1, kept.clone(), now);
+        let told = ids(&mut other, 0, now);
+        let expected =
+            ["1-1-0000000000000013-7,8", "1-2-0000000000000011-8", "1-3-0000000000000010"];
+        assert_eq!(told, expected);
+        let (mut third, now) = start();
+        third.adopt(1, kept.split_off(2), now);
+        assert_eq!(ids(&mut third, 1, now), expected[1..]);
     }
 
     #[test]

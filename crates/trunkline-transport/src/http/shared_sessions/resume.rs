@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use http::{Response, StatusCode, request};
 use trunkline_proto::http::Refusal;
-use trunkline_proto::http::event::EventId;
+use trunkline_proto::http::event::{EventId, Owed};
 use trunkline_proto::http::streams::Kept;
 use trunkline_wire::frame::sse::Event;
 use trunkline_wire::jsonrpc::Id;
@@ -31,7 +31,7 @@ impl<H: Handler> Endpoint<H> {
             return Ok(self.follow(session, reader, Expiry::of(&head.extensions)));
         };
         let verified = last.ok().and_then(|it| shared.verify(&session.id, it));
-        let Some(id) = verified else { return Ok(empty(StatusCode::NO_CONTENT)) };
+        let Some((id, owed)) = verified else { return Ok(empty(StatusCode::NO_CONTENT)) };
         if session.began_after(id) {
             let kept = shared.replicas.kept(&session.id, id.stream, id.place).await;
             let Ok(kept) = kept else { return Ok(unavailable(None)) };
@@ -39,7 +39,7 @@ impl<H: Handler> Endpoint<H> {
             if id.stream == 0 {
                 return Ok(self.follow_general(shared, session, id, &kept, head));
             }
-            adopt(&session, id, kept);
+            adopt(&session, id, kept, &owed);
         }
         let Some(reader) = session.resume_verified(id) else {
             // 204 tells an `EventSource` not to reconnect.
@@ -64,11 +64,11 @@ impl<H: Handler> Endpoint<H> {
         let tags = shared.tagger().scope(&session.id);
         let mut first = Vec::new();
         for event in kept.iter().filter(|it| it.place > after.place) {
-            let tag = tags.tag(&EventId::tagged(0, event.place));
+            let id = EventId::issue(0, event.place, &Owed::default(), |it| tags.tag(it));
             // What we have said ourselves is in memory.
-            if session.began_after(EventId { stream: 0, place: event.place, tag }) {
-                let id = EventId { stream: 0, place: event.place, tag }.text();
-                Event { id: Some(&id), data: &event.text, ..Event::default() }.write(&mut first);
+            if session.began_after(id) {
+                Event { id: Some(&id.text()), data: &event.text, ..Event::default() }
+                    .write(&mut first);
             }
         }
         let reader = session.attach_at_beginning();
@@ -77,9 +77,14 @@ impl<H: Handler> Endpoint<H> {
     }
 }
 
-/// Takes over the stream of a POST that ended with its owner. What it still owes is told as lost. An event
-/// that the store does not know is the end of the stream: nobody knows what it was.
-fn adopt<H: Handler>(session: &Session<H>, after: EventId, mut kept: Vec<Kept>) {
+/// Takes over the stream of a POST that ended with its owner. What it still owes is told as lost. If its owner
+/// ended before the store had the event, then the id of the event alone says what that is.
+fn adopt<H: Handler>(session: &Session<H>, after: EventId, mut kept: Vec<Kept>, said: &Owed) {
+    let owes = said.to_ids();
+    if kept.is_empty() && !owes.is_empty() {
+        let (stream, place) = (after.stream, after.place);
+        kept.push(Kept { stream, place, text: Vec::new(), owes });
+    }
     let Some(last) = kept.last() else { return };
     let (owed, next) = (last.owes.clone(), last.place + 1);
     let known = kept.len();

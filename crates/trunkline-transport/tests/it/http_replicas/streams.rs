@@ -85,7 +85,7 @@ async fn an_answer_that_a_dead_owner_kept_is_told_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn an_event_that_the_store_does_not_know_is_the_end_of_its_stream() {
+async fn an_event_that_the_store_does_not_know_is_followed_by_what_its_id_owes() {
     let (world, [mut a, b]) = fleet().await;
     let alice = Visitor::open(&a, "alice").await;
     let mut slow = alice.call(&a, 1, "slow").await;
@@ -95,9 +95,74 @@ async fn an_event_that_the_store_does_not_know_is_the_end_of_its_stream() {
     a.kill();
     // The last write was lost with its owner.
     lock(&world).events.pop_last();
-    assert_eq!(alice.get(&b, Some(&second)).await.head.status, 204);
-    let forged = second.replace(&second[second.len() - 4..], "0000");
-    assert_eq!(alice.get(&b, Some(&forged)).await.head.status, 204);
+    let (id, owed) = second.rsplit_once('-').unwrap();
+    assert_eq!(owed, "1", "the id of the call");
+    let no_tag = format!("{}0000", &id[..id.len() - 4]);
+    for forged in [format!("{id}-2"), format!("{id}-1,2"), id.to_owned(), format!("{no_tag}-1")] {
+        assert_eq!(alice.get(&b, Some(&forged)).await.head.status, 204, "{forged}");
+    }
+    assert_eq!(texts(&rest(alice.get(&b, Some(&second)).await).await), ["outcome_unknown"]);
+}
+
+#[tokio::test]
+async fn a_call_ends_even_if_the_store_knows_nothing_of_its_stream() {
+    let (world, [mut a, mut b, mut c, d]) = fleet().await;
+    let alice = Visitor::open(&a, "alice").await;
+    let mut slow = alice.call(&c, 71, "slow").await;
+    let (first, _) = next(&mut slow.line).await;
+    a.kill();
+    // Nothing of the stream was written before its owner died.
+    lock(&world).events.clear();
+    let mut resumed = alice.get(&b, Some(&first)).await;
+    let (_, answer) = resumed.line.message().await.unwrap();
+    assert_eq!((said(&answer), &answer["id"]), ("outcome_unknown".to_owned(), &71.into()));
+    assert_eq!(resumed.line.message().await, None, "the stream ends with it");
+    let told = rest(alice.get(&c, Some(&first)).await).await;
+    assert_eq!(texts(&told), ["outcome_unknown"]);
+    assert_eq!(alice.get(&c, Some(&told[0].0)).await.head.status, 204, "nothing follows it");
+    assert_eq!(lock(&world).events.len(), 1, "it was kept, once");
+    // The next owner tells the same, whether the store knows of it or not.
+    b.kill();
+    assert_eq!(rest(alice.get(&c, Some(&first)).await).await, told);
+    c.kill();
+    lock(&world).events.clear();
+    assert_eq!(rest(alice.get(&d, Some(&first)).await).await, told);
+    assert_eq!(alice.get(&d, Some(&told[0].0)).await.head.status, 204);
+}
+
+#[tokio::test]
+async fn a_stream_that_owes_nothing_ends_where_its_client_is() {
+    let (world, [mut a, b]) = fleet().await;
+    let alice = Visitor::open(&a, "alice").await;
+    let slow = alice.call(&a, 1, "slow").await;
+    a.tools.go.add_permits(3);
+    let told = rest(slow).await;
+    assert_eq!(told.last().unwrap().1, "a for alice");
+    a.kill();
+    lock(&world).events.clear();
+    assert_eq!(alice.get(&b, Some(&told.last().unwrap().0)).await.head.status, 204);
+    assert!(lock(&world).events.is_empty());
+}
+
+#[tokio::test]
+async fn what_an_id_owes_does_not_count_while_the_call_is_alive() {
+    let (world, [mut a, b, c]) = fleet().await;
+    let alice = Visitor::open(&a, "alice").await;
+    // At the replica that opened the session, and at one that took it over.
+    for is_taken_over in [false, true] {
+        let at = if is_taken_over { &b } else { &a };
+        let mut slow = alice.call(at, 1, "slow").await;
+        let (first, _) = next(&mut slow.line).await;
+        drop(slow);
+        lock(&world).events.clear();
+        let resumed = alice.get(&c, Some(&first)).await;
+        at.tools.go.add_permits(3);
+        let answer = if is_taken_over { "b for alice" } else { "a for alice" };
+        assert_eq!(texts(&rest(resumed).await), ["step 2", "step 3", answer]);
+        if !is_taken_over {
+            a.kill();
+        }
+    }
 }
 
 #[tokio::test]
