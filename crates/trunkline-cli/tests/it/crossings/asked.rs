@@ -96,10 +96,13 @@ async fn who_can_be_asked_does_not_depend_on_who_called_first() {
             }
             check_able(&mut alice, &which).await;
             check_mute(&mut bob, &which).await;
+            // A caller of the other era may have had another process started: it was worth a try.
+            let known = if able == mute { 0 } else { place.log().of("call").len() };
             check_able(&mut alice, &which).await;
+            check_mute(&mut bob, &which).await;
             assert_eq!(bob.received_of(["alice"]), [""; 0], "{which}");
             let calls = place.log().of("call");
-            let mut pids: Vec<_> = calls.iter().map(|it| it["pid"].clone()).collect();
+            let mut pids: Vec<_> = calls[known..].iter().map(|it| it["pid"].clone()).collect();
             pids.dedup();
             assert_eq!(pids.len(), 1, "{which}: all are served by one process");
         }
