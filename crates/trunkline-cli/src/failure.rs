@@ -157,6 +157,13 @@ impl Failure {
                 PEER,
                 Some("Give `--client-id ID`, and `--client-secret env:NAME` if it has a secret."),
             ),
+            AuthError::NotOffered(_) => (
+                PEER,
+                Some(
+                    "It takes a token that its operator gives out: \
+                     `--header 'Authorization: Bearer TOKEN'` with each call.",
+                ),
+            ),
             AuthError::Setup(_) => (USAGE, None),
             _ => (PEER, None),
         };

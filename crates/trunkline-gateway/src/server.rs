@@ -9,6 +9,7 @@ use trunkline_proto::CallError;
 use trunkline_transport::conversation_handle::Request;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Object;
+use trunkline_wire::model::meta;
 use trunkline_wire::revision::Era;
 
 use crate::accounts;
@@ -507,6 +508,18 @@ impl Server {
         Ok(draft.finish())
     }
 
+    /// The `_meta` to list with in the stateless era: the connection may have been opened for a caller with
+    /// fewer capabilities.
+    fn listing_envelope(&self, instance: &Instance) -> Option<Json> {
+        if instance.opened.revision.era() == Era::Stateful {
+            return None;
+        }
+        let profile = question::offered(client_profile::ALL, self.plan().questions);
+        let mut envelope = Object::default();
+        envelope.set(meta::CLIENT_CAPABILITIES, Json::of(&client_profile::capabilities(profile)));
+        Some(envelope.to_json())
+    }
+
     /// Follows the cursors of a list to its end.
     async fn fetch_list(
         &self,
@@ -515,10 +528,14 @@ impl Server {
         kind: Kind,
     ) -> Result<(), CallError> {
         let mut cursor: Option<String> = None;
+        let envelope = self.listing_envelope(instance);
         while draft.wants(kind) {
             let mut params = Object::default();
             if let Some(cursor) = &cursor {
                 params.set("cursor", Json::string(cursor));
+            }
+            if let Some(envelope) = &envelope {
+                params.set("_meta", envelope.clone());
             }
             let mut request = Request::new(kind.method(), params);
             request.timing = Some(LIST);

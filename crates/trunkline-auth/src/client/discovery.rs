@@ -68,6 +68,8 @@ pub(super) struct Place {
     /// The resource indicator of the token (RFC 8707), byte for byte.
     pub(super) resource: String,
     pub(super) server: AuthorizationServer,
+    /// Whether nothing was found, and the endpoints are the defaults of 2025-03-26.
+    pub(super) is_assumed: bool,
     /// The scopes in the server's metadata.
     pub(super) scopes: Scopes,
     pub(super) dpop: Dpop,
@@ -128,7 +130,8 @@ impl OAuth {
         };
         let scopes = document.scopes_supported.into_iter().collect();
         let issuer = server.issuer.clone();
-        Ok(Place { issuer, resource: document.resource, server, scopes, dpop })
+        let resource = document.resource;
+        Ok(Place { issuer, resource, server, is_assumed: false, scopes, dpop })
     }
 
     /// Whether tokens may be sent to the server.
@@ -288,6 +291,7 @@ impl OAuth {
         let (origin, _) = metadata::split(&self.server).expect("a URL with an origin has a host");
         let found =
             self.first_document(origin, |says| issuer::is_document_at(origin, says)).await?;
+        let is_assumed = found.is_none();
         let server = found.unwrap_or_else(|| {
             let mut server = AuthorizationServer::new(origin);
             server.authorization_endpoint = Some(format!("{origin}/authorize"));
@@ -301,8 +305,8 @@ impl OAuth {
             return Err(self.moved(self.issuer.as_deref().unwrap_or_default(), &server.issuer));
         }
         let issuer = server.issuer.clone();
-        let resource = canonical(&self.server);
-        Ok(Place { issuer, resource, server, scopes: Scopes::default(), dpop: demand.dpop })
+        let (resource, scopes) = (canonical(&self.server), Scopes::default());
+        Ok(Place { issuer, resource, server, is_assumed, scopes, dpop: demand.dpop })
     }
 
     /// The response at `url`; `None` if there is nothing.

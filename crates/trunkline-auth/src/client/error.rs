@@ -26,6 +26,9 @@ pub enum AuthError {
     },
     /// The authorization server does not know this client and supports no registration.
     Unregistered(String),
+    /// The server offers no login: it names no authorization server, and is none. It takes tokens
+    /// that were given out in another way.
+    NotOffered(String),
     /// A person has to log in, and may not be asked now.
     NeedsLogin(String),
     /// Logins cannot be read or stored.
@@ -42,6 +45,7 @@ impl fmt::Display for AuthError {
             | Self::Untrusted(why)
             | Self::Rejected { why, .. }
             | Self::Unregistered(why)
+            | Self::NotOffered(why)
             | Self::NeedsLogin(why)
             | Self::Vault(why)
             | Self::Setup(why) => f.write_str(why),

@@ -403,6 +403,12 @@ fn accepted(
 
 fn refused(place: &Place, answer: &Answer, uri: &str) -> AuthError {
     let issuer = shown(&place.issuer);
+    if place.is_assumed && matches!(answer.status, 401 | 404 | 405) {
+        return AuthError::NotOffered(format!(
+            "`{}` offers no login: it names no authorization server, and `{issuer}` is none.",
+            shown(&place.resource)
+        ));
+    }
     let body: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
     let code = body["error"].as_str().map_or_else(|| answer.status.to_string(), said);
     let words = body["error_description"].as_str().map(said).filter(|it| !it.is_empty());

@@ -309,9 +309,11 @@ fn is_set(variable: &str) -> bool {
 
 /// A failed login.
 fn refused(error: AuthError, is_wanted: bool, url: &str) -> Failure {
+    let is_offered = !matches!(error, AuthError::NotOffered(_));
     let mut failure = Failure::login(error);
     failure.hide(url);
     if !is_wanted {
+        failure.advice.take_if(|_| !is_offered);
         let url = safe(url);
         failure.cause = format!(
             "`{url}` lets clients in without a login. Asked for one, {}",

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use trunkline_proto::input_required::missing_capability;
 use trunkline_proto::{Call, CallError};
 use trunkline_wire::era::stateless;
 use trunkline_wire::json::Json;
@@ -275,7 +276,7 @@ impl Walk {
                 Event::Over(Err(CallError::Peer(error))) if is_about_urls(&error) => {
                     let asked = self.urls(error, forward.instance()).and_then(|mut result| {
                         if let CallOutcome::Ask(input) = &mut result {
-                            question::admit_all(&plan.name, plan.questions, input)?;
+                            self.admit_all(plan, input)?;
                         }
                         Ok(result)
                     });
@@ -309,13 +310,21 @@ impl Walk {
         }
         Ok(match stateless::decode_result(said.clone()) {
             Ok(stateless::Decoded::InputRequired(mut input)) => {
-                question::admit_all(&plan.name, plan.questions, &mut input)?;
+                self.admit_all(plan, &mut input)?;
                 let state = Sealed::Relayed(input.state.take(), instance);
                 input.state = Some(self.shared.seals.state(&state, &self.bound_to(&plan.name)));
                 CallOutcome::Ask(input)
             }
             _ => CallOutcome::Answer(said, revision),
         })
+    }
+
+    /// Admits questions for the caller that the catalog allows and that its request says it can answer.
+    fn admit_all(&self, plan: &ServerPlan, input: &mut InputRequired) -> Result<(), ErrorObject> {
+        question::admit_all(&plan.name, plan.questions, input)?;
+        let able = &self.call.peer.client;
+        let missing = input.requests.iter().find_map(|(_, it)| missing_capability(it, able));
+        missing.map_or(Ok(()), Err)
     }
 
     /// A server of 2025-11-25 answered `URLElicitationRequired`. A caller of the stateless era gets the pages as

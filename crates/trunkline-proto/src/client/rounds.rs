@@ -7,7 +7,7 @@ use trunkline_wire::era::stateless::{self, Decoded};
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{Id, Message, Object, Outcome, Params};
 use trunkline_wire::method::{Method, Row};
-use trunkline_wire::model::{InputRequest, InputRequired};
+use trunkline_wire::model::{ClientCapabilities, InputRequest, InputRequired, meta};
 
 use super::{Client, Origin, Phase};
 use crate::input_required::{Round, missing_capability};
@@ -50,7 +50,8 @@ impl Client {
 
     /// Why this round is refused, if it is.
     fn refusal(&mut self, ticket: Ticket, required: &InputRequired) -> Option<String> {
-        let rounds = self.asked.by_ticket(ticket)?.with.rounds;
+        let sent = self.asked.by_ticket(ticket)?;
+        let (rounds, declared) = (sent.with.rounds, declared(sent.with.params.as_ref()));
         if rounds >= self.config.bounds.rounds {
             return Some(format!("the call came back with questions {rounds} times."));
         }
@@ -61,9 +62,11 @@ impl Client {
         if required.requests.len() > room {
             return Some(format!("it asks {} questions at once.", required.requests.len()));
         }
-        let undeclared = required.requests.iter().find(|(_, request)| {
-            missing_capability(request, &self.config.capabilities).is_some()
-        })?;
+        // Each request declares what its caller can be asked (2026-07-28); the connection speaks for those
+        // that do not.
+        let able = declared.as_ref().unwrap_or(&self.config.capabilities);
+        let mut requests = required.requests.iter();
+        let undeclared = requests.find(|(_, it)| missing_capability(it, able).is_some())?;
         Some(format!("it asks for `{}`, which we did not offer.", undeclared.1.method()))
     }
 
@@ -158,6 +161,12 @@ impl Client {
             self.out.push_back(Output::Abandon(key));
         }
     }
+}
+
+/// The capabilities that a call declares itself. Those that cannot be read are none.
+fn declared(params: Option<&Object>) -> Option<ClientCapabilities> {
+    let meta = Object::parse(params?.get("_meta")?.get()).ok()?;
+    Some(meta.get(meta::CLIENT_CAPABILITIES)?.to().unwrap_or_default())
 }
 
 fn take_apart(question: InputRequest) -> (&'static Row, Object) {

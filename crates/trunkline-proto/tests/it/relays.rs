@@ -88,3 +88,42 @@ fn a_call_speaks_for_its_caller_but_not_for_the_connection() {
         "#
     ));
 }
+
+/// A call of somebody with these capabilities, and a question of the server: what comes of it.
+fn asked_for(id: u32, theirs: &str, then: &str) -> String {
+    let ticket = id + 3;
+    let own = format!(r#""io.modelcontextprotocol/clientCapabilities":{theirs}"#);
+    let sent = r#""io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"cli","version":"1"}"#;
+    format!(
+        r#"
+        ask {ticket} tools/call {{"name":"add","_meta":{{{own}}}}}
+        < {{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"add","_meta":{{{own},{sent}}}}}}}
+        > {{"jsonrpc":"2.0","id":{id},"result":{ASKS}}}
+        {then}
+        "#
+    )
+}
+
+#[test]
+fn what_a_call_declares_decides_what_it_can_be_asked() {
+    let refused = |id: u32| {
+        format!("settled {} invalid it asks for `roots/list`, which we did not offer.", id + 3)
+    };
+    let asked = |key: u32| format!("call {key} roots/list {{}}");
+    // The connection itself offers nothing, or everything: neither counts.
+    for offers in [false, true] {
+        let script = [
+            asked_for(2, "{}", &refused(2)),
+            asked_for(3, r#"{"roots":{}}"#, &asked(1)),
+            // While the one is asked, the other still cannot be.
+            asked_for(4, r#"{"elicitation":{}}"#, &refused(4)),
+            asked_for(5, r#"{"roots":{}}"#, &asked(2)),
+        ];
+        let config = |it: &mut trunkline_proto::client::Config| {
+            if !offers {
+                it.capabilities = Default::default();
+            }
+        };
+        client().with(config).opened(V2026_07_28).check(&script.concat());
+    }
+}

@@ -230,6 +230,16 @@ fn servers_of_2025_03_26_without_a_document_have_endpoints_with_names() {
         < 200
         = 200"#;
     check(&[NOT_PROTECTED, script]);
+    // Who has none of them offers no login.
+    let (start, _) = script.split_once("< 201").unwrap();
+    for status in ["401", "404", "405"] {
+        let end = format!(
+            "< {status}\n! `https://mcp.example/mcp` offers no login: it names no authorization \
+             server, and `https://mcp.example` is none."
+        );
+        check(&[NOT_PROTECTED, start, &end]);
+    }
+    check(&[NOT_PROTECTED, start, "< 403\n! *refused to register the client with `403`*"]);
     // A document of another's is no reason to guess.
     let other = script.replacen(
         "> GET https://mcp.example/.well-known/oauth-authorization-server\n        < 404",

@@ -46,6 +46,69 @@ async fn a_server_asks_what_the_catalog_lets_it_ask() {
     }
 }
 
+/// What was asked of somebody.
+fn questions(person: &Person) -> usize {
+    let all = person.received().into_iter();
+    all.filter(|it| it.contains(r#""method":"elicitation/create""#)).count()
+}
+
+/// The server refuses a call of somebody who cannot be asked; if it insists, the gateway does.
+async fn check_mute(person: &mut Person, which: &str) {
+    let said = person.call("talk.ask", json!({})).await;
+    assert!(said.to_string().contains("Missing required client capability"), "{which}: {said}");
+    let said = person.call("talk.gossip", json!({ "text": "Who?", "during": ["insist"] })).await;
+    let told = said["error"]["message"].as_str().unwrap_or_default();
+    let refusals = [
+        "it asks for `elicitation/create`, which we did not offer.",
+        "This call needs to ask `elicitation/create`, which the request does not offer.",
+    ];
+    assert!(refusals.iter().any(|it| told.contains(it)), "{which}: {said}");
+    assert_eq!(questions(person), 0, "{which}: {:?}", person.received());
+}
+
+/// Somebody who can be asked is, and the answer is theirs.
+async fn check_able(person: &mut Person, which: &str) {
+    let before = questions(person);
+    for (tool, arguments) in
+        [("talk.ask", json!({})), ("talk.gossip", json!({ "text": "Who?", "during": ["insist"] }))]
+    {
+        let said = person.call(tool, arguments).await;
+        assert!(said["result"].is_object(), "{which} {tool}: {said}");
+        let own = format!("the answer of {}", person.name);
+        assert!(tool == "talk.gossip" || said.to_string().contains(&own), "{which}: {said}");
+    }
+    assert_eq!(questions(person), before + 2, "{which}: {:?}", person.received());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_can_be_asked_does_not_depend_on_who_called_first() {
+    for (able, mute) in [(OLD, OLD), (OLD, NEW), (NEW, OLD), (NEW, NEW)] {
+        for is_mute_first in [true, false] {
+            let which = format!("{able} can, {mute} cannot, and is first: {is_mute_first}");
+            let place = Place::new("asks");
+            let options = ["--revision", NEW.as_str()];
+            let more = json!({ "maxInstances": 1 });
+            let gateway = gateway(&place, &["alice", "bob"], &options, more).await;
+            let mut alice = Person::open(gateway.address, able, "alice").await;
+            let mut bob = Person::open_mute(gateway.address, mute, "bob").await;
+            if is_mute_first {
+                check_mute(&mut bob, &which).await;
+            }
+            check_able(&mut alice, &which).await;
+            check_mute(&mut bob, &which).await;
+            // A caller of the other era may have had another process started: it was worth a try.
+            let known = if able == mute { 0 } else { place.log().of("call").len() };
+            check_able(&mut alice, &which).await;
+            check_mute(&mut bob, &which).await;
+            assert_eq!(bob.received_of(["alice"]), [""; 0], "{which}");
+            let calls = place.log().of("call");
+            let mut pids: Vec<_> = calls[known..].iter().map(|it| it["pid"].clone()).collect();
+            pids.dedup();
+            assert_eq!(pids.len(), 1, "{which}: all are served by one process");
+        }
+    }
+}
+
 /// A plugin that hides a word wherever it comes by.
 const HIDE: &str = r#"
 say(type="hello", name="hide", category="content", flows=["response", "answer"])

@@ -34,7 +34,19 @@ struct Desk {
 impl Person {
     /// Shakes hands, and listens to what is said outside of calls.
     pub(crate) async fn open(address: SocketAddr, revision: Revision, name: &str) -> Self {
-        let (guest, received) = (Guest::new(address, revision), Arc::default());
+        Self::introduce(Guest::new(address, revision), name).await
+    }
+
+    /// The same for somebody who cannot be asked in a form or on a page.
+    pub(crate) async fn open_mute(address: SocketAddr, revision: Revision, name: &str) -> Self {
+        let mut guest = Guest::new(address, revision);
+        let capabilities = guest.capabilities.as_object_mut().expect("they are an object");
+        capabilities.remove("elicitation");
+        Self::introduce(guest, name).await
+    }
+
+    async fn introduce(guest: Guest, name: &str) -> Self {
+        let (revision, received) = (guest.revision, Arc::default());
         let mut this = Self { name: name.to_owned(), guest, received, streams: Vec::new() };
         if revision == Revision::V2026_07_28 {
             return this;

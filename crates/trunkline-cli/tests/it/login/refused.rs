@@ -1,9 +1,11 @@
 //! Logins that work and let nobody in, and URLs that hold a secret.
 
+use serde_json::json;
 use trunkline::server::protect::Dpop;
 use trunkline_authority::Settings;
 
 use super::place::Place;
+use crate::gateway_kit::{self, Gateway};
 use crate::run::run;
 
 #[tokio::test]
@@ -71,4 +73,30 @@ async fn secrets_in_urls_are_not_shown() {
     assert_eq!(found.code, 2, "{}", found.stderr);
     assert!(found.stderr.contains("names a user or a password"), "{}", found.stderr);
     assert!(found.stderr.contains("Leave out what stands before the `@`"), "{}", found.stderr);
+}
+
+#[tokio::test]
+async fn a_server_that_takes_given_tokens_alone_says_how_to_give_one() {
+    let home = Place::open("given", Settings::new()).await;
+    for has_tokens in [true, false] {
+        let place = gateway_kit::Place::new("given");
+        let words = place.fake("a", &[]);
+        let server = json!({ "command": words[0], "args": words[1..] });
+        let mut catalog = json!({ "mcpServers": { "a": server } });
+        if has_tokens {
+            let tokens = json!([{ "name": "alice", "token": "the-long-secret-token-of-alice" }]);
+            catalog["gateway"] = json!({ "auth": { "tokens": tokens } });
+        }
+        place.catalog(&catalog);
+        let gateway = Gateway::start(&place).await;
+        let url = format!("http://{}/mcp", gateway.address);
+        let found = home.run(&["login", "--no-browser", &url]).await;
+        assert_eq!(found.code, 4, "{}", found.stderr);
+        let why = format!("`{url}` offers no login: it names no authorization server");
+        assert!(found.stderr.contains(&why), "{}", found.stderr);
+        let how = "`--header 'Authorization: Bearer TOKEN'`";
+        assert_eq!(found.stderr.contains(how), has_tokens, "{}", found.stderr);
+        let is_open = found.stderr.contains("lets clients in without a login");
+        assert_eq!(is_open, !has_tokens, "{}", found.stderr);
+    }
 }

@@ -80,3 +80,21 @@ async fn what_is_new_is_told_and_listed_at_the_cost_of_one_start() {
     assert_eq!(names.collect::<Vec<_>>(), ["a.before", "a.after", "a.extra"]);
     assert_eq!(place.starts("a").len(), 3, "lists, a call, and the lists that somebody asked for");
 }
+
+#[tokio::test]
+async fn the_lists_of_a_stateless_server_do_not_depend_on_who_called_first() {
+    let place = Place::new("announced-first");
+    let options = ["--revision", "2026-07-28", "--list-changed-on", "SIGUSR1", "--list-by-client"];
+    let gateway = place.serve(json!({ "a": place.fake("a", &options, json!({})) })).await;
+    gateway.settled().await;
+    until("it to be gone", SOON, async || place.running("a") == NOTHING).await;
+    // This client cannot be asked to sample, and the instance that it has started serves all.
+    let old = hear(&gateway, Revision::V2025_11_25).await;
+    old.client.call_tool("a.echo", json!({ "text": "hi" })).await.unwrap();
+    let before = looks(&gateway).await;
+    signal("USR1", place.running("a")[0]);
+    until("that to be looked at", SOON, async || looks(&gateway).await > before).await;
+    let names: Vec<_> =
+        old.client.list_tools().await.unwrap().into_iter().map(|it| it.name).collect();
+    assert!(names.contains(&"a.extra".to_owned()), "all see the same: {names:?}");
+}

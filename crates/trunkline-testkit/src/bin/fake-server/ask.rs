@@ -18,7 +18,7 @@ pub(crate) fn ask(server: &Server, kind: &str, params: &Value) -> Result<Value, 
         return Ok(failed("There is no session to ask in."));
     }
     if server.is_stateless() {
-        return round(capability, method, question, params);
+        return round(Some(capability), method, question, params);
     }
     let can = server.state().capabilities[capability].is_object();
     if !can || (kind == "ask" && server.revision() < "2025-06-18") {
@@ -56,9 +56,9 @@ pub(crate) fn keep_roots(server: &Server) {
     server.state().keeps = Some(id);
 }
 
-/// One round of 2026-07-28: the question, or what its answer was.
+/// One round of 2026-07-28: the question, or what its answer was. Without a capability, whoever calls is asked.
 pub(crate) fn round(
-    capability: &str,
+    capability: Option<&str>,
     method: &str,
     question: Value,
     params: &Value,
@@ -72,7 +72,8 @@ pub(crate) fn round(
             Err(error(-32602, "The request state is not the one given out"))
         };
     }
-    if !params["_meta"][CAPABILITIES][capability].is_object() {
+    let declared = &params["_meta"][CAPABILITIES];
+    if let Some(capability) = capability.filter(|it| !declared[it].is_object()) {
         let mut refusal = error(-32021, "Missing required client capability");
         refusal["data"] = json!({ "requiredCapabilities": { capability: {} } });
         return Err(refusal);

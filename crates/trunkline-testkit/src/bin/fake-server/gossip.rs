@@ -21,21 +21,24 @@ pub(crate) fn call(server: &Arc<Server>, params: &Value) -> Result<Value, Value>
         let words = arguments[name].as_array().into_iter().flatten();
         words.filter_map(|it| it.as_str().map(str::to_owned)).collect()
     };
-    if server.is_stateless() && words("during").iter().any(|it| it == "ask") {
+    let does = |word: &str| words("during").iter().any(|it| it == word);
+    // Whoever insists asks those who cannot be asked, too.
+    if server.is_stateless() && (does("ask") || does("insist")) {
         let question = ask::form_about(server, own);
-        let round = ask::round("elicitation", "elicitation/create", question, params)?;
+        let capability = Some("elicitation").filter(|_| !does("insist"));
+        let round = ask::round(capability, "elicitation/create", question, params)?;
         if round["resultType"] == "input_required" {
             return Ok(round);
         }
     }
-    if words("during").iter().any(|it| it == "fail") {
+    if does("fail") {
         return Err(out::error(-32000, own));
     }
     let mut said = Vec::new();
     for word in words("during") {
         said.extend(say(server, &word, own, token));
     }
-    if words("during").iter().any(|it| it == "flood") {
+    if does("flood") {
         server.journal.write("flooded", json!({ "text": own }));
     }
     let after = words("after");
