@@ -15,6 +15,7 @@ use trunkline_wire::frame::sse::Event as Line;
 use super::event::{EventId, Owed};
 use crate::RequestStream;
 pub use kept::Kept;
+use kept::KeptEvents;
 
 /// The bounds on a session's streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,8 +58,8 @@ pub struct Streams {
     readers: u64,
     /// Room for the events of the next POST, left by one that was answered with one text.
     spare: VecDeque<Vec<u8>>,
-    /// Events that another process may have to send again, if there is one.
-    kept: Option<Vec<Kept>>,
+    /// Events that another process may have to send again, if there is one. Boxed: few sessions have them.
+    kept: Option<Box<KeptEvents>>,
 }
 
 /// The reader of a stream. A newer reader replaces it (takeover).
@@ -111,10 +112,17 @@ struct Stream {
     status: Option<StatusCode>,
     /// Set if the reader must disconnect and reconnect after this time.
     pause: Option<Duration>,
-    /// The ids of its requests, as JSON, if its events are kept.
-    owes: Vec<String>,
+    /// What it owes, if its events are kept. Boxed: every session has a stream, and few are kept.
+    debts: Option<Box<Debts>>,
+}
+
+/// The answers that a stream owes.
+#[derive(Debug, Default)]
+struct Debts {
+    /// The ids of its requests, as JSON.
+    ids: Vec<String>,
     /// From which place on it owes how many of the last of them, if it was adopted and answers one by one.
-    owes_less: Vec<(u64, usize)>,
+    fewer: Vec<(u64, usize)>,
 }
 
 impl Streams {
@@ -423,8 +431,9 @@ impl Stream {
         if self.over.is_some() && place + 1 >= self.end() {
             return &[];
         }
-        let less = self.owes_less.iter().rfind(|(from, _)| *from <= place);
-        &self.owes[less.map_or(0, |(_, left)| self.owes.len() - left)..]
+        let Some(debts) = &self.debts else { return &[] };
+        let fewer = debts.fewer.iter().rfind(|(from, _)| *from <= place);
+        &debts.ids[fewer.map_or(0, |(_, left)| debts.ids.len() - left)..]
     }
 
     fn write_id(&self, place: u64, mac: impl Fn(&[u8]) -> u64, out: &mut Vec<u8>) {

@@ -40,21 +40,22 @@ impl<H: Handler> Endpoint<H> {
         envelopes: &Mutex<EnvelopeCache>,
     ) -> Result<Response<HttpBody>, Refusal> {
         let headers = &head.headers;
-        // In a block: kept as a whole, the fields would be part of every connection that waits.
-        let (accepts, has_origin, mcp) = {
-            let fields = Fields::of(headers);
-            let accepts = door::accepts_both(&fields);
-            if !accepts && fields.has_accept() {
-                return Err(unacceptable());
-            }
-            door::check_body(&fields, self.settings.limits.body_bytes)?;
-            (accepts, fields.has_origin(), fields.mcp)
-        };
         let mut meter = self.budgets.body(&head.extensions);
-        let incoming = self.read(body, &mut meter).await?;
-        let route = {
+        // In blocks: what is borrowed in between would be part of every connection that waits.
+        let (accepts, has_origin, incoming, route) = {
+            let (accepts, has_origin, mcp) = {
+                let fields = Fields::of(headers);
+                let accepts = door::accepts_both(&fields);
+                if !accepts && fields.has_accept() {
+                    return Err(unacceptable());
+                }
+                door::check_body(&fields, self.settings.limits.body_bytes)?;
+                (accepts, fields.has_origin(), fields.mcp)
+            };
+            let incoming = self.read(body, &mut meter).await?;
             let mut envelopes = envelopes.lock().unwrap_or_else(PoisonError::into_inner);
-            classify(&mcp, &incoming, self.rules(), &mut envelopes)?
+            let route = classify(&mcp, &incoming, self.rules(), &mut envelopes)?;
+            (accepts, has_origin, incoming, route)
         };
         // Clients of the dialect were never told to send `Accept`.
         if !accepts && !matches!(route, Route::Dialect) {

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::{Stream, Streams};
+use super::{Debts, Stream, Streams};
 use crate::RequestStream;
 
 /// An event that another process may have to send again.
@@ -18,6 +18,10 @@ pub struct Kept {
     pub owes: Vec<String>,
 }
 
+/// Events that nobody has taken yet.
+#[derive(Debug, Default)]
+pub(super) struct KeptEvents(Vec<Kept>);
+
 impl Streams {
     /// From now on, [`Self::take_kept`] has every event that a client can resume after.
     pub fn keep_events(&mut self) {
@@ -26,13 +30,13 @@ impl Streams {
 
     /// The events since the last call, in order.
     pub fn take_kept(&mut self) -> Vec<Kept> {
-        self.kept.as_mut().map(std::mem::take).unwrap_or_default()
+        self.kept.as_mut().map(|it| std::mem::take(&mut it.0)).unwrap_or_default()
     }
 
     /// Sets the requests, by their ids as JSON, whose answers a POST's stream owes.
     pub fn owes(&mut self, via: RequestStream, ids: Vec<String>) {
         if let Some(stream) = self.open.iter_mut().find(|it| it.id == via.0) {
-            stream.owes = ids;
+            stream.debts = Some(Box::new(Debts { ids, ..Debts::default() }));
         }
     }
 
@@ -75,12 +79,12 @@ impl Streams {
     /// Keeps all events of a stream that turns out to be one.
     pub(super) fn keep_whole(&mut self, via: RequestStream) {
         let Some(stream) = self.live(via) else { return };
-        let first =
-            Kept { stream: stream.id, place: 0, text: Vec::new(), owes: stream.owes.clone() };
+        let owes = stream.debts.as_ref().map(|it| it.ids.clone()).unwrap_or_default();
+        let first = Kept { stream: stream.id, place: 0, text: Vec::new(), owes };
         let events = stream.events.iter().zip(stream.oldest..);
         let events = events.map(|(text, place)| stream.kept(place, text.clone()));
         let all: Vec<_> = [first].into_iter().chain(events).collect();
-        self.kept.get_or_insert_default().extend(all);
+        self.kept.get_or_insert_default().0.extend(all);
     }
 
     /// Keeps the newest event of a stream, if it is known to be one.
@@ -88,14 +92,14 @@ impl Streams {
         let Some(stream) = self.live(via).filter(|it| it.is_events) else { return };
         let Some(text) = stream.events.back() else { return };
         let kept = stream.kept(stream.end() - 1, text.clone());
-        self.kept.get_or_insert_default().push(kept);
+        self.kept.get_or_insert_default().0.push(kept);
     }
 
     /// Keeps the end of a stream that ends without an answer.
     pub(super) fn keep_end(&mut self, via: RequestStream) {
         let Some(stream) = self.live(via).filter(|it| it.is_events) else { return };
         let kept = stream.kept(stream.end(), Vec::new());
-        self.kept.get_or_insert_default().push(kept);
+        self.kept.get_or_insert_default().0.push(kept);
     }
 }
 
@@ -108,13 +112,14 @@ impl Stream {
     /// Owes what the events say, so that they keep their ids.
     fn owes_as(&mut self, events: &[Kept]) {
         let Some(first) = events.first() else { return };
-        self.owes.clone_from(&first.owes);
+        let mut debts = Debts { ids: first.owes.clone(), ..Debts::default() };
         for event in &events[1..] {
-            let left = self.owes_less.last().map_or(self.owes.len(), |(_, left)| *left);
+            let left = debts.fewer.last().map_or(debts.ids.len(), |(_, left)| *left);
             if event.owes.len() < left {
-                self.owes_less.push((event.place, event.owes.len()));
+                debts.fewer.push((event.place, event.owes.len()));
             }
         }
+        self.debts = Some(Box::new(debts));
     }
 }
 
