@@ -5,6 +5,7 @@
 //! this module knows what a session is.
 
 mod post;
+mod release;
 mod restore;
 mod resume;
 
