@@ -68,6 +68,7 @@ fn a_stateful_server_asks_a_relay_like_any_client() {
     );
 }
 
+const SAMPLES: &str = r#"{"resultType":"input_required","inputRequests":{"q":{"method":"sampling/createMessage","params":{"messages":[],"maxTokens":5}}}}"#;
 /// The `_meta` members about the original caller.
 const THEIRS: &str = r#""io.modelcontextprotocol/clientInfo":{"name":"behind","version":"9"},"io.modelcontextprotocol/clientCapabilities":{"roots":{}},"io.modelcontextprotocol/logLevel":"debug""#;
 
@@ -80,11 +81,18 @@ fn a_call_speaks_for_its_caller_but_not_for_the_connection() {
         # The next one says nothing of itself, so the connection does.
         ask 6 tools/call {{"name":"add"}}
         < {{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{{"name":"add","_meta":{{$SELF}}}}}}
-        # Its questions are answered here, so what we can be asked decides.
-        > {{"jsonrpc":"2.0","id":2,"result":{{"resultType":"input_required","inputRequests":{{"q":{{"method":"sampling/createMessage","params":{{"messages":[],"maxTokens":5}}}}}}}}}}
-        call 1 sampling/createMessage {{"messages":[],"maxTokens":5}}
-        done 1 {{"role":"assistant","content":{{"type":"text","text":"a"}},"model":"m"}}
+        # Its questions are answered here, and what it declares decides.
+        > {{"jsonrpc":"2.0","id":2,"result":{ASKS}}}
+        call 1 roots/list {{}}
+        done 1 {{"roots":[]}}
         < {{"jsonrpc":"2.0","id":4,"method":"tools/call","params":"*"}}
+        > {{"jsonrpc":"2.0","id":4,"result":{SAMPLES}}}
+        settled 5 invalid it asks for `sampling/createMessage`, which we did not offer.
+        # For the next one that is what the connection offers.
+        > {{"jsonrpc":"2.0","id":3,"result":{SAMPLES}}}
+        call 2 sampling/createMessage {{"messages":[],"maxTokens":5}}
+        done 2 {{"role":"assistant","content":{{"type":"text","text":"a"}},"model":"m"}}
+        < {{"jsonrpc":"2.0","id":5,"method":"tools/call","params":"*"}}
         "#
     ));
 }
