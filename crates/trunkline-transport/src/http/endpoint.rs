@@ -228,28 +228,24 @@ impl<H: Handler> Endpoint<H> {
                 Break(outcome) => return outcome,
             },
         };
-        match (place, &head.method) {
-            (Entrance::Streamable, &Method::POST) => {
+        match (place, &head.method, &self.settings.replicas) {
+            (Entrance::Streamable, &Method::POST, _) => {
                 let mut response = self.post(head, body, envelopes).await?;
                 let caller = &head.extensions;
                 response.body_mut().counted(|text| self.budgets.answer(caller, text));
                 Ok(response)
             }
-            (Entrance::Streamable, &Method::GET) => match &self.settings.replicas {
-                None => self.get(head),
-                Some(shared) => Box::pin(self.get_shared(shared, head)).await,
-            },
-            (Entrance::Streamable, &Method::DELETE) => match &self.settings.replicas {
-                None => self.delete(head),
-                Some(shared) => Box::pin(self.delete_shared(shared, head)).await,
-            },
-            (Entrance::Streamable, _) if !self.settings.sessions => Err(Refusal::method("POST")),
-            (Entrance::Events, &Method::GET) => match &self.settings.replicas {
-                None => self.old_events(head, random_name()),
-                Some(shared) => Box::pin(self.old_events_shared(shared, head)).await,
-            },
-            (Entrance::Messages, &Method::POST) => self.old_message(head, body).await,
-            (place, _) => Err(Refusal::method(place.methods())),
+            (Entrance::Streamable, &Method::GET | &Method::DELETE, Some(shared))
+            | (Entrance::Events, &Method::GET, Some(shared)) => {
+                Box::pin(self.without_body_shared(shared, head, place)).await
+            }
+            (Entrance::Streamable, &Method::GET, None) => self.get(head),
+            (Entrance::Streamable, &Method::DELETE, None) => self.delete(head),
+            (Entrance::Streamable, ..) if !self.settings.sessions => Err(Refusal::method("POST")),
+            (Entrance::Events, &Method::GET, None) => self.old_events(head, random_name()),
+            // Boxed: it is rare, and every connection would carry its size.
+            (Entrance::Messages, &Method::POST, _) => Box::pin(self.old_message(head, body)).await,
+            (place, ..) => Err(Refusal::method(place.methods())),
         }
     }
 

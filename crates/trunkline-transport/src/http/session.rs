@@ -69,7 +69,7 @@ struct State {
     /// Set if another replica may take it over.
     sharing: Option<Box<Sharing>>,
     /// Shared: the requests that are not answered in full.
-    open_requests: usize,
+    open_requests: u32,
     /// Whether it is being handed over, so that no request begins here.
     is_released: bool,
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use http::{Extensions, Response, StatusCode, request};
+use http::{Extensions, Method, Response, StatusCode, request};
 use tokio::runtime::Handle;
 use trunkline_auth::tag::random_name;
 use trunkline_proto::http::Refusal;
@@ -14,7 +14,7 @@ use super::{Located, SharedSessions, TakenOver, unavailable};
 use crate::handler::Handler;
 use crate::http::body::HttpBody;
 use crate::http::budgets::principal;
-use crate::http::endpoint::{Endpoint, attached};
+use crate::http::endpoint::{Endpoint, Entrance, attached};
 use crate::http::post::id_of;
 use crate::http::replicas::{SessionRecord, Unavailable};
 use crate::http::response::empty;
@@ -49,6 +49,20 @@ impl<H: Handler> Endpoint<H> {
             hello: hello.to_owned(),
             level: None,
             subscriptions: Vec::new(),
+        }
+    }
+
+    /// Answers a request that has no body and belongs to a session that replicas share.
+    pub(in crate::http) async fn without_body_shared(
+        &self,
+        shared: &Arc<SharedSessions>,
+        head: &request::Parts,
+        place: Entrance,
+    ) -> Result<Response<HttpBody>, Refusal> {
+        match (place, &head.method) {
+            (Entrance::Events, _) => self.old_events_shared(shared, head).await,
+            (_, &Method::DELETE) => self.delete_shared(shared, head).await,
+            _ => self.get_shared(shared, head).await,
         }
     }
 
