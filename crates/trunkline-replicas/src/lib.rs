@@ -6,10 +6,11 @@
 //! asks.
 //!
 //! ```
-//! # use std::sync::Arc;
-//! # use trunkline_replicas::{Replica, Settings};
-//! # use trunkline_store::Memory;
-//! # use trunkline_transport::http::replicas::{Replicas, SessionRecord};
+//! use std::sync::Arc;
+//! use trunkline_replicas::{Replica, Settings};
+//! use trunkline_store::Memory;
+//! use trunkline_transport::http::replicas::{Replicas, SessionRecord};
+//!
 //! # #[tokio::main(flavor = "current_thread", start_paused = true)]
 //! # async fn main() {
 //! let (store, key) = (Arc::new(Memory::default()), [7; 32]);

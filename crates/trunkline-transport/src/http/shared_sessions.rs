@@ -394,7 +394,7 @@ fn session_of(head: &request::Parts, place: Entrance) -> Option<String> {
 /// Whether a request reads the general stream of its session, which never ends by itself.
 fn reads_general(head: &request::Parts) -> bool {
     let last = head.headers.get(LAST_EVENT_ID).and_then(|it| it.to_str().ok());
-    let stream = last.and_then(EventId::parse).map_or(0, |it| it.stream);
+    let stream = last.and_then(EventId::parse_owing).map_or(0, |(it, _)| it.stream);
     head.method == Method::GET && stream == 0
 }
 

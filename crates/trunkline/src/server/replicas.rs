@@ -27,9 +27,10 @@ use trunkline_transport::http::{SharedSessions, bind, serve};
 /// the client is sealed with the key, and tasks are in the store.
 ///
 /// ```no_run
-/// # use std::sync::Arc;
-/// # use trunkline::server::{Replicas, bind};
-/// # use trunkline::{Server, store::Memory};
+/// use std::sync::Arc;
+/// use trunkline::server::{Replicas, bind};
+/// use trunkline::{Server, store::Memory};
+///
 /// # async fn run(key: [u8; 32]) -> std::io::Result<()> {
 /// let store = Arc::new(Memory::default()); // In production `store::Redis`, which processes share.
 /// let replicas = Replicas::new(store, key, "10.0.0.7:7474");
