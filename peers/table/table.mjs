@@ -28,6 +28,8 @@ const EXPLAINED = {
     'ts1 logs unasked 2026-07-28': 'the client falls back to 2025-11-25 directly, where logs come unasked, and speaks '
         + '2026-07-28 to the gateway, where they do not',
     'fast subscriptions 2026-07-28': 'FastMCP refuses to be listened to; the gateway acknowledges before it asks, and nothing comes',
+    'fast refusals 2026-07-28': 'the server asks although the request does not offer it; the gateway refuses that with -32021 before the '
+        + 'client has to',
 };
 
 /** The same of what differs only if clients of two revisions happen to share a process. */
