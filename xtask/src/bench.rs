@@ -8,7 +8,7 @@ mod figures;
 mod gateway;
 mod growth;
 mod http;
-pub mod instructions;
+mod instructions;
 mod memory;
 mod plot;
 mod programs;

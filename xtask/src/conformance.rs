@@ -10,11 +10,12 @@ mod suite;
 
 use gateway::Front;
 use report::Report;
+pub use suite::install;
 
 /// The chore: install, build, run, and print a table.
 pub fn run(args: &[String]) -> Result<(), String> {
     let options = Options::parse(args)?;
-    suite::install()?;
+    install()?;
     suite::build()?;
     let mut report = Report::new(options.scenario.is_some());
     if let Some(name) = &options.scenario {

@@ -15,8 +15,8 @@ const CRATES: &[(&str, &str)] = &[
     ("trunkline-authority", "serve"),
 ];
 
-/// Builds the documentation; a warning is a failure.
-pub fn build() -> Result<(), String> {
+/// The chore: builds the documentation; a warning is a failure.
+pub fn run(_: &[String]) -> Result<(), String> {
     run::run(document().env("RUSTDOCFLAGS", "-D warnings"))
 }
 

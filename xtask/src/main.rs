@@ -49,6 +49,8 @@ const CHORES: &[(&str, &str, &str, Chore)] = &[
         "run every check; `--no-peers` leaves out the npm and PyPI peers and the official suite",
         test::run,
     ),
+    ("lints", "lints", "run clippy on everything; a warning is a failure", test::lints),
+    ("docs", "docs", "build the documentation; a warning is a failure", docs::run),
     (
         "tidy",
         "tidy",

@@ -25,7 +25,8 @@ pub fn stage(catalog: &Path) -> Result<Command, String> {
 fn program(is_long: bool) -> Result<Command, String> {
     run::install_missing("Several gateways need", run::SERVERS)?;
     run::raise_files();
-    let mut cargo = run::cargo(["test", "--package", "trunkline-cli", "--test", "replicas"]);
+    // Of the whole workspace, so that its features are those of the tests' build and nothing is compiled twice.
+    let mut cargo = run::cargo(["test", "--workspace", "--test", "replicas"]);
     if is_long {
         cargo.arg("--release");
     }

@@ -1,7 +1,10 @@
 //! Commands into their outcome: run one, read one, wait for one no longer than a deadline.
 
+use std::fs::File;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// The root of the repository.
@@ -59,6 +62,84 @@ pub fn run_within(command: &mut Command, limit: Duration) -> Result<(), String> 
         Some(status) => Err(format!("`{}` ended with {status}.", line(command))),
         None => Err(format!("`{}` did not end within {} s.", line(command), limit.as_secs())),
     }
+}
+
+/// Runs a command, killing it when the deadline passes, and returns the lines of its output that are not `is_routine`.
+/// If it fails they are the error, with the end of what it wrote to stderr.
+pub fn read_within(
+    command: &mut Command,
+    limit: Duration,
+    is_routine: fn(&str) -> bool,
+) -> Result<String, String> {
+    // Files, because a process that outlives the command would keep a pipe open.
+    let (stdout, stderr) = (Scratch::new()?, Scratch::new()?);
+    command.stdout(stdout.file()?).stderr(stderr.file()?);
+    let outcome = run_within(command, limit);
+    let output = stdout.text();
+    let mut said: String =
+        output.lines().filter(|line| !is_routine(line)).flat_map(|line| [line, "\n"]).collect();
+    let Err(error) = outcome else { return Ok(said) };
+    let errors = stderr.text();
+    said.push_str(&errors[errors.floor_char_boundary(errors.len().saturating_sub(MOST_STDERR))..]);
+    Err(format!("{said}{error}"))
+}
+
+/// How many bytes of a failed command's stderr are kept.
+const MOST_STDERR: usize = 16 << 10;
+
+/// A file for the output of a command, gone when this is dropped.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Result<Self, String> {
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        let folder = target().join("tests");
+        std::fs::create_dir_all(&folder)
+            .map_err(|error| format!("Cannot make `{}`: {error}.", folder.display()))?;
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        Ok(Self(folder.join(format!("output-{}-{number}", std::process::id()))))
+    }
+
+    fn file(&self) -> Result<File, String> {
+        File::create(&self.0)
+            .map_err(|error| format!("Cannot write `{}`: {error}.", self.0.display()))
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&std::fs::read(&self.0).unwrap_or_default()).into_owned()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// Runs a command; `sees` gets every line of its standard output as it comes.
+pub fn run_seen(command: &mut Command, mut sees: impl FnMut(&str)) -> Result<(), String> {
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(|error| not_started(command, &error))?;
+    let stdout = child.stdout.take().expect("it is piped");
+    for line in BufReader::new(stdout).split(b'\n').map_while(Result::ok) {
+        sees(&String::from_utf8_lossy(&line));
+    }
+    let status =
+        child.wait().map_err(|error| format!("Cannot wait for `{}`: {error}.", line(command)))?;
+    if status.success() { Ok(()) } else { Err(format!("`{}` ended with {status}.", line(command))) }
+}
+
+/// A chore of ours in a process of its own, so that several can run at once and each output stays together. It yields
+/// to others: it may take long and computes.
+pub fn chore(args: &[&str]) -> Result<Command, String> {
+    let ours =
+        std::env::current_exe().map_err(|error| format!("Cannot find ourselves: {error}."))?;
+    let mut command = Command::new("nice");
+    command.args(["-n", "10"]).arg(ours).args(args).current_dir(root());
+    Ok(command)
 }
 
 /// How a command ended; none when the deadline passed and it was killed.

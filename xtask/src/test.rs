@@ -1,7 +1,7 @@
 //! Every check, in order, each with its headline and its time.
 
-use crate::bench::instructions;
 use crate::{conformance, docs, follow, fuzz, peers, replicas, run, schemas, supply, tidy};
+use std::sync::{Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 /// Runs the checks; the last line counts them.
@@ -18,16 +18,17 @@ pub fn run(args: &[String]) -> Result<(), String> {
         run::install_missing("The tests need", run::SERVERS)?;
         run::have(PROGRAMS)
     });
-    if with_peers {
-        report.step("install what the tests need", peers::install);
-    }
     report.step("formatting", || run::run(&mut run::cargo(["fmt", "--all", "--check"])));
-    report.step("lints", || {
-        let args = ["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"];
-        run::run(&mut run::cargo(args))
-    });
     report.step("tidy", || tidy::run(&[]));
     report.step("what others wrote", || supply::run(&[]));
+    // It waits for the network while the compiler computes.
+    let installs = with_peers.then(|| std::thread::spawn(install));
+    report.step("build of what the tests start", || run::run(&mut run::build([])));
+    if let Some(installs) = installs {
+        report.step("install what the tests need", || {
+            installs.join().unwrap_or_else(|_| Err("The installation panicked.".to_owned()))
+        });
+    }
     report.step("tests, and a few seconds of every fuzz target", tests);
     match schemas::published() {
         Some(folder) => {
@@ -38,32 +39,70 @@ pub fn run(args: &[String]) -> Result<(), String> {
             schemas::PUBLISHED
         ),
     }
-    report.step("documentation", docs::build);
     report.step("an example on every entry point, mostly visible", docs::examples);
-    report.step("build of the binary the peers meet", || run::run(&mut run::build([])));
     report.step("the pages that newcomers read first, followed word by word", || {
         follow::pages(&follow::PAGES, with_peers)
     });
     report.step("several gateways as one", || replicas::run(&[]));
-    report.step("what a call takes, in instructions", instructions::check);
+    let mut rest = vec![
+        chore("lints", &["lints"]),
+        chore("what a call takes, in instructions", &["bench", "instructions", "--check"]),
+        chore("documentation", &["docs"]),
+    ];
     if with_peers {
-        for (_, what, script) in peers::PEERS {
-            report.step(what, || peers::one(script));
-        }
-        for (what, args) in CONFORMANCE {
-            let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
-            report.step(what, || conformance::run(&args));
-        }
+        rest.extend(
+            peers::PEERS
+                .iter()
+                .map(|(_, what, script)| -> Check { (what, Box::new(|| peers::one(script))) }),
+        );
+        rest.extend(CONFORMANCE.iter().map(|(what, args)| chore(what, args)));
     } else {
         println!("\nleft out by `--no-peers`: the npm and PyPI peers, the official suite");
     }
+    report.together(rest);
     report.end()
 }
 
 /// The step that runs the tests.
 pub fn tests() -> Result<(), String> {
     let mut tests = run::cargo(["test", "--workspace", "--no-fail-fast"]);
-    run::run(fuzz::shortly(&mut tests))
+    // Most wait for other processes, so more of them than there are cores keep the cores busy.
+    tests.env("RUST_TEST_THREADS", "4");
+    let mut failed = Vec::new();
+    let outcome = run::run_seen(fuzz::shortly(&mut tests), |line| {
+        let is_test = line.starts_with("test ");
+        if is_test && line.ends_with(" FAILED") {
+            failed.push(line.to_owned());
+        }
+        if !is_test || !line.ends_with(" ... ok") {
+            println!("{line}");
+        }
+    });
+    outcome.map_err(|error| format!("{error}\n{}", failed.join("\n")))
+}
+
+/// A check that prints nothing itself: its headline, and what it has to say in the end.
+type Check = (&'static str, Box<dyn FnOnce() -> Result<String, String> + Send>);
+
+/// A chore of ours in a process of its own.
+fn chore(what: &'static str, args: &'static [&str]) -> Check {
+    let run = || run::read_within(&mut run::chore(args)?, LONGEST_CHORE, |_| false);
+    (what, Box::new(run))
+}
+
+/// How long a chore may take, its build included.
+const LONGEST_CHORE: Duration = Duration::from_secs(1200);
+
+/// The chore `lints`.
+pub fn lints(_: &[String]) -> Result<(), String> {
+    let args = ["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"];
+    run::run(&mut run::cargo(args))
+}
+
+/// The npm and PyPI packages of the peers and of the official suite.
+fn install() -> Result<(), String> {
+    peers::install()?;
+    conformance::install()
 }
 
 /// What tests start beside our own programs, and the Debian package that has it.
@@ -80,15 +119,19 @@ const PROGRAMS: &[(&str, &str)] = &[
 
 /// The two halves of the official suite, and one of them through one gateway and through three.
 const CONFORMANCE: &[(&str, &[&str])] = &[
-    ("the official suite against `conformance-server`", &["server"]),
-    ("the official suite against `conformance-client`", &["client", "--strict"]),
-    ("the official suite through the gateway to `conformance-server`", &["gateway"]),
-    ("the official suite through three gateways as one", &["replicas"]),
+    ("the official suite against `conformance-server`", &["conformance", "server"]),
+    ("the official suite against `conformance-client`", &["conformance", "client", "--strict"]),
+    ("the official suite through the gateway to `conformance-server`", &["conformance", "gateway"]),
+    ("the official suite through three gateways as one", &["conformance", "replicas"]),
 ];
+
+/// How many steps run at once.
+const AT_ONCE: usize = 4;
 
 struct Report {
     passed: usize,
-    failed: Vec<String>,
+    /// The names of steps and what went wrong.
+    failed: Vec<(String, String)>,
     start: Instant,
 }
 
@@ -97,7 +140,42 @@ impl Report {
         println!("\n== {name}");
         let start = Instant::now();
         let outcome = check();
-        let time = seconds(start.elapsed());
+        self.note(name, start.elapsed(), outcome);
+    }
+
+    /// Takes steps several at a time: most wait for other processes while some compute. Each is printed when it ends.
+    fn together(&mut self, checks: Vec<Check>) {
+        let waiting = Mutex::new(checks.into_iter());
+        let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).next();
+        let (ended, outcomes) = mpsc::channel();
+        std::thread::scope(|scope| {
+            for _ in 0..AT_ONCE {
+                let ended = ended.clone();
+                scope.spawn(move || {
+                    while let Some((name, check)) = next() {
+                        let start = Instant::now();
+                        let outcome = check();
+                        let _ = ended.send((name, start.elapsed(), outcome));
+                    }
+                });
+            }
+            drop(ended);
+            for (name, time, outcome) in outcomes {
+                println!("\n== {name}");
+                let outcome = match outcome {
+                    Ok(said) => {
+                        print!("{said}");
+                        Ok(())
+                    }
+                    Err(why) => Err(why),
+                };
+                self.note(name, time, outcome);
+            }
+        });
+    }
+
+    fn note(&mut self, name: &str, time: Duration, outcome: Result<(), String>) {
+        let time = seconds(time);
         match outcome {
             Ok(()) => {
                 println!("== ok, {time}");
@@ -105,15 +183,15 @@ impl Report {
             }
             Err(message) => {
                 println!("== FAILED, {time}: {message}");
-                self.failed.push(name.to_owned());
+                self.failed.push((name.to_owned(), message));
             }
         }
     }
 
     fn end(self) -> Result<(), String> {
         println!("\nall steps took {}", seconds(self.start.elapsed()));
-        for name in &self.failed {
-            println!("failed: {name}");
+        for (name, message) in &self.failed {
+            println!("failed: {name}: {message}");
         }
         println!("{} passed, {} failed", self.passed, self.failed.len());
         if self.failed.is_empty() { Ok(()) } else { Err("Not every step passed.".to_owned()) }

@@ -32,15 +32,8 @@ pub(crate) struct Target {
     /// How messages are separated.
     #[arg(long, value_enum, default_value_t)]
     framing: FramingChoice,
-    /// Send a header with every request to a server at a URL, such as 'Authorization: Bearer …'.
-    #[arg(long, value_name = "'NAME: VALUE'", value_parser = header)]
-    header: Vec<(String, String)>,
-    /// Trust a server at a URL whose certificate was issued by one in this PEM file, too.
-    #[arg(long, value_name = "FILE")]
-    cacert: Vec<PathBuf>,
-    /// Set a variable for the server, or hand on one of ours by its name alone.
-    #[arg(long, value_name = "NAME[=VALUE]", value_parser = variable)]
-    env: Vec<String>,
+    #[command(flatten)]
+    given: Given,
     /// Show the server's log from this level on.
     #[arg(long, value_name = "LEVEL")]
     log: Option<LogLevel>,
@@ -52,6 +45,58 @@ pub(crate) struct Target {
     /// The server: a program and its arguments, or a URL, which needs no `--` before it.
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
+}
+
+/// What a server is given that is reached or started from the command line.
+#[derive(clap::Args)]
+pub(crate) struct Given {
+    /// Send a header with every request to a server at a URL, such as 'Authorization: Bearer …'.
+    #[arg(long, value_name = "'NAME: VALUE'", value_parser = header)]
+    header: Vec<(String, String)>,
+    /// Trust a server at a URL whose certificate was issued by one in this PEM file, too.
+    #[arg(long, value_name = "FILE")]
+    cacert: Vec<PathBuf>,
+    /// Set a variable for the server, or hand on one of ours by its name alone.
+    #[arg(long, value_name = "NAME[=VALUE]", value_parser = variable)]
+    env: Vec<String>,
+}
+
+impl Given {
+    /// The server at `url`.
+    pub(crate) fn http_target(&self, url: &str) -> Result<HttpTarget, Failure> {
+        let mut target = HttpTarget::new(url);
+        for (name, value) in &self.header {
+            target = target.header(name, value);
+        }
+        for file in &self.cacert {
+            target = target.root_certificate(certificate(file)?);
+        }
+        Ok(target)
+    }
+
+    /// A program and its arguments.
+    pub(crate) fn command(&self, words: &[OsString]) -> Command {
+        let (program, args) = words.split_first().expect("clap requires a command");
+        self.env.iter().fold(Command::new(program).args(args), |command, variable| {
+            match variable.split_once('=') {
+                Some((name, value)) => command.env(name, value),
+                None => command.inherit(variable),
+            }
+        })
+    }
+
+    /// The values of variables and headers, which may be secrets.
+    pub(crate) fn values(&self) -> impl Iterator<Item = String> {
+        let variables = self.env.iter().filter_map(|it| match it.split_once('=') {
+            Some((_, value)) => Some(value.to_owned()),
+            None => std::env::var(it).ok(),
+        });
+        variables.chain(self.header.iter().map(|(_, value)| value.clone()))
+    }
+
+    fn is_authorized(&self) -> bool {
+        self.header.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"))
+    }
 }
 
 #[derive(Clone, Copy, Default, ValueEnum)]
@@ -88,12 +133,12 @@ impl Target {
             builder = builder.log_level(level);
         }
         if let Some(url) = self.url() {
-            for (name, value) in &self.header {
+            for (name, value) in &self.given.header {
                 builder = builder.header(name, value);
             }
             let login = self.login(url).await?;
             let trusted = login.iter().flat_map(|(profile, _)| &profile.cacert);
-            for file in trusted.chain(self.cacert.iter().filter(|_| login.is_none())) {
+            for file in trusted.chain(self.given.cacert.iter().filter(|_| login.is_none())) {
                 builder = builder.root_certificate(&certificate(file)?);
             }
             let stored = login.map(|(_, stored)| stored);
@@ -110,7 +155,8 @@ impl Target {
                 }
             };
         }
-        let given = [("--header", self.header.is_empty()), ("--cacert", self.cacert.is_empty())];
+        let Given { header, cacert, .. } = &self.given;
+        let given = [("--header", header.is_empty()), ("--cacert", cacert.is_empty())];
         if let Some((option, _)) = given.iter().find(|(_, is_empty)| !is_empty) {
             let why = format!("`{option}` is for servers at a URL, and this is a command.");
             return Err(
@@ -124,25 +170,25 @@ impl Target {
     /// Says what to do about a server that requires a login.
     pub(crate) fn explain(&self, failure: &mut Failure, stored: Option<&StoredLogin>) {
         if let Some(url) = self.url() {
-            failure.explain(url, stored.map(StoredLogin::denial).as_ref(), self.is_authorized());
+            failure.explain(
+                url,
+                stored.map(StoredLogin::denial).as_ref(),
+                self.given.is_authorized(),
+            );
         }
     }
 
     /// The stored login for the server, unless the command line has its own credentials.
     async fn login(&self, url: &str) -> Result<Option<(Profile, Arc<StoredLogin>)>, Failure> {
-        if self.is_authorized() {
+        if self.given.is_authorized() {
             return Ok(None);
         }
         // Without a folder for logins there are none.
         let Ok(logins) = Logins::open() else { return Ok(None) };
         let Some(mut profile) = logins.find(url).await? else { return Ok(None) };
-        profile.cacert.extend(self.cacert.iter().cloned());
+        profile.cacert.extend(self.given.cacert.iter().cloned());
         let stored = StoredLogin::new(logins.way_in(&profile).await?);
         Ok(Some((profile, Arc::new(stored))))
-    }
-
-    fn is_authorized(&self) -> bool {
-        self.header.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"))
     }
 
     /// The server's URL, if it is no program.
@@ -151,7 +197,7 @@ impl Target {
     }
 
     fn command(&self, screen: &Screen) -> Command {
-        let command = command(&self.command, &self.env);
+        let command = self.given.command(&self.command);
         if self.verbose { with_stderr(command, screen) } else { command }
     }
 
@@ -177,33 +223,6 @@ pub(crate) fn url(words: &[OsString]) -> Option<&str> {
         [only] => only.to_str().filter(|it| is_url(it)),
         _ => None,
     }
-}
-
-/// The server at a URL, with the values of `--header` and `--cacert`.
-pub(crate) fn http_target(
-    url: &str,
-    headers: &[(String, String)],
-    cacerts: &[PathBuf],
-) -> Result<HttpTarget, Failure> {
-    let mut target = HttpTarget::new(url);
-    for (name, value) in headers {
-        target = target.header(name, value);
-    }
-    for file in cacerts {
-        target = target.root_certificate(certificate(file)?);
-    }
-    Ok(target)
-}
-
-/// A program and its arguments, with the values of `--env`.
-pub(crate) fn command(words: &[OsString], env: &[String]) -> Command {
-    let (program, args) = words.split_first().expect("clap requires a command");
-    env.iter().fold(Command::new(program).args(args), |command, variable| {
-        match variable.split_once('=') {
-            Some((name, value)) => command.env(name, value),
-            None => command.inherit(variable),
-        }
-    })
 }
 
 /// Shows what a server writes to stderr (`--verbose`).
@@ -237,7 +256,7 @@ const OTHERS: &[&str] = &[
 ];
 
 /// `Name: value`.
-pub(crate) fn header(text: &str) -> Result<(String, String), String> {
+fn header(text: &str) -> Result<(String, String), String> {
     match text.split_once(':') {
         Some((name, value)) if !name.trim().is_empty() => {
             Ok((name.trim().to_owned(), value.trim().to_owned()))
@@ -255,7 +274,7 @@ pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
 }
 
 /// `NAME` or `NAME=VALUE`.
-pub(crate) fn variable(text: &str) -> Result<String, String> {
+fn variable(text: &str) -> Result<String, String> {
     match text.split('=').next() {
         None | Some("") => Err("write it as NAME=VALUE or NAME".to_owned()),
         Some(_) => Ok(text.to_owned()),

@@ -302,9 +302,8 @@ where
     }
 
     fn poll_timer(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let next = self.core.conversation.next_timeout().into_iter().chain(self.drained_by()).min();
-        ready!(self.timer.poll(next, cx));
-        self.core.conversation.handle(Input::Tick, now());
+        let drained_by = self.drained_by();
+        ready!(self.core.poll_timer(&mut self.timer, drained_by, cx));
         self.act(cx);
         Poll::Ready(())
     }

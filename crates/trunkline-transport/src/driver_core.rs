@@ -151,6 +151,19 @@ impl<C: Conversation, R: RunHandlers> DriverCore<C, R> {
         true
     }
 
+    /// Waits for the conversation's next time limit or for `other`, whichever is sooner, and tells the conversation.
+    pub(crate) fn poll_timer(
+        &mut self,
+        timer: &mut DeadlineTimer,
+        other: Option<Instant>,
+        cx: &mut Context<'_>,
+    ) -> Poll<()> {
+        let next = self.conversation.next_timeout().into_iter().chain(other).min();
+        ready!(timer.poll(next, cx));
+        self.conversation.handle(Input::Tick, now());
+        Poll::Ready(())
+    }
+
     /// Tells the conversation that a handler has finished.
     pub(crate) fn finish(&mut self, call: CallKey, outcome: Outcome, now: Instant) {
         self.flush_handler_output(now);

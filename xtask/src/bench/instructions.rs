@@ -47,11 +47,6 @@ pub fn run(args: &[String]) -> Result<(), String> {
     write_result("instructions.json", &table)
 }
 
-/// The step of the tests.
-pub fn check() -> Result<(), String> {
-    run(&["--check".to_owned()])
-}
-
 struct Options {
     paths: Vec<&'static Path>,
     /// Whether no path was named.

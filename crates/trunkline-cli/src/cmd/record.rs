@@ -18,14 +18,14 @@ use trunkline_wire::text::rfc3339;
 
 use crate::loopback;
 use crate::recordings::now;
-use crate::target::{self, header, variable};
+use crate::target::{self, Given};
 use file::RecordingFile;
 
 /// Records what a client and a server say to each other, as JSON lines.
 ///
 /// With a command it is a tap: put it into a host's settings in the place of the server's command. With a URL it
 /// listens on this machine and passes everything on to that server. Messages pass as they are; secrets are masked
-/// before they are written.
+/// before they are written, the values of `--env` and `--header` among them.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The recording; it must not exist yet.
@@ -39,33 +39,17 @@ pub(crate) struct Args {
     /// Mask the members of this name, wherever they are.
     #[arg(long, value_name = "NAME")]
     redact: Vec<String>,
-    /// Set a variable for the server, or hand on one of ours by its name alone. Its value is masked.
-    #[arg(long, value_name = "NAME[=VALUE]", value_parser = variable)]
-    env: Vec<String>,
     /// Where to listen for the client of a server at a URL.
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7375")]
     listen: SocketAddr,
-    /// Send a header with every request to a server at a URL. Its value is masked.
-    #[arg(long, value_name = "'NAME: VALUE'", value_parser = header)]
-    header: Vec<(String, String)>,
-    /// Trust a server at a URL whose certificate was issued by one in this PEM file, too.
-    #[arg(long, value_name = "FILE")]
-    cacert: Vec<PathBuf>,
+    #[command(flatten)]
+    given: Given,
     /// The server: a program and its arguments, or a URL, which needs no `--` before it.
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 
 impl Args {
-    /// The values that must not be written: variables and headers.
-    fn secrets(&self) -> Vec<String> {
-        let variables = self.env.iter().filter_map(|it| match it.split_once('=') {
-            Some((_, value)) => Some(value.to_owned()),
-            None => std::env::var(it).ok(),
-        });
-        variables.chain(self.header.iter().map(|(_, value)| value.clone())).collect()
-    }
-
     fn begin(&self) -> Begin {
         let (transport, server) = match target::url(&self.command) {
             Some(url) => ("http", shown(url)),
@@ -82,11 +66,11 @@ impl Args {
 }
 
 pub(crate) fn run(args: Args) -> Result<ExitCode> {
-    let redactor = Redactor::new(args.redact.iter().cloned(), args.secrets());
+    let redactor = Redactor::new(args.redact.iter().cloned(), args.given.values());
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let outcome = match target::url(&args.command) {
         Some(url) => {
-            let target = target::http_target(url, &args.header, &args.cacert)?;
+            let target = args.given.http_target(url)?;
             loopback::check(args.listen)?;
             let file = RecordingFile::create(&args.file, args.append, args.max, redactor)?;
             file.write(|recorder, now, out| recorder.begin(args.begin(), now, out));
@@ -95,7 +79,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
         None => {
             let file = RecordingFile::create(&args.file, args.append, args.max, redactor)?;
             file.write(|recorder, now, out| recorder.begin(args.begin(), now, out));
-            runtime.block_on(tap::run(&args.command, &args.env, file))
+            runtime.block_on(tap::run(args.given.command(&args.command), file))
         }
     };
     // A thread may still be reading from a terminal.

@@ -21,7 +21,7 @@ use trunkline_transport::http::client::Direct;
 use crate::failure::Failure;
 use crate::output::Screen;
 use crate::recordings::{self, Compared};
-use crate::target::{self, header, seconds, variable};
+use crate::target::{self, Given, seconds};
 
 /// Says again to a server what the client said in a recording, and compares the answers; or plays the server of the
 /// recording for another client.
@@ -41,15 +41,8 @@ pub(crate) struct Args {
     /// Give up after this many seconds without a message.
     #[arg(long, value_name = "SECS", value_parser = seconds, default_value = "60")]
     timeout: Duration,
-    /// Send a header with every request to a server at a URL, such as 'Authorization: Bearer …'.
-    #[arg(long, value_name = "'NAME: VALUE'", value_parser = header)]
-    header: Vec<(String, String)>,
-    /// Trust a server at a URL whose certificate was issued by one in this PEM file, too.
-    #[arg(long, value_name = "FILE")]
-    cacert: Vec<PathBuf>,
-    /// Set a variable for the server, or hand on one of ours by its name alone.
-    #[arg(long, value_name = "NAME[=VALUE]", value_parser = variable)]
-    env: Vec<String>,
+    #[command(flatten)]
+    given: Given,
     /// Show what the server writes to stderr as it comes.
     #[arg(long, short)]
     verbose: bool,
@@ -62,12 +55,12 @@ pub(crate) struct Args {
 
 impl Args {
     fn direct(&self, url: &str) -> Result<Direct, Failure> {
-        let target = target::http_target(url, &self.header, &self.cacert)?;
+        let target = self.given.http_target(url)?;
         Direct::new(&target, &Default::default()).map_err(Failure::usage)
     }
 
     fn command(&self, screen: &Screen) -> Command {
-        let command = target::command(&self.command, &self.env);
+        let command = self.given.command(&self.command);
         if self.verbose { target::with_stderr(command, screen) } else { command }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use trunkline_proto::HandlerEvent;
 use trunkline_wire::json::Json;
+use trunkline_wire::model::InputRequired;
 
 use super::{CallFailure, CallOutcome, Walk, digest};
 use crate::call_record::CallRecord;
@@ -40,7 +41,7 @@ impl Walk {
         Ok(Some(view))
     }
 
-    /// Lets the plugins inspect and change the answer.
+    /// Lets the plugins inspect and change the answer, the server's error or its questions.
     pub(super) async fn tell_plugins(
         &self,
         record: &mut CallRecord,
@@ -48,54 +49,22 @@ impl Walk {
         view: CallView,
         result: Result<CallOutcome, CallFailure>,
     ) -> Result<CallOutcome, CallFailure> {
-        match result {
-            Ok(CallOutcome::Answer(said, from)) => {
-                match self.active.plugins.response(&view, said).await {
-                    Ok(said) => Ok(CallOutcome::Answer(said, from)),
-                    Err(rejected) => {
-                        let mut result = self.rejected(record, target, &rejected);
-                        if let Err(CallFailure::Here(failure)) = &mut result {
-                            failure.done = Done::Unknown;
-                        }
-                        result
-                    }
+        let plugins = &self.active.plugins;
+        let rejected = match result {
+            Ok(CallOutcome::Answer(said, from)) => match plugins.response(&view, said).await {
+                Ok(said) => return Ok(CallOutcome::Answer(said, from)),
+                Err(rejected) => rejected,
+            },
+            Ok(CallOutcome::Ask(input)) => {
+                match Box::pin(self.inspect_questions(&view, input)).await {
+                    Ok(input) => return Ok(CallOutcome::Ask(input)),
+                    Err(rejected) => rejected,
                 }
             }
-            result => self.inspect_failure_or_questions(record, target, view, result).await,
-        }
-    }
-
-    /// Lets the plugins inspect and change the server's error or its questions.
-    async fn inspect_failure_or_questions(
-        &self,
-        record: &mut CallRecord,
-        target: &Target,
-        view: CallView,
-        result: Result<CallOutcome, CallFailure>,
-    ) -> Result<CallOutcome, CallFailure> {
-        let plugins = &self.active.plugins;
-        let rejected: Rejected = match result {
             Err(CallFailure::Server(error, from)) => {
                 match plugins.said(Kind::Error, &view, Json::of(&error)).await {
                     Ok(said) => return Err(CallFailure::Server(said.to().unwrap_or(error), from)),
                     Err(rejected) => rejected,
-                }
-            }
-            Ok(CallOutcome::Ask(mut input)) => {
-                let mut requests = Vec::new();
-                let mut refused = None;
-                for (name, request) in std::mem::take(&mut input.requests) {
-                    match plugins.question(&view, request).await {
-                        Ok(request) => requests.push((name, request)),
-                        Err(rejected) => refused = refused.or(Some(rejected)),
-                    }
-                }
-                match refused {
-                    None => {
-                        input.requests = requests;
-                        return Ok(CallOutcome::Ask(input));
-                    }
-                    Some(rejected) => rejected,
                 }
             }
             result => return result,
@@ -105,6 +74,24 @@ impl Walk {
             failure.done = Done::Unknown;
         }
         result
+    }
+
+    /// All questions as the plugins let them pass, or the first refusal.
+    async fn inspect_questions(
+        &self,
+        view: &CallView,
+        mut input: InputRequired,
+    ) -> Result<InputRequired, Rejected> {
+        let mut requests = Vec::new();
+        let mut refused = None;
+        for (name, request) in std::mem::take(&mut input.requests) {
+            match self.active.plugins.question(view, request).await {
+                Ok(request) => requests.push((name, request)),
+                Err(rejected) => refused = refused.or(Some(rejected)),
+            }
+        }
+        input.requests = requests;
+        refused.map_or(Ok(input), Err)
     }
 
     /// Lets the plugins inspect progress or a log message; `None` if they drop it.

@@ -243,9 +243,7 @@ impl<H: Handler> HttpDriver<H> {
     }
 
     fn poll_timer(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let next = self.core.conversation.next_timeout().into_iter().chain(self.closing).min();
-        ready!(self.timer.poll(next, cx));
-        self.core.conversation.handle(Input::Tick, now());
+        ready!(self.core.poll_timer(&mut self.timer, self.closing, cx));
         self.act(cx);
         Poll::Ready(())
     }

@@ -1,6 +1,5 @@
 //! A tap on stdio: bytes pass untouched between us and the server's process, and are recorded before they do.
 
-use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -9,24 +8,18 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
 use trunkline_recording::line::{Note, Party};
 use trunkline_transport::Limits;
-use trunkline_transport::child::{Child, Exit};
+use trunkline_transport::child::{Child, Command, Exit};
 use trunkline_transport::stdio;
 
 use super::file::RecordingFile;
 use crate::failure::Failure;
 use crate::interrupt::Signals;
-use crate::target;
 
 /// Runs the server until it exits, and exits as it does.
-pub(super) async fn run(
-    command: &[OsString],
-    env: &[String],
-    file: RecordingFile,
-) -> Result<ExitCode> {
+pub(super) async fn run(server: Command, file: RecordingFile) -> Result<ExitCode> {
     // Before anything is started: from then on signals are the server's.
     let mut signals = Signals::new()?;
-    let server = target::command(command, env).share_stderr();
-    let mut child = Child::spawn(server, &Limits::default())
+    let mut child = Child::spawn(server.share_stderr(), &Limits::default())
         .await
         .map_err(|error| Failure::reach("spawn", error.to_string()))?;
     let (to_server, from_server) = (child.take_stdin(), child.take_stdout());

@@ -165,7 +165,9 @@ pub(crate) struct Running {
 
 impl Running {
     fn start(folder: &Path, args: &[&str], variables: &[(&str, &str)]) -> Self {
-        let mut command = Command::new(TRUNKLINE);
+        // A shell that runs the tests in the background has them ignore SIGINT, and the binary obeys that.
+        let mut command = Command::new("env");
+        command.args(["--default-signal=INT", TRUNKLINE]);
         command.args(args).env("TRUNKLINE_LOGINS", folder).envs(variables.iter().copied());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.kill_on_drop(true).spawn().expect("the binary was built");

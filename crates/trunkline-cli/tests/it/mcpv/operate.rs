@@ -26,7 +26,7 @@ async fn b20_a_gateway_is_operated_by_api_and_verbs() {
     let (c, k, stop) = (place.text("c.pem"), place.text("k.pem"), place.text("stop"));
     let catalog = json!({
         "mcpServers": {
-            "a": place.fake("a", &["--stderr", "hello from a"], json!({ "maxConcurrent": 1, "maxInstances": 1, "timeouts": { "acquireSeconds": 0.3 } })),
+            "a": place.fake("a", &["--stderr", "hello from a"], json!({ "maxConcurrent": 1, "maxInstances": 1, "timeouts": { "acquireSeconds": 1.5 } })),
             "bad": place.fake("bad", &["--exit-while", &stop], json!({ "retry": { "tries": 1 }, "activation": "always-on" })),
         },
         "gateway": { "admin": {
@@ -63,7 +63,7 @@ async fn b20_a_gateway_is_operated_by_api_and_verbs() {
 
     let mut client = gateway.client().await;
     assert_eq!(client.call("a.echo", json!({ "text": "x" })).await, Ok("x".to_owned()));
-    let both = client.at_once(2, "a.slow", json!({ "ms": 900 })).await;
+    let both = client.at_once(2, "a.slow", json!({ "ms": 4000 })).await;
     assert_eq!(both.iter().filter(|it| it.is_err()).count(), 1, "there is room for one: {both:?}");
     let status: Value = serde_json::from_str(&run(&["ps", "--json"]).await).unwrap();
     assert_eq!(status["clients"], 1);
@@ -114,14 +114,14 @@ async fn b20_a_gateway_is_operated_by_api_and_verbs() {
 async fn b20_the_numbers_have_the_names_that_are_known() {
     let place = Place::new("b20-metrics");
     let keys =
-        json!({ "maxConcurrent": 1, "maxInstances": 1, "timeouts": { "acquireSeconds": 0.3 } });
+        json!({ "maxConcurrent": 1, "maxInstances": 1, "timeouts": { "acquireSeconds": 1.5 } });
     let gateway = place.serve(json!({ "a": place.fake("a", &[], keys) })).await;
     gateway.settled().await;
     let mut client = gateway.client().await;
     // One waits and gets its turn, one waits in vain.
     let said = client.at_once(2, "a.slow", json!({ "ms": 100 })).await;
     assert!(said.iter().all(Result::is_ok), "{said:?}");
-    let said = client.at_once(2, "a.slow", json!({ "ms": 1000 })).await;
+    let said = client.at_once(2, "a.slow", json!({ "ms": 4000 })).await;
     assert_eq!(said.iter().filter(|it| it.is_err()).count(), 1, "{said:?}");
     let (status, text) = gateway.admin("GET /metrics").await;
     assert_eq!(status, 200);

@@ -97,7 +97,7 @@ async fn a_gateway_in_the_background_goes_when_no_host_is_left() {
     place.write(&json!({ "mcpServers": { "a": place.fake("a", &[], json!({})) } }));
     let _background = Background(&place);
     let mut command = place.command();
-    command.args(["--attached", "--linger", "1"]).kill_on_drop(true);
+    command.args(["--attached", "--linger", "4"]).kill_on_drop(true);
     let mut gateway = command.spawn().unwrap();
     until("it to be there", SOON, async || said(&place, &["ps"]).contains("clients: 0")).await;
     let one = host(&place, &[]).await;
