@@ -78,7 +78,7 @@ async fn one_for_each_principal(stage: &Stage, figures: &mut Figures) {
 /// What a server asks and says on the way reaches the caller at whatever replica.
 async fn questions_and_progress(stage: &Stage, figures: &mut Figures) {
     for (at, revision) in everywhere(stage) {
-        for (server, tool) in [("old", "ask"), ("new", "ask"), ("old", "progress")] {
+        for (server, tool) in [("keyed", "ask"), ("new", "ask"), ("old", "progress")] {
             let (_, token) = PRINCIPALS[0];
             let caller =
                 Caller::new(format!("{server}-{tool}-{at}-{revision}"), token, revision, &[at]);
@@ -168,6 +168,7 @@ async fn tasks_of_all(stage: &Stage, figures: &mut Figures) {
 
 /// Who has an instance goes on without the store, and nobody starts another.
 async fn store_away(stage: &mut Stage, figures: &mut Figures) {
+    soon("it does not run", PATIENCE, async || log("idle").running().is_empty()).await;
     stage.redis.shut_down();
     for at in stage.addresses() {
         let (_, token) = PRINCIPALS[0];

@@ -85,7 +85,9 @@ pub(crate) fn call_placed(
     if Kind::of_method(call.method.method).is_some() {
         let shared = Arc::clone(shared);
         return Answer::later(async move {
-            shared.refresh_here(&server, true).await;
+            if server.lists().is_none() {
+                shared.refresh_here(&server, true).await;
+            }
             Ok(Json::parse(NO_TOOLS).expect("this is JSON"))
         });
     }

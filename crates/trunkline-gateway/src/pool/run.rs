@@ -181,6 +181,11 @@ impl<B: Backend> Pool<B> {
         self.inner.with(|state, now| state.stop_owned(owner, now));
     }
 
+    /// Whether an instance was started for its lists, and no caller has used it since.
+    pub(crate) fn is_for_lists(&self, id: u64) -> bool {
+        self.inner.lock().state.is_for_lists(id)
+    }
+
     /// Whether an instance of this affinity key exists, or any where there are no keys.
     pub(crate) fn has_instance_of(&self, key: &str) -> bool {
         self.inner.lock().state.has_instance_of(key)

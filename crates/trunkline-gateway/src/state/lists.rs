@@ -84,7 +84,8 @@ impl GatewayState {
             Ok(Some(Fetched { lists, from, since, was_started, .. })) => {
                 self.take_over(server, lists).await;
                 Kind::ALL.into_iter().for_each(|kind| from.compared.add(kind, since));
-                if was_started {
+                // Other replicas may have wanted the lists at the same time: the last one stops it.
+                if was_started || server.placement.is_some() && server.pool.is_for_lists(from.id) {
                     server.retire_later(&from);
                 }
                 Some(from.id)

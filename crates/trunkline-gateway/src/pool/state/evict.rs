@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::State;
 use super::slot::{Phase, Slot};
 use crate::failure::Failure;
-use crate::pool::Why;
+use crate::pool::{Cause, Why};
 
 impl<H: Clone, W> State<H, W> {
     /// Whether an instance of this key exists, from the order to start it until its process is gone. Without keys
@@ -13,6 +13,11 @@ impl<H: Clone, W> State<H, W> {
     pub(crate) fn has_instance_of(&self, key: &str) -> bool {
         self.slots.values().any(|it| self.is_of(it, key))
             || self.planned.iter().any(|it| !self.is_stateful() || it.key.as_deref() == Some(key))
+    }
+
+    /// Whether an instance was started for its lists, and no caller has used it since.
+    pub(crate) fn is_for_lists(&self, id: u64) -> bool {
+        self.slots.get(&id).is_some_and(|it| it.cause == Cause::List && it.uses <= 1)
     }
 
     /// Whether calls or other work are in flight in instances of this key, or wait for one.
