@@ -74,6 +74,12 @@ impl Failure {
         }
     }
 
+    /// Whether no instance could be started because all replicas have enough, or cannot be counted. It says nothing
+    /// about the server.
+    pub(crate) fn is_about_places(&self) -> bool {
+        matches!(self.reason, Reason::TotalReached | Reason::StoreUnavailable)
+    }
+
     /// Adds the server.
     #[must_use]
     pub fn of(mut self, server: &str) -> Self {

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use trunkline_auth::digest::sha256;
 use trunkline_auth::seal::Sealer;
 use trunkline_store::{Bucket, Expect, Heard, Listener, Store, StoreError, Swap};
+use trunkline_transport::http::replicas::Peer;
 
 use crate::failure::{Failure, Reason, Stage};
 
@@ -124,6 +125,21 @@ impl Fleet {
             "storeAway": view.is_store_away,
             "all": all,
         })
+    }
+
+    /// The ids of all replicas that are alive, this one included, in an order that all agree on.
+    pub(crate) fn all(&self) -> Vec<String> {
+        let others = self.0.view.as_ref().map(|it| it().others).unwrap_or_default();
+        let mut all: Vec<_> = others.into_iter().map(|it| it.id).collect();
+        all.push(self.0.me.clone());
+        all.sort_unstable();
+        all
+    }
+
+    /// Another replica that is alive, if there is one.
+    pub(crate) fn another(&self) -> Option<Peer> {
+        let other = self.0.view.as_ref()?().others.into_iter().next()?;
+        Some(Peer { id: other.id, url: other.url })
     }
 
     /// The id of this replica.

@@ -4,6 +4,7 @@
 //! its sender are checked.
 
 mod choice;
+mod instances;
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -37,6 +38,7 @@ use crate::scoped_handler::ScopedHandler;
 use crate::selector::Selector;
 use crate::state::Visibility;
 use choice::{ALL, Choice, Place};
+use instances::Instances;
 
 /// The HTTP front of a gateway.
 pub struct Front {
@@ -51,6 +53,8 @@ pub struct Front {
     address: SocketAddr,
     /// Whether it ends soon, so that balancers should send nothing more.
     is_leaving: AtomicBool,
+    /// The endpoints for other replicas that use instances of this one.
+    instances: Instances,
 }
 
 /// What was built for the auth rules in force.
@@ -106,7 +110,8 @@ impl Front {
         let (gateway, doors) = (gateway.clone(), RwLock::new(doors));
         let room = Budget::new(CHOICES, CHOICES_OF_ONE);
         let is_leaving = AtomicBool::new(false);
-        Ok(Arc::new(Self { gateway, doors, room, budgets, origin, address, is_leaving }))
+        let instances = Instances::new(&gateway);
+        Ok(Arc::new(Self { gateway, doors, room, budgets, origin, address, is_leaving, instances }))
     }
 
     /// Whether a plan can be put in force here. A plan that is valid by itself may open a door on an address
@@ -165,7 +170,15 @@ impl Front {
 
     /// Whether a call is in flight, or waits here for its caller's answer.
     pub fn is_busy(&self) -> bool {
-        self.gateway.0.parked_calls.len() > 0 || self.every().iter().any(|it| it.is_busy())
+        self.gateway.0.parked_calls.len() > 0
+            || self.every().iter().any(|it| it.is_busy())
+            || self.instances.is_busy()
+    }
+
+    /// Stops the instances that serve other replicas, too, each as soon as nothing is in flight in it, or `at_once`.
+    /// Returns whether none is left.
+    pub async fn let_go_of_instances(&self, at_once: bool) -> bool {
+        self.gateway.let_go_of_instances(at_once).await
     }
 
     /// Counts a refused request.
@@ -377,10 +390,12 @@ impl Answers for Front {
     fn hang_up(&self) {
         self.write().is_closing = true;
         self.every().iter().for_each(|it| it.hang_up());
+        self.instances.hang_up();
     }
 
     fn end(&self) {
         self.every().iter().for_each(|it| it.end());
+        self.instances.end();
     }
 }
 
@@ -391,14 +406,32 @@ impl AnswersForwarded for Front {
         request: LetIn<RequestBody>,
         memo: &Mutex<EnvelopeCache>,
     ) -> Response<HttpBody> {
-        match request.get().uri().path().starts_with(accounts::PATHS) {
-            true => Box::pin(self.show_account(request.into_inner())).await,
-            false => self.answer_let_in(request, memo).await,
+        let path = request.get().uri().path();
+        if path.starts_with(accounts::PATHS) {
+            return Box::pin(self.show_account(request.into_inner())).await;
+        }
+        if path == crate::gate::TASKS_PATH {
+            return Box::pin(self.answer_about_tasks(request.into_inner())).await;
+        }
+        match self.instances.at(path) {
+            Some(endpoint) => Box::pin(endpoint.answer_let_in(request, memo)).await,
+            None => self.answer_let_in(request, memo).await,
         }
     }
 }
 
 impl Front {
+    /// Tells another replica of the tasks that this one holds.
+    async fn answer_about_tasks(&self, request: Request<RequestBody>) -> Response<HttpBody> {
+        let (head, body) = request.into_parts();
+        let Some(question) = accounts::read_form(body).await else {
+            return plain(StatusCode::BAD_REQUEST, "The question did not arrive.\n");
+        };
+        let shared = &self.gateway.0;
+        let answer = crate::gate::answer_about_tasks(shared, &head.extensions, &question).await;
+        Response::new(HttpBody::from(answer))
+    }
+
     /// Whether some server has `auth.perUser`.
     fn has_accounts(&self) -> bool {
         let active = self.gateway.0.active_plan();

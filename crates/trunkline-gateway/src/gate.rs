@@ -7,6 +7,7 @@ mod completed;
 mod decide;
 mod held;
 mod login;
+mod placed;
 mod plugged;
 mod resolve;
 mod skills;
@@ -34,12 +35,14 @@ use crate::merge::{Cursor, Kind, Look, Target};
 use crate::outcome;
 use crate::policy::ask::Binding;
 use crate::policy::plugins::CallView;
-use crate::server::Server;
+use crate::server::{Hop, Server};
 use crate::state::{ActivePlan, GatewayState, View, Visibility};
 
 pub(crate) use approve::sealed_state;
 use decide::{Decided, Permit};
+pub(crate) use placed::call_placed;
 use resolve::{About, Resolved, Work};
+pub(crate) use tasks::{PATH as TASKS_PATH, answer_replica as answer_about_tasks};
 
 /// Answers a call.
 pub(crate) fn call(
@@ -70,21 +73,7 @@ pub(crate) fn call(
             Ok(missing.within(page))
         });
     }
-    let walk = Walk {
-        shared: Arc::clone(shared),
-        active,
-        view: Arc::clone(view),
-        caller,
-        handle: handle.clone(),
-        began: Instant::now(),
-        call,
-        approved: None,
-        digest: None,
-        plugged: None,
-        as_task: false,
-        steps: AtomicU32::new(0),
-    };
-    Answer::later(walk.go())
+    Answer::later(Walk::new(shared, active, view, caller, call, handle).go())
 }
 
 /// One page of a list.
@@ -143,6 +132,8 @@ pub(crate) struct Walk {
     /// Whether the server may turn the call into a task of 2026-07-28, which needs a connection of that
     /// era.
     pub(crate) as_task: bool,
+    /// Whether the call may go on to another replica.
+    pub(crate) hop: Hop,
     /// How many progress notifications told the caller what the call waits for.
     pub(crate) steps: AtomicU32,
 }
@@ -180,6 +171,31 @@ impl From<ErrorObject> for CallFailure {
 }
 
 impl Walk {
+    fn new(
+        shared: &Arc<GatewayState>,
+        active: Arc<ActivePlan>,
+        view: &Arc<View>,
+        caller: Arc<Caller>,
+        call: Call,
+        handle: &ConversationHandle,
+    ) -> Self {
+        Self {
+            shared: Arc::clone(shared),
+            active,
+            view: Arc::clone(view),
+            caller,
+            handle: handle.clone(),
+            began: Instant::now(),
+            call,
+            approved: None,
+            digest: None,
+            plugged: None,
+            as_task: false,
+            hop: Hop::May,
+            steps: AtomicU32::new(0),
+        }
+    }
+
     async fn go(mut self) -> Outcome {
         let own = self.shared.next_trace();
         let span = self.shared.otel.as_ref().map(|it| it.begin(&self.call));

@@ -129,8 +129,11 @@ impl Gateway {
                         shared.apply_pins(server, lists).await;
                     }
                     let watcher: Weak<dyn Watcher> = Weak::clone(&shared.this) as Weak<dyn Watcher>;
+                    let settings = &shared.settings;
+                    let replicas = settings.fleet.as_ref().zip(settings.sessions.as_ref());
+                    let redactor = Arc::clone(&redactor);
                     let server =
-                        Server::new(Arc::clone(server), lists, watcher, Arc::clone(&redactor));
+                        Server::new(Arc::clone(server), lists, watcher, redactor, replicas);
                     let metrics = shared.metrics.server(&server.name);
                     let (this, weak) = (Weak::clone(&shared.this), Arc::downgrade(&server));
                     let named = Arc::clone(&server.name);
@@ -171,6 +174,16 @@ impl Gateway {
     /// The handler for clients with this selector.
     pub(crate) fn handler(&self, selector: Selector) -> Arc<ScopedHandler> {
         Arc::new(ScopedHandler { shared: Arc::clone(&self.0), view: self.0.view(selector) })
+    }
+
+    /// This replica ends: stops the instances that serve other replicas, too, each as soon as nothing is in flight in
+    /// it, or `at_once`. Returns whether none is left.
+    pub async fn let_go_of_instances(&self, at_once: bool) -> bool {
+        let mut is_done = true;
+        for server in self.0.active_plan().servers.values() {
+            is_done &= server.leave(at_once).await;
+        }
+        is_done
     }
 
     /// Graceful shutdown: drains calls and stops everything.

@@ -205,6 +205,9 @@ impl Operate for Operation {
                 instance["pid"] = json!(pid);
             }
             told["name"] = json!(&*server.name);
+            if let Some(replica) = server.placement.as_ref().and_then(|it| it.lives_at()) {
+                told["replica"] = json!(&*replica);
+            }
             told["tags"] = json!(plan.tags);
             told["revision"] = json!(lists.as_ref().map(|it| it.revision.as_str()));
             told["tools"] = json!(count(Kind::Tools));

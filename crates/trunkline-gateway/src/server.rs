@@ -1,5 +1,7 @@
 //! One server of the catalog: its pool of instances and its lists.
 
+mod placed;
+
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
@@ -7,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use trunkline_proto::CallError;
 use trunkline_transport::conversation_handle::Request;
+use trunkline_transport::http::SharedSessions;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Object;
 use trunkline_wire::model::meta;
@@ -18,14 +21,18 @@ use crate::catalog::plan::{Affinity, Reach, ServerPlan, Sharing, Strategy};
 use crate::client_profile::{self, ClientProfile};
 use crate::compared::Epoch;
 use crate::failure::{Failure, Reason, Stage};
+use crate::fleet::Fleet;
 use crate::list_changes::ListChanges;
 use crate::merge::{Draft, Kind, Lists};
+use crate::placement::{self, Placement};
 use crate::policy::pins::Offered;
 use crate::policy::redact::Redactor;
 use crate::pool::{Cause, Lease, Leasing, Pool, Profile, Want};
 use crate::question;
 use crate::upstream::{Instance, Upstream};
 use crate::watcher::Watcher;
+
+pub(crate) use placed::Hop;
 
 /// On whose behalf the gateway asks a server.
 #[derive(Clone, Copy)]
@@ -44,6 +51,8 @@ pub(crate) struct Server {
     plan: RwLock<Arc<ServerPlan>>,
     upstream: Arc<Upstream>,
     pub(crate) pool: Arc<Pool<Upstream>>,
+    /// Where its instances live, if there are replicas.
+    pub(crate) placement: Option<Placement>,
     lists: RwLock<Option<Arc<Lists>>>,
     /// Single-flight: one fetch at a time, and others wait for its result.
     fetching: tokio::sync::Mutex<()>,
@@ -83,14 +92,28 @@ impl Server {
         lists: Option<Arc<Lists>>,
         watcher: Weak<dyn Watcher>,
         redactor: Arc<Redactor>,
+        replicas: Option<(&Fleet, &Arc<SharedSessions>)>,
     ) -> Arc<Self> {
+        let name: Arc<str> = Arc::from(plan.name.as_str());
+        let placement = replicas.map(|(fleet, sessions)| {
+            let (watcher, redactor) = (Weak::clone(&watcher), Arc::clone(&redactor));
+            Placement::new(Arc::clone(&name), fleet, sessions, watcher, redactor)
+        });
         let upstream = Upstream::new(Arc::clone(&plan), watcher, redactor);
-        let pool = Pool::new(Arc::clone(&plan), Arc::clone(&upstream));
-        Arc::new(Self {
-            name: Arc::from(plan.name.as_str()),
+        if let Some((fleet, sessions)) = replicas {
+            upstream.admitted_by(placed::admission(&name, fleet, sessions));
+        }
+        let followed = match &placement {
+            Some(placement) => placement.plan_here(&plan),
+            None => Arc::clone(&plan),
+        };
+        let pool = Pool::new(followed, Arc::clone(&upstream));
+        let server = Arc::new(Self {
+            name,
             plan: RwLock::new(plan),
             upstream,
             pool,
+            placement,
             lists: RwLock::new(lists),
             fetching: tokio::sync::Mutex::default(),
             stale: AtomicBool::new(false),
@@ -101,7 +124,9 @@ impl Server {
             clients: Mutex::default(),
             asks: AtomicBool::new(false),
             keeps_roots: AtomicBool::new(false),
-        })
+        });
+        server.tend_placement();
+        server
     }
 
     pub(crate) fn plan(&self) -> Arc<ServerPlan> {
@@ -112,7 +137,10 @@ impl Server {
     pub(crate) fn reconfigure(&self, plan: Arc<ServerPlan>) {
         *self.plan.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&plan);
         self.upstream.reconfigure(Arc::clone(&plan));
-        self.pool.reconfigure(plan);
+        self.pool.reconfigure(match &self.placement {
+            Some(placement) => placement.plan_here(&plan),
+            None => plan,
+        });
     }
 
     /// The lists, if known.
@@ -208,6 +236,9 @@ impl Server {
 
     /// Tells the pool how many clients there are.
     pub(crate) fn set_clients(&self, count: usize) {
+        // Clients of other replicas may use its instances, too.
+        let is_used = self.placement.is_some() && placement::has_clients_elsewhere(&self.plan());
+        let count = if is_used { count.max(1) } else { count };
         let mut told = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         for _ in *told..count {
             self.pool.client_joined();
@@ -249,8 +280,11 @@ impl Server {
         Want { key, owner, by, profile, is_alone, cause, patience: plan.timeouts.acquire }
     }
 
-    /// Leases an instance. The want is computed again whenever more becomes known of the server.
-    pub(crate) async fn lease(&self, want: impl Fn() -> Want) -> Result<Lease<Upstream>, Failure> {
+    /// Leases an instance of this replica. The want is computed again whenever more becomes known of the server.
+    pub(super) async fn lease_here(
+        &self,
+        want: impl Fn() -> Want,
+    ) -> Result<Lease<Upstream>, Failure> {
         let wanted = want();
         let is_old = client_profile::is_old(wanted.profile);
         let lease = match self.pool.ask(wanted) {
@@ -381,6 +415,7 @@ impl Server {
         let (lease, was_started) = match self.pool.running_as(profile, owner) {
             Some(lease) => (lease, false),
             None if may_start => {
+                let _claimed = self.claim_to_list().await.inspect_err(|_| still())?;
                 let key = Some(Box::from(LISTER));
                 let lease = self
                     .pool

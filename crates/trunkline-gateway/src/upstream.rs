@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::sync::{OnceCell, oneshot, watch};
@@ -17,6 +17,8 @@ use trunkline_proto::{CallError, Timing};
 use trunkline_transport::child::{Child, Exit, Stderr};
 use trunkline_transport::connection::Connection;
 use trunkline_transport::conversation_handle::{ConversationHandle, Request};
+use trunkline_transport::http::SharedSessions;
+use trunkline_transport::http::replicas::Peer;
 use trunkline_transport::limits::Limits;
 use trunkline_wire::jsonrpc::Object;
 use trunkline_wire::method::Method;
@@ -44,6 +46,22 @@ pub(crate) struct Upstream {
     pids: Pids,
     /// Whether the server refused to speak the stateful era.
     lacks_old: Arc<AtomicBool>,
+    /// Set if the instances are those of another replica.
+    way: Option<Arc<Way>>,
+    /// Takes a place for an instance, where they are counted over all replicas.
+    admission: OnceLock<Admission>,
+}
+
+/// Admits an instance to the number that all replicas may have. What it returns is dropped with the instance.
+pub(crate) type Admission = Box<dyn Fn(Arc<ServerPlan>) -> Admitted + Send + Sync>;
+type Admitted = Pin<Box<dyn Future<Output = Result<Option<Guard>, Failure>> + Send>>;
+/// The place of an instance.
+pub(crate) type Guard = Box<dyn std::any::Any + Send + Sync>;
+
+/// The way to the instances of another replica.
+pub(crate) struct Way {
+    pub(crate) peer: Peer,
+    pub(crate) sessions: Arc<SharedSessions>,
 }
 
 type Pids = Arc<Mutex<HashMap<u64, u32>>>;
@@ -55,6 +73,8 @@ pub(crate) struct Instance {
     /// The principal whose login the instance uses (`auth.perUser`).
     pub(crate) owner: Option<Arc<str>>,
     pub(crate) opened: Arc<Opened>,
+    /// The replica at which it lives, if that is another.
+    pub(crate) peer: Option<Arc<str>>,
     /// Which of its lists were compared with the pins.
     pub(crate) compared: ComparedLists,
     /// When the instance started, and what it listed when it last announced a change.
@@ -68,6 +88,8 @@ pub(crate) struct Instance {
     /// The log level that the server was set to, as an index into the levels; `u8::MAX` before.
     level: AtomicU8,
     redactor: Arc<Redactor>,
+    /// Its place among those of all replicas.
+    _place: Option<Guard>,
 }
 
 /// The process of an instance, owned by a task.
@@ -83,8 +105,43 @@ impl Upstream {
         watcher: Weak<dyn Watcher>,
         redactor: Arc<Redactor>,
     ) -> Arc<Self> {
-        let (pids, lacks_old) = (Pids::default(), Arc::default());
-        Arc::new(Self { plan: Mutex::new(plan), watcher, redactor, pids, lacks_old })
+        let (pids, lacks_old, way) = (Pids::default(), Arc::default(), None);
+        let admission = OnceLock::new();
+        Arc::new(Self {
+            plan: Mutex::new(plan),
+            watcher,
+            redactor,
+            pids,
+            lacks_old,
+            way,
+            admission,
+        })
+    }
+
+    /// The instances of a server at another replica. The plan says how they are reached.
+    pub(crate) fn at(
+        plan: Arc<ServerPlan>,
+        watcher: Weak<dyn Watcher>,
+        redactor: Arc<Redactor>,
+        way: Way,
+    ) -> Arc<Self> {
+        let (pids, lacks_old, way) = (Pids::default(), Arc::default(), Some(Arc::new(way)));
+        let admission = OnceLock::new();
+        Arc::new(Self {
+            plan: Mutex::new(plan),
+            watcher,
+            redactor,
+            pids,
+            lacks_old,
+            way,
+            admission,
+        })
+    }
+
+    /// From now on every start takes a place.
+    pub(crate) fn admitted_by(&self, admission: Admission) {
+        // It is told once, before the first start.
+        let _ = self.admission.set(admission);
     }
 
     /// Takes a new plan for the next start.
@@ -120,6 +177,8 @@ impl Upstream {
             redactor: Arc::clone(&self.redactor),
             pids: Arc::clone(&self.pids),
             lacks_old: Arc::clone(&self.lacks_old),
+            way: self.way.clone(),
+            place: Mutex::default(),
         }
     }
 }
@@ -133,8 +192,12 @@ impl Backend for Upstream {
         profile: Profile,
         owner: Option<Arc<str>>,
     ) -> Pin<Box<dyn Future<Output = Result<Instance, Failure>> + Send>> {
-        let opening = self.opening(id, profile, owner);
+        let mut opening = self.opening(id, profile, owner);
+        let admitted = self.admission.get().map(|it| it(Arc::clone(&opening.plan)));
         Box::pin(async move {
+            if let Some(admitted) = admitted {
+                opening.place = Mutex::new(admitted.await?);
+            }
             let within = opening.plan.timeouts.start;
             match timeout(within, opening.open()).await {
                 Ok(outcome) => outcome,

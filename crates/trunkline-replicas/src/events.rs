@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use trunkline_store::{Store, StoreError};
+use trunkline_store::{Expect, Store, StoreError, Swap};
 use trunkline_transport::http::replicas::KeptEvent;
 
 use crate::codec;
@@ -101,9 +101,15 @@ async fn write(store: Arc<dyn Store>, bounds: Bounds, mut jobs: mpsc::Receiver<J
             continue;
         }
         let (key, bytes) = (key(&nonce, event.stream, event.place), codec::event_bytes(&event));
-        if store.put(&key, &bytes, Some(bounds.ttl)).await.is_err() {
-            kept.broken.push(event.stream);
-            continue;
+        // Whoever writes a place first has it: what a reader has got there stays. If it is taken, another replica
+        // answers for the session by now, and the stream goes on there.
+        match store.swap(&key, Expect::Absent, &bytes, Some(bounds.ttl)).await {
+            Ok(Swap::Done(_)) => {}
+            Ok(Swap::Conflict(Some(entry))) if entry.value[..] == bytes[..] => {}
+            Ok(Swap::Conflict(_)) | Err(_) => {
+                kept.broken.push(event.stream);
+                continue;
+            }
         }
         kept.bytes += bytes.len();
         kept.entries.push_back((key, bytes.len()));

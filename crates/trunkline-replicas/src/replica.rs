@@ -11,7 +11,7 @@ use trunkline_store::Store;
 use trunkline_transport::Limits;
 use trunkline_transport::http::forward::{Forward, Ping};
 use trunkline_transport::http::replicas::{
-    KeptEvent, KeptEvents, Lookup, Peer, Place, Replicas, SessionRecord, Unavailable,
+    ClaimName, KeptEvent, KeptEvents, Lookup, Peer, Place, Replicas, SessionRecord, Unavailable,
 };
 
 use crate::events::{self, Bounds, EventWriter};
@@ -214,11 +214,14 @@ impl Replica {
     }
 
     async fn place(&self, request: Request) -> Result<Place, Unavailable> {
+        let is_claim = matches!(request, Request::Claim { .. });
         Ok(match self.ask(request).await? {
             Verdict::Here | Verdict::Done => Place::Here,
             Verdict::At(owner) => {
                 Place::At(Peer { id: owner.id.to_string(), url: owner.url.to_string() })
             }
+            // There is nothing to restore.
+            Verdict::TakenOver(_) if is_claim => Place::Here,
             Verdict::TakenOver(body) => Place::TakenOver(codec::session(&body).ok_or(Unavailable)?),
             Verdict::Gone => Place::Gone,
             Verdict::Unavailable => return Err(Unavailable),
@@ -284,10 +287,12 @@ impl Replicas for Replica {
 
     fn forget(&self, id: &str) {
         // If the runner has no time now, the session is looked up as before and forgotten the next time.
-        if let Some(opened) = ids::open(&self.means.sealer, id) {
-            let (id, opened_by) = (Name::from(id), Name::from(opened.opened_by));
-            drop(self.commands.try_send(Command::Forget { id, opened_by }));
-        }
+        let opened_by = match ids::open(&self.means.sealer, id) {
+            Some(opened) => Name::from(opened.opened_by),
+            None if id.starts_with(ClaimName::PREFIX) => Name::from(""),
+            None => return,
+        };
+        drop(self.commands.try_send(Command::Forget { id: Name::from(id), opened_by }));
     }
 
     fn is_lost(&self, id: &str) -> bool {
@@ -296,6 +301,19 @@ impl Replicas for Replica {
 
     fn locate_replica<'a>(&'a self, replica: &'a str) -> Lookup<'a, Result<Place, Unavailable>> {
         Box::pin(self.place(Request::LocateReplica { replica: Name::from(replica) }))
+    }
+
+    fn claim<'a>(&'a self, name: &'a ClaimName) -> Lookup<'a, Result<Place, Unavailable>> {
+        Box::pin(self.place(Request::Claim { name: Name::from(name.as_str()) }))
+    }
+
+    fn release<'a>(&'a self, name: &'a ClaimName) -> Lookup<'a, Result<(), Unavailable>> {
+        Box::pin(async move {
+            match self.ask(Request::Release { name: Name::from(name.as_str()) }).await? {
+                Verdict::Done => Ok(()),
+                _ => Err(Unavailable),
+            }
+        })
     }
 
     fn update(&self, id: &str, record: SessionRecord) {

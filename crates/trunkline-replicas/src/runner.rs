@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep_until, timeout};
 use trunkline_auth::seal::Sealer;
 use trunkline_store::{Entry, Store, StoreError, Swap, Version};
-use trunkline_transport::http::replicas::Peer;
+use trunkline_transport::http::replicas::{ClaimName, Peer};
 
 use crate::events::EventWriter;
 use crate::ping::{self, Pinger};
@@ -35,6 +35,8 @@ pub(crate) enum Command {
 pub(crate) enum Request {
     Open { id: Name, body: Name },
     Locate { id: Name, opened_by: Name },
+    Claim { name: Name },
+    Release { name: Name },
     LocateReplica { replica: Name },
     Close { id: Name },
     HandOver { id: Name },
@@ -122,6 +124,8 @@ impl Runner {
             Request::Locate { id, opened_by } => {
                 Input::Locate { request: number, session: id, hint: opened_by }
             }
+            Request::Claim { name } => Input::Claim { request: number, name },
+            Request::Release { name } => Input::Release { request: number, name },
             Request::LocateReplica { replica } => Input::LocateReplica { request: number, replica },
             Request::Close { id } => Input::Close { request: number, session: id },
             Request::HandOver { id } => Input::HandOver { request: number, session: id },
@@ -259,6 +263,9 @@ impl Means {
     }
 
     fn session_key(&self, id: &str) -> Option<String> {
+        if id.starts_with(ClaimName::PREFIX) {
+            return Some(id.to_owned());
+        }
         ids::open(&self.sealer, id).map(|id| format!("session/{}", id.nonce))
     }
 

@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use tokio::sync::Notify;
+use trunkline_transport::http::replicas::ClaimName;
 
 use crate::clock::Clock;
 use crate::state::State;
@@ -117,16 +118,19 @@ impl Shared {
         std::mem::take(&mut *lock(&self.updates))
     }
 
-    /// The sessions that were asked for since the last time.
+    /// The sessions that were asked for since the last time, and all claims: what they name lasts without a request.
     pub(crate) fn take_used(&self) -> Vec<Name> {
         let owned = self.owned.read().unwrap_or_else(PoisonError::into_inner);
-        let used = owned.iter().filter(|(_, it)| it.used.swap(false, Ordering::Relaxed));
+        let used = owned.iter().filter(|(id, it)| {
+            it.used.swap(false, Ordering::Relaxed) || id.starts_with(ClaimName::PREFIX)
+        });
         used.map(|(id, _)| id.clone()).collect()
     }
 
     /// How many sessions are owned.
     pub(crate) fn sessions(&self) -> usize {
-        self.owned.read().unwrap_or_else(PoisonError::into_inner).len()
+        let owned = self.owned.read().unwrap_or_else(PoisonError::into_inner);
+        owned.keys().filter(|id| !id.starts_with(ClaimName::PREFIX)).count()
     }
 }
 

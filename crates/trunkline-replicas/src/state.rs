@@ -127,6 +127,8 @@ impl State {
             Input::Done { op, answer } => self.done(op, answer),
             Input::Open { request, session, body } => self.open(request, session, body),
             Input::Locate { request, session, hint } => self.locate(request, session, &hint),
+            Input::Claim { request, name } => self.claim(request, name),
+            Input::Release { request, name } => self.release(request, &name),
             Input::LocateReplica { request, replica } => self.locate_replica(request, &replica),
             Input::Update { session, body } => self.update(&session, body),
             Input::Used { session } => self.used(&session),

@@ -43,6 +43,26 @@ pub fn durable() -> Servers {
     servers
 }
 
+/// One server that also speaks TLS, with a certificate and its key in PEM, and the port for that.
+pub fn encrypted(certificate: &str, key: &str) -> (Servers, u16) {
+    let mut servers = Servers::new(Form::Single);
+    let [certificate, key] = [("c.pem", certificate), ("k.pem", key)].map(|(name, text)| {
+        let path = servers.folder.join(name);
+        std::fs::write(&path, text).expect("the folder is ours");
+        path.display().to_string()
+    });
+    let port = free_port();
+    let mut more = vec!["--tls-port".to_owned(), port.to_string()];
+    more.extend(["--tls-cert-file".to_owned(), certificate.clone()]);
+    more.extend(["--tls-key-file".to_owned(), key]);
+    more.extend(["--tls-ca-cert-file".to_owned(), certificate]);
+    more.extend(["--tls-auth-clients".to_owned(), "no".to_owned()]);
+    let more: Vec<&str> = more.iter().map(String::as_str).collect();
+    let node = servers.spawn(free_port(), &more);
+    servers.nodes.push(node);
+    (servers, port)
+}
+
 /// A primary with two replicas, and three sentinels that watch it.
 pub fn sentinels() -> Servers {
     let mut servers = Servers::new(Form::Sentinel);

@@ -149,6 +149,9 @@ fn note(server: &Value) -> String {
         let name = server["name"].as_str().unwrap_or("SERVER");
         notes.push(format!("{held_back} held back{} (`trunkline approve {name}`)", why(server)));
     }
+    if let Some(replica) = server["replica"].as_str() {
+        notes.push(format!("lives at {replica}"));
+    }
     if let Some(count) = server["logins"].as_u64() {
         notes.push(format!("{count} logged in"));
     }

@@ -28,6 +28,7 @@ use crate::state;
 
 use entrance::Entrance;
 use replica::Joined;
+pub(crate) use replica::store_settings;
 
 /// What to serve, and where.
 #[derive(Default, clap::Args)]

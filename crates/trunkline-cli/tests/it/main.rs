@@ -27,6 +27,7 @@ mod mcpv;
 mod memory;
 mod orphans;
 mod recordings;
+mod replicas_tls;
 mod roots;
 mod run;
 mod stdio;

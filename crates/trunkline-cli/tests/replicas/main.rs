@@ -10,6 +10,7 @@
 mod balancer;
 mod client;
 mod figures;
+mod instances;
 mod kills;
 mod load;
 mod questions;
@@ -38,6 +39,7 @@ const SCENES: &[(&str, Scene)] = &[
     ("questions", || Box::pin(questions::run())),
     ("resumed", || Box::pin(resumed::run())),
     ("shared", || Box::pin(shared::run())),
+    ("instances", || Box::pin(instances::run())),
     ("rolling", || Box::pin(rolling::run())),
     ("store_away", || Box::pin(store_away::run())),
     ("kills", || Box::pin(kills::run())),

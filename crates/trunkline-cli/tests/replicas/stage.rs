@@ -256,6 +256,13 @@ impl Replica {
         Log::at(self.folder.join("log.jsonl"))
     }
 
+    /// What `trunkline ps` shows of it.
+    pub(crate) async fn status(&self) -> Value {
+        let text = get(self.admin, "/v1/status", Some(ADMIN_TOKEN)).await;
+        let body = text.split_once(' ').map_or("", |(_, body)| body);
+        serde_json::from_str(body).unwrap_or_default()
+    }
+
     async fn metrics(&self) -> String {
         get(self.admin, "/metrics", Some(ADMIN_TOKEN)).await
     }

@@ -97,6 +97,7 @@ fn gateway(old: &GatewayPlan, new: &GatewayPlan) -> (Vec<&'static str>, Vec<&'st
         bootstrap,
         refresh,
         store,
+        store_roots,
         replicas,
     } = new;
     let changed = [
@@ -119,6 +120,7 @@ fn gateway(old: &GatewayPlan, new: &GatewayPlan) -> (Vec<&'static str>, Vec<&'st
         ("bootstrap", *bootstrap != old.bootstrap, false),
         ("refreshSeconds", *refresh != old.refresh, false),
         ("store", *store != old.store, true),
+        ("storeRootCertificates", *store_roots != old.store_roots, true),
         ("replicas", *replicas != old.replicas, true),
     ];
     let of = |it: &dyn Fn(&(&'static str, bool, bool)) -> bool| {

@@ -104,6 +104,8 @@ pub(super) static SERVER: &[Key] = &[
     key("maxConcurrent", Count(1), "Concurrent calls in one instance. Default 16, remote 64."),
     key("maxInstances", Count(1),
         "The most instances. Default 4, stateful 32, singleton 1. Where principals do not share instances, each may have 4, and all together 32."),
+    key("maxInstancesTotal", Count(1),
+        "The most instances over all replicas of the gateway. By default only `maxInstances` counts, at each replica."),
     key("minReady", Count(0), "Instances kept ready before any call. Default 0."),
     key("sessionTTLSeconds", Seconds(true),
         "How long a session keeps its instance after its last call. Default 300; 0 for ever."),
@@ -190,6 +192,7 @@ pub(super) static GATEWAY: &[Key] = &[
     key("refreshSeconds", Seconds(true), "The refresh interval of running servers' lists. Default 60; 0 for never."),
     key("store", Secret,
         "The Redis or Valkey that several gateways share to be as one: `redis://HOST:6379`, `rediss://` for TLS, `redis+sentinel://` or `redis+cluster://`. By default a gateway is alone."),
+    key("storeRootCertificates", Paths, "PEM files with the authorities to trust at a store with TLS, instead of the system's."),
     key("replicas", Object(REPLICAS), "How gateways with the same `store` find and trust each other."),
 ];
 

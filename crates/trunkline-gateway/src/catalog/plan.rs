@@ -49,6 +49,8 @@ pub struct ServerPlan {
     pub max_concurrent: usize,
     /// The bound on instances.
     pub max_instances: usize,
+    /// The bound on instances over all replicas; `None` if each replica has its own bound alone.
+    pub max_total: Option<usize>,
     /// The bound on instances of one principal, where they are not shared.
     pub max_each: usize,
     /// Whether principals share instances.
@@ -172,6 +174,7 @@ impl ServerPlan {
             idle: Duration::from_secs(300),
             max_concurrent: if is_program { 16 } else { 64 },
             max_instances: if is_program { ALL_INSTANCES } else { each },
+            max_total: None,
             max_each: each,
             sharing: Sharing::default(),
             questions: Questions::default(),
@@ -461,6 +464,8 @@ pub struct GatewayPlan {
     pub refresh: Duration,
     /// The store that all replicas of this gateway share; `None` if it is alone.
     pub store: Option<RedisAddress>,
+    /// PEM files with the authorities to trust at the store, instead of the system's.
+    pub store_roots: Vec<PathBuf>,
     /// How replicas find and trust each other; there if there is a store.
     pub replicas: Option<ReplicasPlan>,
 }
@@ -486,6 +491,7 @@ impl Default for GatewayPlan {
             bootstrap: 3,
             refresh: Duration::from_secs(60),
             store: None,
+            store_roots: Vec::new(),
             replicas: None,
         }
     }

@@ -114,6 +114,7 @@ mcpServers:
     idleSeconds: 0.5
     maxConcurrent: ${NUMBER}
     maxInstances: "${NUMBER}"
+    maxInstancesTotal: 9
     minReady: 2
     sessionTTLSeconds: 0
     activation: always-on
@@ -167,7 +168,8 @@ gateway:
   automatic: { tags: [agent], limit: 3 }
   bootstrap: 5
   refreshSeconds: 6
-  store: redis://:${TOKEN}@cache.example/2
+  store: rediss://:${TOKEN}@cache.example/2
+  storeRootCertificates: [ca.pem]
   replicas:
     listen: 10.0.0.7:7474
     advertise: https://a.replicas.example:7474

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use trunkline_auth::seal::Sealer;
 use trunkline_transport::http::replicas::{
-    KeptEvent, Lookup, Place, Replicas, SessionRecord, Unavailable,
+    ClaimName, KeptEvent, Lookup, Place, Replicas, SessionRecord, Unavailable,
 };
 
 /// Replicas, of which each opens sessions of its own while the store is away.
@@ -92,6 +92,14 @@ impl Replicas for LocalSessions {
 
     fn locate_replica<'a>(&'a self, replica: &'a str) -> Lookup<'a, Result<Place, Unavailable>> {
         self.inner.locate_replica(replica)
+    }
+
+    fn claim<'a>(&'a self, name: &'a ClaimName) -> Lookup<'a, Result<Place, Unavailable>> {
+        self.inner.claim(name)
+    }
+
+    fn release<'a>(&'a self, name: &'a ClaimName) -> Lookup<'a, Result<(), Unavailable>> {
+        self.inner.release(name)
     }
 
     fn update(&self, id: &str, record: SessionRecord) {

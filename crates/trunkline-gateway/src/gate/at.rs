@@ -13,6 +13,7 @@ use trunkline_wire::model::{ElicitParams, InputRequest, InputRequired};
 use trunkline_wire::revision::{Era, Revision};
 
 use super::decide::Permit;
+use super::placed::{Moving, was_not_there};
 use super::{CallFailure, CallOutcome, Walk};
 use crate::call_record::CallRecord;
 use crate::catalog::plan::{Questions, Reach, ServerPlan, Strategy};
@@ -23,7 +24,7 @@ use crate::parked_calls::Missing;
 use crate::pool::{Cause, Lease};
 use crate::question;
 use crate::seal::Sealed;
-use crate::server::{Server, Who, key_of};
+use crate::server::{Hop, Server, Who, key_of};
 use crate::upstream::{Instance, Upstream, timing};
 use crate::upstream_call::{Guard, UpstreamCallContext};
 
@@ -78,6 +79,7 @@ impl Walk {
         let mut tries = 0;
         // After one try with an unknown outcome, no later failure may claim that nothing was done.
         let mut may_be_done = false;
+        let mut moving = Moving::default();
         loop {
             tries += 1;
             let is_last = tries >= TRIES;
@@ -93,11 +95,25 @@ impl Walk {
                 Err(failure) if failure.reason == Reason::LoginRequired => {
                     return self.ask_to_log_in(&plan);
                 }
+                Err(failure) if failure.reason == Reason::InstanceMoved && self.hop == Hop::May => {
+                    tries -= 1;
+                    match Box::pin(self.moves(&server, &plan, &mut moving)).await {
+                        true => continue,
+                        false => return Err(or_unknown(failure.into(), may_be_done)),
+                    }
+                }
                 Err(failure) => return Err(or_unknown(failure.into(), may_be_done)),
                 Ok(forward) => forward,
             };
+            let lives_elsewhere = forward.instance().peer.is_some();
             match self.follow(record, forward, &plan).await {
                 Ok(result) => return Ok(result),
+                Err((call_failure, Some(error))) if lives_elsewhere && was_not_there(&error) => {
+                    tries -= 1;
+                    if !Box::pin(self.moves(&server, &plan, &mut moving)).await {
+                        return Err(or_unknown(call_failure, may_be_done));
+                    }
+                }
                 Err((_, Some(error))) if !is_last && error.may_go_again(is_repeatable) => {
                     may_be_done |= error.done() == Some(Done::Unknown);
                 }
@@ -134,8 +150,8 @@ impl Walk {
             let settled = subscriptions.settled_at(&*self.shared, owner.as_ref(), lease.instance());
             Box::pin(settled).await;
         }
-        if plan.per_user().is_some() && lease.instance().owner != Some(Arc::clone(&self.caller.id))
-        {
+        let is_anothers = lease.instance().owner.as_ref() != Some(&self.caller.id);
+        if plan.per_user().is_some() && is_anothers && lease.instance().peer.is_none() {
             // The pool never lends another principal's instance. This check keeps accounts apart even if it
             // did.
             let message = format!("`{}` has no instance of your own.", plan.name);
@@ -161,6 +177,10 @@ impl Walk {
         });
         let meta = match &span {
             Some(span) => Some(span.context().within(meta)),
+            None => meta,
+        };
+        let meta = match &instance.peer {
+            Some(peer) => Some(self.meta_for_replica(server, peer, meta)),
             None => meta,
         };
         if let Some(meta) = meta {
@@ -197,7 +217,7 @@ impl Walk {
         if self.call.wants_progress {
             return true;
         }
-        let is_http = matches!(plan.reach, Reach::Http { .. });
+        let is_http = matches!(plan.reach, Reach::Http { .. }) || instance.peer.is_some();
         match has_session(&self.call) {
             true => is_http && instance.opened.capabilities.logging,
             false => self.call.log_level.is_some(),
@@ -218,8 +238,8 @@ impl Walk {
         loop {
             tries += 1;
             let who = Who::Caller(&self.caller);
-            let lease =
-                server.lease(|| server.want(key.clone(), who, profile, Cause::Call)).await?;
+            let want = || server.want(key.clone(), who, profile, Cause::Call);
+            let lease = server.lease(self.hop, want).await?;
             let compared = match self.uncompared(plan, lease.instance()) {
                 None => Ok(()),
                 Some(_) => Box::pin(self.await_comparison(server, plan, lease.instance())).await,

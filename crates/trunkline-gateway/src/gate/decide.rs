@@ -47,6 +47,11 @@ impl Permit {
         is_seen.then(|| Self { server: Arc::clone(server), plugins: None })
     }
 
+    /// Permission to make a call that another replica has decided on, and sealed.
+    pub(super) fn decided_elsewhere(server: Arc<Server>) -> Self {
+        Self { server, plugins: None }
+    }
+
     pub(super) fn server(&self) -> &Arc<Server> {
         &self.server
     }

@@ -62,7 +62,10 @@ impl Walk {
             // The other methods use no definition that a pin covers.
             _ => return None,
         };
-        let is_done = instance.compared.has(kind) || self.shared.pins_of(plan).is_none();
+        let is_done = instance.compared.has(kind)
+            // The replica at which it lives compares.
+            || instance.peer.is_some()
+            || self.shared.pins_of(plan).is_none();
         (!is_done).then_some(part)
     }
 

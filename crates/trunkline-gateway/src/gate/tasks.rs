@@ -3,6 +3,8 @@
 //! A client that supports tasks gets a task of the gateway in place of the server's, in its own generation
 //! and under a sealed id. For other clients the call stays open until the task ends.
 
+mod elsewhere;
+mod list;
 mod methods;
 mod wish;
 
@@ -33,6 +35,7 @@ use crate::server::Server;
 use crate::tasks::{Asker, Drive, End, Ended, Entry, Known, lost};
 use crate::upstream::Upstream;
 use crate::upstream_call::UpstreamCallContext;
+pub(crate) use elsewhere::{PATH, answer_replica};
 pub(super) use methods::manage;
 use wish::{Wish, decide};
 

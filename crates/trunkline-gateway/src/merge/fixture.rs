@@ -66,6 +66,7 @@ pub(crate) fn plan(name: &str) -> ServerPlan {
         idle: second,
         max_concurrent: 1,
         max_instances: 1,
+        max_total: None,
         max_each: 1,
         sharing: Sharing::Auto,
         questions: Questions::default(),

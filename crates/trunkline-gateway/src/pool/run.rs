@@ -181,6 +181,26 @@ impl<B: Backend> Pool<B> {
         self.inner.with(|state, now| state.stop_owned(owner, now));
     }
 
+    /// Whether an instance was started for its lists, and no caller has used it since.
+    pub(crate) fn is_for_lists(&self, id: u64) -> bool {
+        self.inner.lock().state.is_for_lists(id)
+    }
+
+    /// Whether an instance of this affinity key exists, or any where there are no keys.
+    pub(crate) fn has_instance_of(&self, key: &str) -> bool {
+        self.inner.lock().state.has_instance_of(key)
+    }
+
+    /// Whether work is in flight in instances of this key, or waits for one.
+    pub(crate) fn is_busy_with(&self, key: &str) -> bool {
+        self.inner.lock().state.is_busy_with(key)
+    }
+
+    /// Stops the instances of this key at once; who waits for one is refused with `failure`.
+    pub(crate) fn evict(&self, key: &str, failure: &Failure) {
+        self.inner.with(|state, now| state.evict(key, failure, now));
+    }
+
     /// Stops an instance that misbehaved, even with calls in flight.
     pub fn kill(&self, id: u64) {
         self.inner.with(|state, now| state.kill(id, now));

@@ -3,6 +3,7 @@
 //! Every input is a method that takes `now`, the time since the pool was made. The actions are then in
 //! [`State::actions`], and [`State::alarm`] says when to call [`State::tick`].
 
+mod evict;
 mod fair;
 mod place;
 mod slot;
@@ -400,8 +401,11 @@ impl<H: Clone, W> State<H, W> {
         self.tell(Event::StartFailed { id, cause, took, failure: failure.clone() });
         let alone = !self.slots.values().any(Slot::is_ready);
         let before = (self.start_failures.attempt, self.start_failures.suspended);
-        // One principal's missing login says nothing about the server or about other principals.
-        if failure.reason != Reason::LoginRequired {
+        // One principal's missing login says nothing about the server or about other principals, and neither does the
+        // number of instances that all replicas may have.
+        if failure.is_about_places() {
+            self.start_failures.no_place(now);
+        } else if failure.reason != Reason::LoginRequired {
             self.start_failures.failed(failure.clone(), slot.round, alone, &self.plan.retry, now);
         }
         let attempt = self.start_failures.attempt;
@@ -413,7 +417,9 @@ impl<H: Clone, W> State<H, W> {
                 None => self.tell(Event::Suspended { attempt }),
             }
         }
-        failure.retry_after = self.start_failures.until.map(|until| until.saturating_sub(now));
+        if !failure.is_about_places() {
+            failure.retry_after = self.start_failures.until.map(|until| until.saturating_sub(now));
+        }
         for waiter in std::mem::take(&mut self.waiters) {
             // A server that cannot run twice still serves one call after the other.
             if waiter.on == Some(id) && !self.may_be_served(&waiter.want, Slot::is_ready) {
@@ -518,8 +524,10 @@ impl<H: Clone, W> State<H, W> {
     }
 
     fn unbind(&mut self, id: u64) {
-        if let Some(key) = self.slots.get_mut(&id).and_then(|slot| slot.bound.take()) {
+        let Some(slot) = self.slots.get_mut(&id) else { return };
+        if let Some(key) = slot.bound.take() {
             self.bindings.remove(&key);
+            slot.was_bound = Some(key);
         }
     }
 

@@ -35,7 +35,8 @@ fn every_transcript_is_followed() {
     assert!(followed > 70, "Only {followed} transcripts were found.");
 }
 
-const FILES: [(&str, &str); 6] = [
+const FILES: [(&str, &str); 7] = [
+    ("evict.txt", include_str!("tests/transcripts/evict.txt")),
     ("keeping.txt", include_str!("tests/transcripts/keeping.txt")),
     ("owners.txt", include_str!("tests/transcripts/owners.txt")),
     ("shares.txt", include_str!("tests/transcripts/shares.txt")),

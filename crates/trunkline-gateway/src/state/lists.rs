@@ -72,11 +72,20 @@ impl GatewayState {
 
     /// Fetches a server's lists and takes them over. Returns the instance that listed them.
     pub(crate) async fn refresh(&self, server: &Arc<Server>, may_start: bool) -> Option<u64> {
+        if may_start && server.placement.is_some() && self.refreshed_elsewhere(server).await {
+            return None;
+        }
+        self.refresh_here(server, may_start).await
+    }
+
+    /// The same where this replica's instances are asked.
+    pub(crate) async fn refresh_here(&self, server: &Arc<Server>, may_start: bool) -> Option<u64> {
         match server.fetch(may_start).await {
             Ok(Some(Fetched { lists, from, since, was_started, .. })) => {
                 self.take_over(server, lists).await;
                 Kind::ALL.into_iter().for_each(|kind| from.compared.add(kind, since));
-                if was_started {
+                // Other replicas may have wanted the lists at the same time: the last one stops it.
+                if was_started || server.placement.is_some() && server.pool.is_for_lists(from.id) {
                     server.retire_later(&from);
                 }
                 Some(from.id)
@@ -94,6 +103,19 @@ impl GatewayState {
                 None
             }
         }
+    }
+
+    /// Takes over the lists of a server whose one instance lives at another replica. Returns whether it does.
+    async fn refreshed_elsewhere(&self, server: &Arc<Server>) -> bool {
+        // If nobody can tell, `fetch` finds out why.
+        let lives_elsewhere = server.list_elsewhere().await.unwrap_or(false);
+        if lives_elsewhere {
+            self.follow_lists(server).await;
+            if server.lists().is_none() {
+                server.mark_fetch_failed();
+            }
+        }
+        lives_elsewhere
     }
 
     /// Handles `list_changed` notifications of a server's instances until none are left.

@@ -39,7 +39,7 @@ impl GatewayState {
     }
 
     /// Takes over the lists that another replica stored.
-    async fn follow_lists(&self, server: &Arc<Server>) {
+    pub(super) async fn follow_lists(&self, server: &Arc<Server>) {
         let Some(lists) = self.cache.load(&server.plan().fingerprint()).await else { return };
         if server.lists().is_none_or(|it| it.etag() != lists.etag()) {
             self.take_over(server, lists).await;

@@ -19,7 +19,7 @@ use super::Host;
 use crate::caller::Caller;
 use crate::client_profile::ClientProfile;
 use crate::pool::{Cause, Profile, Want};
-use crate::server::{Server, Who, key_of};
+use crate::server::{Hop, Server, Who, key_of};
 use crate::upstream::Instance;
 
 /// Where subscriptions are held, and for whom.
@@ -83,7 +83,7 @@ pub(crate) async fn hold(
     let mut is_missing = is_back;
     loop {
         let Some(server) = post.server.upgrade() else { return };
-        let leased = server.lease(|| post.subscriber.want(&server)).await;
+        let leased = server.lease(Hop::May, || post.subscriber.want(&server)).await;
         let is_elsewhere = InstanceGroup::of(&server, &post.subscriber) != post.group;
         drop(server);
         if is_elsewhere && let Some(host) = host.upgrade() {

@@ -1,7 +1,7 @@
 //! Starts an instance: its process or session, in the era that suits its callers.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tokio::sync::OnceCell;
 use tokio::time::{Instant, timeout};
@@ -21,7 +21,7 @@ use trunkline_wire::method::Method;
 use trunkline_wire::model::{Implementation, SubscriptionFilter};
 use trunkline_wire::revision::{Era, Revisions};
 
-use super::{Instance, LAST_WORDS, Pids, Process, redacted};
+use super::{Guard as PlaceGuard, Instance, LAST_WORDS, Pids, Process, Way, redacted};
 use crate::accounts::{Account, LISTER};
 use crate::catalog::plan::{Outward, Reach, ServerPlan};
 use crate::client_profile;
@@ -46,6 +46,8 @@ pub(super) struct Opening {
     pub(super) redactor: Arc<Redactor>,
     pub(super) pids: Pids,
     pub(super) lacks_old: Arc<AtomicBool>,
+    pub(super) way: Option<Arc<Way>>,
+    pub(super) place: Mutex<Option<PlaceGuard>>,
 }
 
 impl Opening {
@@ -202,7 +204,15 @@ impl Opening {
             })?;
             target = target.root_certificate(pem);
         }
-        let mut credentials = self.credentials(url, auth).await;
+        let mut credentials = match &self.way {
+            Some(way) => {
+                for root in way.sessions.forward().roots() {
+                    target = target.root_certificate(root.clone());
+                }
+                Some(way.sessions.credentials_for(&way.peer))
+            }
+            None => self.credentials(url, auth).await,
+        };
         let mut account = None;
         if credentials.is_none() && matches!(auth, Outward::PerUser(_)) {
             account = self.account();
@@ -279,6 +289,7 @@ impl Opening {
             server: Arc::clone(&self.server),
             owner: self.owner.clone(),
             opened: Arc::clone(connection.opened()),
+            peer: self.way.as_ref().map(|it| Arc::from(it.peer.id.as_str())),
             compared: ComparedLists::default(),
             began: Instant::now(),
             told: Mutex::default(),
@@ -288,6 +299,7 @@ impl Opening {
             has_roots: can_ask.then(OnceCell::new),
             level: AtomicU8::new(u8::MAX),
             redactor: Arc::clone(&self.redactor),
+            _place: self.place.lock().unwrap_or_else(PoisonError::into_inner).take(),
         }
     }
 
@@ -295,7 +307,9 @@ impl Opening {
     fn listen(&self, connection: &Connection) {
         let opened = connection.opened();
         let filter = announced_by(&opened.capabilities);
-        if opened.revision.era() == Era::Stateful || filter == SubscriptionFilter::new() {
+        // The other replica stores what changes, and tells all.
+        let is_told_anyway = opened.revision.era() == Era::Stateful || self.way.is_some();
+        if is_told_anyway || filter == SubscriptionFilter::new() {
             return;
         }
         let mut params = Object::default();

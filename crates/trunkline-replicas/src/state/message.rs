@@ -42,7 +42,7 @@ pub(crate) struct Record {
 pub(crate) enum Ownership {
     /// Its owner answers for it.
     Owned(Owner),
-    /// Its owner left when nobody else was there.
+    /// Its owner left when nobody else was there, or let go of the claim.
     Released,
     /// It has ended.
     Closed,
@@ -86,6 +86,10 @@ pub(crate) enum Input {
     Open { request: u64, session: Name, body: Name },
     /// Somebody wants to know where a session is. The hint is the replica that opened it.
     Locate { request: u64, session: Name, hint: Name },
+    /// Somebody wants to know who holds a claim. If nobody does, this replica takes it.
+    Claim { request: u64, name: Name },
+    /// An owned claim is free from now on.
+    Release { request: u64, name: Name },
     /// Somebody wants to know where a replica is.
     LocateReplica { request: u64, replica: Name },
     /// The record of an owned session has changed.

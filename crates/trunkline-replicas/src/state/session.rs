@@ -16,6 +16,9 @@ use super::{Purpose, State};
 #[derive(Debug, Default)]
 pub(super) struct Session {
     pub(super) claim: Option<Claim>,
+    /// Whether it is a thing of which there is one over all replicas, not a session: whoever asks for it holds it if
+    /// nobody else does.
+    is_thing: bool,
     step: Step,
     /// Who wants to know where it is.
     waiting: Vec<u64>,
@@ -90,7 +93,7 @@ enum Why {
     /// The store has lost a session of ours.
     Recreate,
     Close,
-    /// To another replica; tell this request, if there is one.
+    /// To another replica, or to nobody; tell this request, if there is one.
     HandOver(Option<u64>),
 }
 
@@ -156,6 +159,19 @@ impl State {
         self.proceed(&session);
     }
 
+    /// As [`Self::locate`], for a thing that begins to exist when somebody asks for it.
+    pub(super) fn claim(&mut self, request: u64, name: Name) {
+        self.locate(request, name.clone(), &Name::from(""));
+        if let Some(it) = self.sessions.get_mut(&name) {
+            it.is_thing = true;
+        }
+    }
+
+    /// Lets go of a claim, as soon as nothing else is under way.
+    pub(super) fn release(&mut self, request: u64, name: &Name) {
+        self.hand_over(Some(request), name);
+    }
+
     pub(super) fn update(&mut self, session: &Name, body: Name) {
         let Some(it) = self.sessions.get_mut(session) else { return };
         let Some(claim) = &mut it.claim else { return };
@@ -192,8 +208,10 @@ impl State {
 
     /// The session is not answered for from here on, whatever becomes of the write.
     fn give_away(&mut self, session: &Name, claim: &Claim, request: Option<u64>) {
+        let is_thing = self.sessions.get(session).is_some_and(|it| it.is_thing);
+        // A thing does not move: it has ended here, and whoever asks for it next makes another.
         let heirs: Vec<_> =
-            self.members.values().filter(|it| it.protocol >= self.protocol).collect();
+            self.members.values().filter(|it| !is_thing && it.protocol >= self.protocol).collect();
         let ownership = match heirs.get(spread(session) % heirs.len().max(1)) {
             Some(heir) => Ownership::Owned(heir.owner.clone()),
             None => Ownership::Released,
@@ -324,7 +342,8 @@ impl State {
             None => write.why == Why::Take,
         };
         let claim = Claim { version, epoch, generation, body, written: *sent, untold };
-        self.owned += u64::from(it.claim.replace(claim).is_none());
+        let is_new = it.claim.replace(claim).is_none();
+        self.owned += u64::from(is_new && !it.is_thing);
         it.conflicts = 0;
         self.owners.remove(session);
         self.out.push_back(Output::Own { session: session.clone(), epoch, generation });
@@ -334,7 +353,7 @@ impl State {
         let Some(it) = self.sessions.get_mut(session) else { return };
         it.due = None;
         if it.claim.take().is_some() {
-            self.owned -= 1;
+            self.owned -= u64::from(!it.is_thing);
             self.out.push_back(Output::Disown { session: session.clone() });
         }
     }

@@ -1,7 +1,7 @@
 //! Many replicas, a store and a network that all fail, in simulated time. A seed determines a run.
 //!
-//! On every step: no two replicas may answer for one session at the same instant of true time (P1), and in one epoch
-//! one replica answers. At the end, when all faults are over: every session whose record had settled is found (P3).
+//! On every step: no two replicas may answer for one session, or hold the one thing that half of the runs have, at the
+//! same instant of true time (P1), and in one epoch one replica answers. At the end, when all faults are over: every session whose record had settled is found (P3).
 //! No call runs twice (P4).
 //!
 //! The short form runs with the other tests. The long one, ten thousand runs and one of a hundred replicas with a hundred
@@ -61,7 +61,7 @@ struct Tally {
 #[test]
 fn a_large_fleet_keeps_its_sessions() {
     let (replicas, sessions) = if is_soak() { (100, 100_000) } else { (12, 300) };
-    let plan = Plan { replicas, sessions, seconds: 30, is_large: true };
+    let plan = Plan { replicas, sessions, seconds: 30, is_large: true, has_thing: false };
     simulate(1, &plan);
 }
 
@@ -86,13 +86,16 @@ struct Plan {
     sessions: u64,
     seconds: u64,
     is_large: bool,
+    /// Whether there is something of which there is one over all replicas.
+    has_thing: bool,
 }
 
 impl Plan {
     fn of(seed: u64) -> Self {
         let mut random = Random(seed ^ 0x5eed);
         let (replicas, sessions) = (random.between(3, 5), random.between(2, 6));
-        Self { replicas, sessions, seconds: 45, is_large: false }
+        let has_thing = seed.is_multiple_of(2);
+        Self { replicas, sessions, seconds: 45, is_large: false, has_thing }
     }
 }
 
@@ -421,6 +424,7 @@ impl World {
         for session in self.clients.sessions() {
             self.check(session);
         }
+        self.check(&Name::from(clients::THING));
     }
 
     /// P1.

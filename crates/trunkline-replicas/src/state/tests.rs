@@ -1,5 +1,6 @@
 //! One replica, told what happens step by step.
 
+mod claims;
 mod leases;
 mod sessions;
 mod suspicions;

@@ -1,5 +1,6 @@
 //! Replicas in one process, over one store that can go away.
 
+mod claims;
 mod fleet;
 mod leave;
 mod outage;

@@ -5,6 +5,7 @@
 
 mod caller_seal;
 mod internal;
+mod own_requests;
 mod replay;
 
 use std::future::{Future, poll_fn};
@@ -32,12 +33,14 @@ use caller_seal::{CallerSeal, FORWARDED};
 
 pub(super) use internal::Forwarded;
 pub use internal::{AnswersForwarded, Internal, Ping};
+pub(super) use own_requests::OwnRequests;
 
 /// Sends requests to other replicas, over kept connections.
 #[derive(Debug)]
 pub struct Forward {
     pool: Pool,
     seal: CallerSeal,
+    roots: Vec<Vec<u8>>,
 }
 
 /// Why there is no response.
@@ -65,7 +68,13 @@ impl Forward {
     /// Fails with a sentence if a root is none.
     pub fn new(keys: &[[u8; 32]], roots: &[Vec<u8>], limits: &Limits) -> Result<Self, String> {
         let limits = limits.clone().connect(CONNECT).idle_connections(IDLE);
-        Ok(Self { pool: Pool::with_roots(roots, &limits)?, seal: CallerSeal::new(keys) })
+        let pool = Pool::with_roots(roots, &limits)?;
+        Ok(Self { pool, seal: CallerSeal::new(keys), roots: roots.to_vec() })
+    }
+
+    /// The roots for `https` between replicas.
+    pub fn roots(&self) -> &[Vec<u8>] {
+        &self.roots
     }
 
     /// Sends a sealed question to another replica, and returns its sealed answer; none if it does not

@@ -41,6 +41,17 @@ pub trait Replicas: Send + Sync + 'static {
     /// Where a request goes that names a replica itself: it holds a parked call, a task or an instance.
     fn locate_replica<'a>(&'a self, replica: &'a str) -> Lookup<'a, Result<Place, Unavailable>>;
 
+    /// Where the thing of this name is held, of which there is one over all replicas. If nobody holds it, or its
+    /// holder is dead, this replica does from now on. [`Self::may_answer`] takes the name, too.
+    fn claim<'a>(&'a self, _name: &'a ClaimName) -> Lookup<'a, Result<Place, Unavailable>> {
+        Box::pin(async { Err(Unavailable) })
+    }
+
+    /// Lets go of what was claimed: whoever asks for it next holds it. What it names has ended before.
+    fn release<'a>(&'a self, _name: &'a ClaimName) -> Lookup<'a, Result<(), Unavailable>> {
+        Box::pin(async { Err(Unavailable) })
+    }
+
     /// Replaces the record of an owned session. It is written later and in order; nobody waits for it.
     fn update(&self, id: &str, record: SessionRecord);
 
@@ -65,6 +76,25 @@ pub enum Place {
     At(Peer),
     /// Nowhere: the session has ended or never existed, or the replica is gone.
     Gone,
+}
+
+/// The name of something that one replica holds for all. No id of a session is such a name.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ClaimName(String);
+
+impl ClaimName {
+    /// Every name of a claim, and no session id, begins with this.
+    pub const PREFIX: &'static str = "claim/";
+
+    /// The claim of this name: visible ASCII without spaces.
+    pub fn new(name: &str) -> Self {
+        Self(format!("{}{name}", Self::PREFIX))
+    }
+
+    /// The name as replicas and the store know it.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
 }
 
 /// Another replica.

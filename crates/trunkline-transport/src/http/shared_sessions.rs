@@ -23,6 +23,7 @@ use http::header::{HeaderValue, RETRY_AFTER};
 use http::{Method, Response, StatusCode, request};
 use http_body::Body;
 use tokio::time::sleep;
+use trunkline_auth::credentials::Credentials;
 use trunkline_auth::tag::Tagger;
 use trunkline_proto::http::Refusal;
 use trunkline_proto::http::event::{EventId, Owed};
@@ -34,7 +35,7 @@ use trunkline_wire::revision::{Era, Revision};
 use super::body::{HttpBody, read};
 use super::client::pool::Once;
 use super::endpoint::{Endpoint, Entrance};
-use super::forward::{Forward, Forwarded, Gone, Unforwarded, moved};
+use super::forward::{Forward, Forwarded, Gone, OwnRequests, Unforwarded, moved};
 use super::replicas::{Peer, Place, Replicas, SessionRecord, Unavailable};
 use super::response::{json, refuse};
 use crate::budget::Held;
@@ -79,6 +80,16 @@ impl SharedSessions {
     /// The way to other replicas.
     pub fn forward(&self) -> &Forward {
         &self.forward
+    }
+
+    /// Who owns what.
+    pub fn replicas(&self) -> &Arc<dyn Replicas> {
+        &self.replicas
+    }
+
+    /// The credentials of this replica's own requests to the internal listener of another.
+    pub fn credentials_for(self: &Arc<Self>, peer: &Peer) -> Arc<dyn Credentials> {
+        Arc::new(OwnRequests::new(Arc::clone(self), &peer.id))
     }
 
     /// Issues the ids of events, which every replica can verify.

@@ -201,7 +201,7 @@ impl Http {
             // Its sessions end after they were handed over: others still forward to them until then.
             let answers = Arc::new(UntilLeft(Arc::clone(&endpoint)));
             let served = serve(listener, answers, limits, member.drain_at(shutdown)).await;
-            member.leave().await;
+            member.leave(&endpoint).await;
             endpoint.end();
             return served;
         }
@@ -370,8 +370,9 @@ impl HttpService {
         self.endpoint.hang_up();
     }
 
-    /// Gives all sessions to the other replicas, if there are any. Their calls should be over by then: see
-    /// [`Self::hang_up`].
+    /// Gives each session to another replica, if there is one, as soon as nothing is in flight in it, whichever
+    /// replica the request came to. Returns when all are given away; what takes longer than
+    /// [`Limits::shutdown`](crate::Limits) is cut off.
     ///
     /// ```
     /// # use trunkline::Server; tokio::runtime::Runtime::new().unwrap().block_on(async {
@@ -382,7 +383,7 @@ impl HttpService {
     #[cfg(feature = "replicas")]
     pub async fn leave(&self) {
         if let Some(member) = &self.member {
-            member.leave().await;
+            member.leave(&self.endpoint).await;
         }
     }
 

@@ -8,15 +8,17 @@ use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use trunkline_auth::setters;
 use trunkline_replicas::{Replica, Settings};
 use trunkline_store::Store;
 #[cfg(feature = "auth")]
 use trunkline_store::{Expect, Swap};
 use trunkline_transport::Limits;
+use trunkline_transport::handler::Handler;
 use trunkline_transport::http::forward::{AnswersForwarded, Forward, Internal};
-use trunkline_transport::http::{SharedSessions, bind, serve};
+use trunkline_transport::http::replicas::Replicas as _;
+use trunkline_transport::http::{Endpoint, SharedSessions, bind, serve};
 
 /// What the replicas of a server share; [`ServerBuilder::replicas`](super::ServerBuilder::replicas) takes it.
 ///
@@ -168,13 +170,15 @@ impl Joined {
         let answers = Internal::new(answers, shared, replica.ping());
         let mut serving = JoinSet::new();
         serving.spawn(serve(internal, answers, limits.clone(), pending()));
-        Membership { replica, _serving: serving }
+        Membership { replica, patience: limits.shutdown, _serving: serving }
     }
 }
 
 /// A replica among others. Dropping it ends it like a crash: others take its sessions over.
 pub(super) struct Membership {
     replica: Arc<Replica>,
+    /// How long calls in flight may take once it leaves.
+    patience: Duration,
     _serving: JoinSet<io::Result<()>>,
 }
 
@@ -185,14 +189,50 @@ impl Membership {
         self.replica.drain().await;
     }
 
-    /// Gives all sessions to others.
-    pub(super) async fn leave(&self) {
+    /// Gives each session to another as soon as nothing is in flight in it, whoever sent that; what takes too long
+    /// is cut off.
+    pub(super) async fn leave<H: Handler>(&self, endpoint: &Arc<Endpoint<H>>) {
+        self.replica.drain().await;
+        let handing_over = async {
+            // While the store is away nothing can be handed over: others take the sessions over later.
+            while !self.replica.status().is_store_away {
+                // In this order: what came in before is seen.
+                let is_busy = endpoint.is_busy();
+                let quiet = endpoint.release_quiet_sessions(|id| self.replica.may_answer(id));
+                if !is_busy && quiet.is_empty() {
+                    return;
+                }
+                self.give(endpoint, &quiet).await;
+                sleep(PAUSE).await;
+            }
+        };
+        let _ = timeout(self.patience, handing_over).await;
         self.replica.leave().await;
+    }
+
+    async fn give<H: Handler>(&self, endpoint: &Arc<Endpoint<H>>, sessions: &[String]) {
+        for some in sessions.chunks(AT_ONCE) {
+            let mut giving = JoinSet::new();
+            for id in some {
+                let (replica, endpoint) = (Arc::clone(&self.replica), Arc::clone(endpoint));
+                let id = id.clone();
+                giving.spawn(async move {
+                    if !replica.hand_over(&id).await {
+                        endpoint.take_back(&id);
+                    }
+                });
+            }
+            giving.join_all().await;
+        }
     }
 }
 
 /// How long the first heartbeat is waited for.
 const FIRST_HEARTBEAT: Duration = Duration::from_secs(5);
+/// How many sessions are given away concurrently.
+const AT_ONCE: usize = 64;
+/// The pause between two looks for quiet sessions.
+const PAUSE: Duration = Duration::from_millis(50);
 
 #[cfg(all(test, feature = "auth"))]
 mod tests {

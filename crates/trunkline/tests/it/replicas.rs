@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 use trunkline::model::TaskSupport;
 use trunkline::server::Replicas;
 use trunkline::store::{Memory, Store};
@@ -17,8 +18,8 @@ use crate::server::{at_once, builder, text};
 const SESSIONS: [Revision; 3] =
     [Revision::V2025_03_26, Revision::V2025_06_18, Revision::V2025_11_25];
 
-/// One replica. Its tools say which one they run in.
-fn replica(store: &Arc<dyn Store>, name: &'static str) -> Server {
+/// One replica. Its tools say which one they run in; `gated` ends once `gate` is opened.
+fn gated(store: &Arc<dyn Store>, name: &'static str, gate: &Arc<Notify>) -> Server {
     let ask = async |cx: Context| -> Result<String, ToolError> {
         Ok(format!("{} folders", cx.roots().await?.len()))
     };
@@ -26,7 +27,17 @@ fn replica(store: &Arc<dyn Store>, name: &'static str) -> Server {
         cx.progress(1.0, 2.0).await;
         std::future::pending::<()>().await;
     };
+    let gate = Arc::clone(gate);
+    let waits = move |cx: Context| {
+        let gate = Arc::clone(&gate);
+        async move {
+            cx.progress(1.0, 2.0).await;
+            gate.notified().await;
+            name
+        }
+    };
     builder()
+        .tool(tool("gated", waits))
         .tool(tool("where", move || async move { name }))
         .tool(tool("ask", ask))
         .tool(tool("endless", steps))
@@ -34,6 +45,10 @@ fn replica(store: &Arc<dyn Store>, name: &'static str) -> Server {
         .tasks(at_once())
         .replicas(Replicas::new(Arc::clone(store), [7; 32], "127.0.0.1:0"))
         .build()
+}
+
+fn replica(store: &Arc<dyn Store>, name: &'static str) -> Server {
+    gated(store, name, &Arc::default())
 }
 
 async fn fleet<const N: usize>() -> [House; N] {
@@ -127,6 +142,28 @@ async fn a_session_goes_on_after_its_owner_has_left_or_died() {
     );
     assert_eq!(line.message().await, None);
     assert_eq!(guest.get(event.id.as_deref()).await.1.status, 204);
+}
+
+#[tokio::test]
+async fn a_replica_that_leaves_answers_first_what_another_has_forwarded() {
+    let (store, gate): (Arc<dyn Store>, _) = (Arc::new(Memory::default()), Arc::new(Notify::new()));
+    let mut a = House::of(&gated(&store, "a", &gate)).await;
+    let b = House::of(&replica(&store, "b")).await;
+    let mut busy = opened(a.address, Revision::V2025_11_25).await;
+    let mut quiet = opened(a.address, Revision::V2025_11_25).await;
+    assert_eq!(called(&mut busy, b.address, "where").await, "a", "they know each other");
+    let call = json!({ "name": "gated", "_meta": { "progressToken": "t" } });
+    let call = busy.prepare("tools/call", call);
+    let (mut line, _) = busy.post(&call).await;
+    line.message().await.expect("it has begun");
+    a.close();
+    // It gives away what is quiet, and keeps what is not.
+    while called(&mut quiet, b.address, "where").await != "b" {}
+    gate.notify_one();
+    let (_, answer) = line.message().await.expect("it is answered");
+    assert_eq!(text(&answer["result"]), "a");
+    a.ended().await;
+    assert_eq!(called(&mut busy, b.address, "where").await, "b");
 }
 
 #[tokio::test]

@@ -9,10 +9,11 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::time::timeout;
 use trunkline_gateway::catalog::plan::Plan;
-use trunkline_store::{Redis, RedisAddress, RedisSettings, Store, StoreError};
+use trunkline_store::{Redis, RedisAddress, Store, StoreError};
 
 use super::stages::Stages;
 use crate::cmd::connect::shown;
+use crate::cmd::serve::store_settings;
 use crate::state;
 
 pub(super) async fn check(plan: &Plan, named: Option<PathBuf>, stages: &mut Stages) {
@@ -52,7 +53,7 @@ pub(super) async fn check(plan: &Plan, named: Option<PathBuf>, stages: &mut Stag
         },
     };
     if let Some(address) = &plan.gateway.store {
-        check_store(address, stages).await;
+        check_store(address, &plan.gateway.store_roots, stages).await;
         let admin = admin.as_deref().filter(|_| is_running);
         check_replicas(plan, admin, stages).await;
     }
@@ -75,10 +76,17 @@ pub(super) async fn check(plan: &Plan, named: Option<PathBuf>, stages: &mut Stag
 }
 
 /// Whether the store answers, and takes and returns what is written.
-async fn check_store(address: &RedisAddress, stages: &mut Stages) {
+async fn check_store(address: &RedisAddress, roots: &[PathBuf], stages: &mut Stages) {
     stages.begin();
+    let settings = match store_settings(address, roots) {
+        Ok(settings) => settings,
+        Err(error) => {
+            let advice = "Correct `gateway.storeRootCertificates`.";
+            return stages.bad("store", format!("{error:#}."), advice);
+        }
+    };
     let asking = async {
-        let store = Redis::open(RedisSettings::new(address.clone()))?;
+        let store = Redis::open(settings)?;
         let (key, life) = (format!("doctor/{}", std::process::id()), Duration::from_secs(10));
         store.put(&key, b"well", Some(life)).await?;
         let read = store.get(&key).await?.map(|it| it.value.to_vec());

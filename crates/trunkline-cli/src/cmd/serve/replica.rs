@@ -1,13 +1,14 @@
 //! This gateway as one of several: the store they share, the listener for the others, joining and leaving.
 
 use std::io::Write;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
-use trunkline_gateway::catalog::plan::{GatewayPlan, ReplicasPlan, WhenAway};
+use trunkline_gateway::catalog::plan::{GatewayPlan, WhenAway};
 use trunkline_gateway::{Fleet, Front, LocalSessions, ReplicaView, Settings};
 use trunkline_replicas::{PeerStatus, Replica};
 use trunkline_store::{Redis, RedisAddress, RedisSettings, Store};
@@ -36,11 +37,11 @@ impl Joined {
         let (Some(address), Some(replicas)) = (&plan.store, &plan.replicas) else {
             return Ok(None);
         };
-        let store = open_store(address).await?;
+        let store = open_store(address, &plan.store_roots).await?;
         let store: Arc<dyn Store> = Arc::new(store);
         let door = Door::open(&replicas.listen, plan.tls.clone()).await?;
         let url = replicas.advertise.clone().unwrap_or_else(|| door.url(&[]));
-        let roots = roots(replicas)?;
+        let roots = read_all(&replicas.roots)?;
         let mut settings =
             trunkline_replicas::Settings::new(Arc::clone(&store), &replicas.keys, url);
         settings.session_ttl = limits.session_idle;
@@ -125,8 +126,9 @@ impl Served {
             loop {
                 // In this order: what came in before the last client was gone is seen.
                 let is_over = clients_are_gone() && !self.front.is_busy();
+                let has_let_go = self.front.let_go_of_instances(false).await;
                 let quiet = self.front.release_quiet_sessions(|id| self.replica.may_answer(id));
-                if is_over && quiet.is_empty() {
+                if is_over && has_let_go && quiet.is_empty() {
                     return;
                 }
                 self.give(&quiet).await;
@@ -154,6 +156,13 @@ impl Served {
 
     /// Gives all other sessions away, and ends.
     pub(super) async fn leave(self) {
+        let stopping = async {
+            while !self.front.let_go_of_instances(true).await {
+                tokio::time::sleep(PAUSE).await;
+            }
+        };
+        // An instance of which there is one ends before another replica may start it.
+        let _ = tokio::time::timeout(STOPPED_WITHIN, stopping).await;
         self.replica.leave().await;
         // Stops what took too long, and the streams that others read.
         self.front.end();
@@ -167,8 +176,8 @@ impl Served {
 }
 
 /// A store that answers.
-async fn open_store(address: &RedisAddress) -> Result<Redis> {
-    let store = Redis::open(RedisSettings::new(address.clone()));
+async fn open_store(address: &RedisAddress, roots: &[PathBuf]) -> Result<Redis> {
+    let store = Redis::open(store_settings(address, roots)?);
     let cannot = |why: &dyn std::fmt::Display| {
         let why = format!("The store of the catalog, `{address}`, cannot be used. {why}");
         Failure::store(why).advice("Start it, or correct `gateway.store`.")
@@ -178,11 +187,20 @@ async fn open_store(address: &RedisAddress) -> Result<Redis> {
     Ok(store)
 }
 
-fn roots(plan: &ReplicasPlan) -> Result<Vec<Vec<u8>>> {
-    let read = |path: &std::path::PathBuf| {
+/// How the store of the catalog is reached.
+pub(crate) fn store_settings(address: &RedisAddress, roots: &[PathBuf]) -> Result<RedisSettings> {
+    let settings = RedisSettings::new(address.clone());
+    Ok(match roots {
+        [] => settings,
+        roots => settings.ca(read_all(roots)?.join(&b'\n')),
+    })
+}
+
+fn read_all(files: &[PathBuf]) -> Result<Vec<Vec<u8>>> {
+    let read = |path: &PathBuf| {
         std::fs::read(path).with_context(|| format!("`{}` cannot be read", path.display()))
     };
-    plan.roots.iter().map(read).collect()
+    files.iter().map(read).collect()
 }
 
 /// What the admin API says of the replicas.
@@ -208,6 +226,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const LINGER: Duration = Duration::from_secs(5);
 /// How long the last answers to other replicas may take.
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
+/// How long instances may take to end whose calls took too long.
+const STOPPED_WITHIN: Duration = Duration::from_secs(5);
 /// How many sessions are given away concurrently.
 const AT_ONCE: usize = 64;
 /// The pause between two looks for quiet sessions.

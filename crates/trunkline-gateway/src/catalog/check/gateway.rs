@@ -42,6 +42,7 @@ pub(super) fn gateway(section: &Section<'_>) -> GatewayPlan {
         bootstrap: section.count("bootstrap").unwrap_or(usual.bootstrap),
         refresh: section.seconds("refreshSeconds").unwrap_or(usual.refresh),
         store: replicas::store(section),
+        store_roots: replicas::store_roots(section),
         replicas: None,
     };
     if let Some(listen) = listen(section, &plan, &names) {

@@ -1,5 +1,7 @@
 //! Checks `store` and `replicas`: what makes this gateway one of several.
 
+use std::path::PathBuf;
+
 use trunkline_store::RedisAddress;
 
 use super::address::{is_loopback, is_url, is_user_in, parts};
@@ -25,6 +27,21 @@ pub(super) fn store(section: &Section<'_>) -> Option<RedisAddress> {
             None
         }
     }
+}
+
+/// The authorities to trust at the store.
+pub(super) fn store_roots(section: &Section<'_>) -> Vec<PathBuf> {
+    if let Some(at) = section.get("storeRootCertificates") {
+        let address = section.get("store").and_then(|it| it.secret());
+        let is_tls = address.is_some_and(|it| it.trim().starts_with("rediss"));
+        if !is_tls {
+            at.hidden(
+                "Certificates are for a store with TLS, and there is none.",
+                "Write `store: rediss://HOST:6379`, or remove them.",
+            );
+        }
+    }
+    section.list("storeRootCertificates").iter().filter_map(At::file).collect()
 }
 
 /// How replicas find and trust each other. `public` is the address for clients.

@@ -349,6 +349,12 @@ fn instances(section: &Section<'_>, plan: &mut ServerPlan) {
         // Each principal gets the bound that all had together.
         plan.max_instances = plan.max_instances.max(ALL_INSTANCES);
     }
+    plan.max_total = section.count("maxInstancesTotal");
+    if let Some(total) = plan.max_total {
+        // No replica can have more than all of them.
+        plan.max_instances = plan.max_instances.min(total);
+        plan.max_each = plan.max_each.min(total);
+    }
     if plan.strategy == Strategy::Singleton && most.is_some_and(|it| it > 1) {
         if let Some(at) = section.get("maxInstances") {
             at.fault("A singleton has one instance.", "Remove it, or choose another `strategy`.");

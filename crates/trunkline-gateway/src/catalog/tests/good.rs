@@ -48,6 +48,7 @@ fn every_key_of_a_program_has_its_effect() {
         idle: Duration::from_millis(500),
         max_concurrent: 7,
         max_instances: 7,
+        max_total: Some(9),
         max_each: 7,
         sharing: Sharing::Isolated,
         questions: Questions { sampling: false, ..Questions::default() },
@@ -145,8 +146,9 @@ fn every_key_of_the_gateway_has_its_effect() {
         bootstrap: 5,
         refresh: seconds(6),
         store: Some(
-            RedisAddress::parse("redis://:hunter2-hunter2-hunter2@cache.example/2").unwrap(),
+            RedisAddress::parse("rediss://:hunter2-hunter2-hunter2@cache.example/2").unwrap(),
         ),
+        store_roots: vec![file("ca.pem")],
         replicas: Some(ReplicasPlan {
             listen: "10.0.0.7:7474".to_owned(),
             advertise: Some("https://a.replicas.example:7474".to_owned()),
@@ -172,6 +174,8 @@ fn missing_keys_have_their_defaults() {
         ("command: b, strategy: singleton", 1, 1),
         ("command: b, strategy: persistent", 4, 32),
         ("command: b, sharing: shared", 4, 4),
+        ("command: b, maxInstances: 9, maxInstancesTotal: 5", 5, 5),
+        ("command: b, maxInstancesTotal: 3", 3, 3),
         ("command: b, minReady: 9", 9, 32),
         ("command: b, maxInstances: 3", 3, 3),
         ("url: 'http://b'", 4, 4),

@@ -10,7 +10,7 @@ use trunkline_wire::era::{self, stateful, stateless};
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Object};
 use trunkline_wire::method::Method;
-use trunkline_wire::model::{EmptyResult, ListTasksResult};
+use trunkline_wire::model::EmptyResult;
 use trunkline_wire::revision::Revision;
 
 use crate::call_record::CallRecord;
@@ -19,14 +19,19 @@ use crate::forward;
 use crate::gate::{CallFailure, CallOutcome, Walk};
 use crate::tasks::{End, Entry, Taken, lost, named};
 
+use super::{elsewhere, list};
+
 /// Answers `tasks/…`.
 pub(in crate::gate) async fn manage(
     walk: &mut Walk,
     record: &mut CallRecord,
 ) -> Result<CallOutcome, CallFailure> {
     let is_core = walk.call.revision.profile().tasks == era::Tasks::Core;
+    if is_core && let Some(told) = elsewhere::ask_holder(walk).await? {
+        return Ok(CallOutcome::Told(told));
+    }
     let told = match walk.call.method.method {
-        Method::TasksList => list(walk)?,
+        Method::TasksList => list::list(walk).await?,
         Method::TasksGet => {
             let (entry, _) = find(walk, record)?;
             entry.poll_now().await;
@@ -70,33 +75,6 @@ fn find(walk: &Walk, record: &mut CallRecord) -> Result<(Arc<Entry>, String), Ca
     Ok((entry, sealed.task))
 }
 
-/// The caller's tasks, page by page.
-fn list(walk: &Walk) -> Result<Json, ErrorObject> {
-    let bad = || ErrorObject::invalid_params("The cursor is not one of this list.");
-    let after = match walk.call.params.get("cursor") {
-        Some(cursor) => {
-            let cursor: String = cursor.to().map_err(|_| bad())?;
-            let bytes = walk.shared.seals.open_cursor(&cursor, &owner(walk)).ok_or_else(bad)?;
-            u64::from_be_bytes(bytes.try_into().map_err(|_| bad())?)
-        }
-        None => 0,
-    };
-    let mut entries = walk.shared.tasks.of(&walk.caller, after);
-    let has_more = entries.len() > PAGE;
-    entries.truncate(PAGE);
-    let mut list = ListTasksResult::new(entries.iter().map(|it| it.task(true)).collect());
-    list.next_cursor = entries
-        .last()
-        .filter(|_| has_more)
-        .map(|last| walk.shared.seals.cursor(&last.order().to_be_bytes(), &owner(walk)));
-    Ok(stateful::encode_task_list(&list))
-}
-
-/// Binds a cursor to this list and caller.
-fn owner(walk: &Walk) -> String {
-    format!("tasks\0{}", walk.caller.id)
-}
-
 /// Waits for the end of a task, and asks its questions meanwhile.
 async fn result(walk: &Walk, entry: &Arc<Entry>) -> Result<Json, ErrorObject> {
     let mut asking = JoinSet::new();
@@ -136,7 +114,11 @@ async fn ask(handle: ConversationHandle, during: CallKey, revision: Revision, ta
 }
 
 /// Cancels a task.
-async fn cancel(entry: &Arc<Entry>, task: &str, is_core: bool) -> Result<Json, CallFailure> {
+pub(super) async fn cancel(
+    entry: &Arc<Entry>,
+    task: &str,
+    is_core: bool,
+) -> Result<Json, CallFailure> {
     let over = || ErrorObject::invalid_params("The task is already over.");
     let Some(instance) = entry.place() else {
         // The extension treats "already over" as success.
@@ -188,5 +170,3 @@ fn empty() -> Json {
 fn extras() -> stateless::Extras<'static> {
     stateless::Extras::default()
 }
-
-const PAGE: usize = 100;

@@ -123,6 +123,7 @@ async fn suggestions_that_the_caller_may_not_read_are_left_out() {
         digest: None,
         plugged: None,
         as_task: false,
+        hop: crate::server::Hop::May,
         steps: std::sync::atomic::AtomicU32::new(0),
     };
     let said = r#"{"completion":{"values":["etc/passwd","srv/a","/etc"],"total":9}}"#;

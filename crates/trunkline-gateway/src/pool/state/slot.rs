@@ -19,6 +19,8 @@ pub(crate) struct Slot<H> {
     /// The affinity key that it is bound to, on a stateful server.
     // Invariant: `Some(key)` exactly while `bindings[key]` is this slot.
     pub(crate) bound: Option<Arc<str>>,
+    /// The key that it was bound to last. While it drains or stops, its state is still that key's.
+    pub(crate) was_bound: Option<Arc<str>>,
     /// The owner where instances are not shared: the first principal that used it; while it starts, the one
     /// that waits for it.
     // Invariant: once its owner has used it, this does not change.
@@ -83,6 +85,7 @@ impl<H> Slot<H> {
             held: 0,
             at_work: 0,
             bound: None,
+            was_bound: None,
             owner: None,
             is_fixed: false,
             is_left: false,

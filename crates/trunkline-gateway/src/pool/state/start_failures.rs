@@ -56,6 +56,11 @@ impl StartFailures {
         }
     }
 
+    /// All replicas together have as many instances as they may: none is started without a waiter for a while.
+    pub(crate) fn no_place(&mut self, now: Duration) {
+        self.refill = Some(now + FULL);
+    }
+
     /// A start succeeded, or the server is known to run for another reason.
     pub(crate) fn is_over(&mut self) {
         self.attempt = 0;
@@ -161,6 +166,8 @@ fn doubled(retry: &Retry, times: u32) -> Duration {
     retry.base.saturating_mul(factor).min(retry.max)
 }
 
+/// How long until a warm instance is started again that all replicas had no place for.
+const FULL: Duration = Duration::from_secs(2);
 /// An instance that lived this long did not end because of its start.
 const STEADY: Duration = Duration::from_secs(30);
 

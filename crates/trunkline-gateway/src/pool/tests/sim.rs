@@ -56,6 +56,7 @@ pub(super) fn plan(settings: &str) -> Arc<ServerPlan> {
         idle: seconds("300s"),
         max_concurrent: 16,
         max_instances: 4,
+        max_total: None,
         max_each: 0,
         sharing: Sharing::Auto,
         questions: Questions::default(),
@@ -203,6 +204,15 @@ impl Sim {
             "joined" => self.state.client_joined(now),
             "left" => self.state.client_left(now),
             "forget" => self.state.forget(name, now),
+            "evict" => {
+                let moved = Failure::new(Reason::InstanceMoved, Stage::Acquire, "It moves.");
+                self.state.evict(name, &moved, now);
+            }
+            "has" => {
+                let (has, is_busy) =
+                    (self.state.has_instance_of(name), self.state.is_busy_with(name));
+                self.did.push(format!("{has} {is_busy}"));
+            }
             "retry" => self.state.retry(now),
             "plan" => self.state.reconfigure(plan(&rest.join(" ")), now),
             "close" => self.state.close(seconds(name), now),
@@ -309,6 +319,7 @@ pub(super) fn numbers() -> &'static AtomicU64 {
 pub(super) fn failed(reason: Option<&str>) -> Failure {
     let reason = match reason {
         Some("not_found") => Reason::NotFound,
+        Some("total") => Reason::TotalReached,
         Some("login_required") => crate::failure::Reason::LoginRequired,
         _ => Reason::SpawnFailed,
     };

@@ -16,8 +16,12 @@ impl State {
             // The store may have lost everything: the owner, not seen again yet, still has it.
             let missed =
                 self.sessions.get(session).and_then(|it| self.missing.get(it.owner.as_ref()?));
-            let verdict = missed.map_or(Verdict::Gone, |(owner, _)| Verdict::At(owner.clone()));
-            return self.found(session, &verdict);
+            let verdict = missed.map(|(owner, _)| Verdict::At(owner.clone()));
+            return match verdict {
+                Some(verdict) => self.found(session, &verdict),
+                None if self.is_thing(session) => self.make(session),
+                None => self.found(session, &Verdict::Gone),
+            };
         };
         let owner = match &record.ownership {
             Ownership::Closed => return self.found(session, &Verdict::Gone),
@@ -83,6 +87,21 @@ impl State {
             Step::Suspecting { record, version } => self.take(session, record, version),
             step => it.step = step,
         }
+    }
+
+    fn is_thing(&self, session: &Name) -> bool {
+        self.sessions.get(session).is_some_and(|it| it.is_thing)
+    }
+
+    /// Claims a thing that nobody has claimed before.
+    fn make(&mut self, name: &Name) {
+        let is_waited_for = self.sessions.get(name).is_some_and(|it| !it.waiting.is_empty());
+        if !self.is_leased() || self.is_draining() || !is_waited_for {
+            return self.found(name, &Verdict::Unavailable);
+        }
+        // Its own name, for whoever reads the store.
+        let record = self.record(1, format!("{:?}", &**name).into());
+        self.swap(name, Why::Take, Expect::Absent, record);
     }
 
     pub(super) fn take(&mut self, session: &Name, record: Record, version: Version) {

@@ -73,12 +73,17 @@ impl State {
                 self.proceed(session);
             }
             Why::HandOver(request) => {
+                let is_thing = it.is_thing;
                 if let Ownership::Owned(heir) = &write.record.ownership {
                     self.owners.insert(session.clone(), Known::At(heir.id.clone()));
                     self.answer_waiting(session, &Verdict::At(heir.clone()));
                 }
                 self.handed_over(*request, Verdict::Done);
-                self.give_up(session);
+                match is_thing {
+                    // Those who have asked for it meanwhile may have it.
+                    true => self.proceed(session),
+                    false => self.give_up(session),
+                }
             }
         }
     }

@@ -15,6 +15,8 @@ pub(super) struct Clients {
     last_request: u64,
     /// Who answered for a session in an epoch.
     epochs: HashMap<(Name, u64), usize>,
+    /// When a call of the thing was last answered.
+    thing_answered: u64,
     pub(super) tally: Tally,
 }
 
@@ -88,6 +90,12 @@ impl World {
         if self.nodes[node].paused_until > self.now {
             return;
         }
+        if self.plan.has_thing && self.random.once_in(6) {
+            self.clients.last_call += 1;
+            let (call, session) = (self.clients.last_call, Name::from(THING));
+            self.clients.calls.insert(call, Call { session, hops: 0, via: None, runs: 0 });
+            return self.arrive(call, node);
+        }
         if (self.clients.sessions.len() as u64) < most && !self.is_healed {
             self.clients.opened += 1;
             let session = Name::from(format!("s{}", self.clients.opened));
@@ -145,6 +153,10 @@ impl World {
         }
         let Some(it) = self.clients.calls.get(&call) else { return };
         let session = it.session.clone();
+        if &*session == THING {
+            let request = self.clients.request(node, Waiting::Call(call));
+            return self.tell(node, Input::Claim { request, name: session });
+        }
         let Some(known) = self.clients.sessions.get(&session) else { return };
         let hint = known.opened_by.clone();
         let request = self.clients.request(node, Waiting::Call(call));
@@ -234,6 +246,14 @@ impl World {
         if self.nodes[node].answers_in(&it.session, self.now) == Some(epoch) {
             self.ran(node, &it.session, epoch);
             self.clients.tally.answered += 1;
+            if &*it.session == THING {
+                self.clients.thing_answered = self.now;
+                if self.random.once_in(5) {
+                    let request = self.clients.request(node, Waiting::Nothing);
+                    self.tell(node, Input::Release { request, name: it.session });
+                }
+                return;
+            }
             if let Some(known) = self.clients.sessions.get_mut(&it.session) {
                 known.answered = self.now;
             }
@@ -250,9 +270,14 @@ impl World {
             return;
         }
         let lately = self.now - 15 * SECOND;
+        let is_served = !self.plan.has_thing || self.clients.thing_answered > lately;
+        assert!(is_served, "seed {}: the thing is not served at the end", self.seed);
         for (name, it) in &self.clients.sessions {
             let is_served = !it.is_safe || it.answered > lately;
             assert!(is_served, "seed {}: {name} is not served at the end: {it:?}", self.seed);
         }
     }
 }
+
+/// The name of the one thing.
+pub(super) const THING: &str = "claim/thing";

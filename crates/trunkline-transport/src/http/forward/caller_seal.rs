@@ -77,7 +77,8 @@ fn context(to: &str, head: &request::Parts) -> Vec<u8> {
 }
 
 /// The header that says who the caller of a forwarded request is.
-pub(super) const FORWARDED: HeaderName = HeaderName::from_static("trunkline-forwarded");
+pub(super) const FORWARDED: HeaderName = HeaderName::from_static(FORWARDED_NAME);
+pub(super) const FORWARDED_NAME: &str = "trunkline-forwarded";
 /// The time at which all headers are sealed and opened.
 const NO_TIME: SystemTime = UNIX_EPOCH;
 const VALID: Duration = Duration::from_secs(1);

@@ -17,6 +17,10 @@ fn faults_of_replicas_say_what_they_need() {
             "store: The address of a Redis begins with `redis://` or `rediss://`. | Write `redis://HOST:6379`, with `:PASSWORD@` before the host if it needs one.",
         ),
         (
+            format!("{good}, storeRootCertificates: ca.pem"),
+            "storeRootCertificates: Certificates are for a store with TLS, and there is none. | Write `store: rediss://HOST:6379`, or remove them.",
+        ),
+        (
             format!("replicas: {{ key: {KEY} }}"),
             "replicas: There are `replicas`, and no `store` that they share. | Add `store: redis://HOST:6379`, or remove them.",
         ),
