@@ -9,6 +9,8 @@ use std::process::{Child, Command, Stdio};
 
 use trunkline_testkit::process::{free_port, kill, until};
 
+use crate::stage::{PATIENCE, soon};
+
 /// A balancer that runs; it ends with this.
 pub(crate) struct Balancer {
     pub(crate) address: SocketAddr,
@@ -30,6 +32,12 @@ impl Balancer {
         let balancer = Self { address, socket, process };
         until("the balancer answers", || balancer.asked("show info").is_some());
         balancer
+    }
+
+    /// Waits until every replica is in rotation.
+    pub(crate) async fn whole(&self) {
+        let in_rotation = async || self.servers().iter().all(|(_, is_up)| *is_up);
+        soon("every replica is in rotation", PATIENCE, in_rotation).await;
     }
 
     /// How many requests each replica got, and whether it is in rotation.
