@@ -78,10 +78,11 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("taskset", "util-linux"),
 ];
 
-/// The two halves of the official suite, and one of them through one gateway and through three.
+/// The two halves of the official suite, one of them also with three servers as one, and through one gateway and three.
 const CONFORMANCE: &[(&str, &[&str])] = &[
     ("the official suite against `conformance-server`", &["server"]),
     ("the official suite against `conformance-client`", &["client", "--strict"]),
+    ("the official suite against three `conformance-server`s as one", &["server-replicas"]),
     ("the official suite through the gateway to `conformance-server`", &["gateway"]),
     ("the official suite through three gateways as one", &["replicas"]),
 ];

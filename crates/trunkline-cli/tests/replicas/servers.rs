@@ -5,11 +5,12 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use tokio::net::TcpStream;
 use trunkline_testkit::process::{free_port, kill};
 use trunkline_testkit::redis;
 
 use crate::balancer::Balancer;
-use crate::stage::{Stage, replicas};
+use crate::stage::{PATIENCE, Stage, replicas, soon};
 
 /// All that runs; it ends with this.
 pub(crate) struct Servers {
@@ -36,7 +37,12 @@ impl Servers {
             processes.push(command.spawn().expect("the program was built"));
             addresses.push(public);
         }
-        let balancer = Balancer::start(&folder, &addresses);
+        // A balancer believes in a server until its first check.
+        for address in &addresses {
+            let listens = async || TcpStream::connect(address).await.is_ok();
+            soon("a server listens", PATIENCE, listens).await;
+        }
+        let balancer = Balancer::start_before_servers(&folder, &addresses);
         let servers = Self { balancer, processes, _redis: redis };
         servers.balancer.whole().await;
         servers
