@@ -15,7 +15,7 @@ import {
 } from '@modelcontextprotocol/sdk/types.js';
 import { assert, Checks, within } from './check.mjs';
 import { CAPABILITIES, Person } from './demo.mjs';
-import { start, toldOurs } from './http.mjs';
+import { start, startGateway, toldOurs } from './http.mjs';
 
 const { trunkline, venv } = toldOurs('gateway.mjs');
 const here = (path) => fileURLToPath(new URL(path, import.meta.url));
@@ -228,11 +228,10 @@ try {
     const config = join(dir, '.git', 'trunkline.yaml');
     await writeFile(config, JSON.stringify(catalog(dir, `${fast.found[1]}/mcp`)));
     const state = join(dir, '.git', 'state');
-    const words = ['serve', '--config', config, '--listen', '127.0.0.1:0', '--state', state];
-    const gateway = await start(trunkline, words, /(http:\/\/\S+\/mcp)/);
-    const url = gateway.found[1];
-    // `server-everything` announces a change of its lists whenever it starts.
-    await checks.check('while nobody calls, each server is started once, and none stays', async () => {
+    const gateway = await startGateway(trunkline, config, state);
+    const { url } = gateway;
+    // `server-everything` announces a change of its lists whenever it starts. What several start is each one's own affair.
+    if (gateway.isOne) await checks.check('while nobody calls, each server is started once, and none stays', async () => {
         for (;;) {
             const { servers } = JSON.parse(execFileSync(trunkline, ['ps', '--json', '--state', state]));
             const starts = servers.map(({ name, starts }) => [name, Object.values(starts).reduce((one, other) => one + other, 0)]);
@@ -259,7 +258,10 @@ try {
         const children = await below(gateway.pid);
         assert.ok(children.length >= 4, `${children.length} processes run`);
         assert.equal(await gateway.stop(), 0);
-        assert.deepEqual(children.filter((pid) => existsSync(`/proc/${pid}`)), []);
+        const left = () => children.filter((pid) => existsSync(`/proc/${pid}`));
+        // Several are killed by the one that started them, and their servers a moment later.
+        while (!gateway.isOne && left().length > 0) await new Promise((resolve) => setTimeout(resolve, 50));
+        assert.deepEqual(left(), []);
     }, 20_000);
 } finally {
     await fast.stop('SIGKILL');

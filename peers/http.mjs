@@ -64,6 +64,36 @@ export async function start(command, args, pattern, env = process.env) {
     return { found, stop, pid: child.pid };
 }
 
+/**
+ * The gateway of a catalog in JSON; or three as one, behind a balancer, started by the program that `TRUNKLINE_STAGE` names.
+ * Those end with their input.
+ */
+export async function startGateway(trunkline, config, state) {
+    const stage = process.env.TRUNKLINE_STAGE;
+    if (stage === undefined) {
+        const words = ['serve', '--config', config, '--listen', '127.0.0.1:0', '--state', state];
+        const gateway = await start(trunkline, words, /(http:\/\/\S+\/mcp)/);
+        return { ...gateway, url: gateway.found[1], isOne: true };
+    }
+    const env = { ...process.env, TRUNKLINE_REPLICAS: '3' };
+    const child = spawn(stage, ['stage', config], { stdio: ['pipe', 'pipe', 'inherit'], env });
+    const gone = once(child, 'exit');
+    const said = new Promise((resolve, reject) => {
+        createInterface(child.stdout).on('line', (line) => {
+            const found = /(http:\/\/\S+)/.exec(line);
+            if (found !== null) resolve(`${found[1]}/mcp`);
+        });
+        gone.then(([code]) => reject(new Error(`\`${stage}\` ended with ${code}.`)), reject);
+    });
+    const url = await within(60_000, said);
+    const stop = async () => {
+        child.stdin.end();
+        const [code] = await within(20_000, gone);
+        return code;
+    };
+    return { url, isOne: false, stop, pid: child.pid };
+}
+
 /** Serves over HTTP what `COMMAND ARG…` serves over stdio. */
 export async function serve([command, ...args], ...more) {
     const server = await start(command, [...args, '--http', '127.0.0.1:0', ...more], /(http:\/\/\S+)\/mcp/);

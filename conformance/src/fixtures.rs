@@ -19,6 +19,7 @@ mod skills;
 mod tasks;
 mod tools;
 
+use trunkline::server::ServerBuilder;
 use trunkline::{Server, ToolError};
 
 /// What most tools return: a text, or why there is none.
@@ -29,6 +30,14 @@ type Said = Result<String, ToolError>;
 /// # Panics
 /// If a fixture is not what it should be, such as a template that cannot be read.
 pub fn server() -> Server {
+    builder().build()
+}
+
+/// The server before it is built.
+///
+/// # Panics
+/// As [`server`] does.
+pub fn builder() -> ServerBuilder {
     let server = Server::builder("trunkline-conformance", env!("CARGO_PKG_VERSION"))
         .title("trunkline for the conformance suite")
         .instructions("Run the official conformance suite against this server.")
@@ -37,7 +46,7 @@ pub fn server() -> Server {
     // The suite calls the first tool of the list without arguments.
     let server = asking::add(tools::add(server));
     let server = tasks::add(rounds::add(server));
-    skills::add(prompts::add(resources::add(server))).build()
+    skills::add(prompts::add(resources::add(server)))
 }
 
 /// A red pixel.

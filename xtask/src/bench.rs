@@ -12,6 +12,7 @@ mod instructions;
 mod memory;
 mod plot;
 mod programs;
+mod replicas;
 mod sessions;
 mod start;
 mod stdio;
@@ -37,12 +38,13 @@ pub fn run(args: &[String]) -> Result<(), String> {
 type Benchmark = (&'static str, fn(&[String]) -> Result<(), String>, &'static str);
 
 /// Every benchmark: its name, the function that runs it, how it is called.
-const BENCHMARKS: [Benchmark; 9] = [
+const BENCHMARKS: [Benchmark; 10] = [
     ("instructions", instructions::run, instructions::USAGE),
     ("growth", growth::run, growth::USAGE),
     ("stdio", stdio::run, stdio::USAGE),
     ("http", http::run, http::USAGE),
     ("gateway", gateway::run, gateway::USAGE),
+    ("replicas", replicas::run, replicas::USAGE),
     ("sessions", sessions::run, sessions::USAGE),
     ("memory", memory::run, memory::USAGE),
     ("start", start::run, start::USAGE),

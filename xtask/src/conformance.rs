@@ -41,6 +41,9 @@ pub fn run(args: &[String]) -> Result<(), String> {
     if options.replicas {
         gateway::run(Front::Three, &mut report)?;
     }
+    if options.server_replicas {
+        server::of_three(&mut report)?;
+    }
     report.end()
 }
 
@@ -51,6 +54,7 @@ struct Options {
     client: bool,
     gateway: bool,
     replicas: bool,
+    server_replicas: bool,
     strict: bool,
     scenario: Option<String>,
 }
@@ -65,6 +69,7 @@ impl Options {
                 "client" => options.client = true,
                 "gateway" => options.gateway = true,
                 "replicas" => options.replicas = true,
+                "server-replicas" => options.server_replicas = true,
                 "--strict" => options.strict = true,
                 "--scenario" => {
                     let name = args.next().ok_or("`--scenario` needs a name.")?;
@@ -73,18 +78,19 @@ impl Options {
                 other => return Err(format!("`conformance` does not know `{other}`. {USAGE}")),
             }
         }
-        let roles = [options.server, options.client, options.gateway, options.replicas];
-        if !roles.contains(&true) {
+        let direct = [options.server, options.client];
+        let through = [options.gateway, options.replicas, options.server_replicas];
+        if !direct.iter().chain(&through).any(|is_named| *is_named) {
             (options.server, options.client) = (true, true);
-            (options.gateway, options.replicas) =
-                (options.scenario.is_none(), options.scenario.is_none());
+            let is_all = options.scenario.is_none();
+            (options.gateway, options.replicas, options.server_replicas) = (is_all, is_all, is_all);
         }
         Ok(options)
     }
 }
 
-const USAGE: &str = "It takes `server`, `client`, `gateway` or `replicas` (all when none is named), `--strict` to run each \
-    client scenario alone as well, and `--scenario NAME` to run just one.";
+const USAGE: &str = "It takes `server`, `client`, `gateway`, `replicas` or `server-replicas` (all when none is named), \
+    `--strict` to run each client scenario alone as well, and `--scenario NAME` to run just one.";
 
 #[cfg(test)]
 mod tests {
@@ -98,7 +104,7 @@ mod tests {
     #[test]
     fn nothing_named_means_everything() {
         let all = Options { server: true, client: true, gateway: true, ..Options::default() };
-        assert_eq!(parse(""), Ok(Options { replicas: true, ..all }));
+        assert_eq!(parse(""), Ok(Options { replicas: true, server_replicas: true, ..all }));
         let gateway = Options { gateway: true, ..Options::default() };
         assert_eq!(parse("gateway"), Ok(gateway));
         let client = Options { client: true, strict: true, ..Options::default() };

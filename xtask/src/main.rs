@@ -60,7 +60,7 @@ const CHORES: &[(&str, &str, &str, Chore)] = &[
     (
         "peers",
         "peers [NAME…]",
-        "run the npm and PyPI peers alone; a wrong NAME lists them",
+        "run the npm and PyPI peers alone; a wrong NAME lists them; `--replicas`: through three gateways",
         peers::run,
     ),
     (
@@ -110,7 +110,7 @@ const CHORES: &[(&str, &str, &str, Chore)] = &[
     (
         "replicas",
         "replicas [SCENE…]",
-        "run several gateways as one, behind a balancer, while replicas and their store come and go",
+        "run several gateways as one, behind a balancer, while replicas and their store come and go; `bridge`: the matrix",
         replicas::run,
     ),
     (

@@ -3,7 +3,7 @@
 mod process;
 mod travel;
 
-use crate::run;
+use crate::{replicas, run};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -37,8 +37,19 @@ pub const PEERS: &[(&str, &str, &str)] = &[
     (travel::NAME, "the travel server with every client, and the travel client with every server", travel::NAME),
 ];
 
-/// The chore: install, build, and run the peers named (all when none is).
+/// The runs that start a gateway, and can as well have three as one.
+const THROUGH_GATEWAYS: &[&str] = &["gateway", "table"];
+/// The option that has them.
+pub const REPLICAS: &str = "--replicas";
+
+/// The chore: install, build, and run the peers named (all when none is); with `--replicas` those that go through a
+/// gateway, through three.
 pub fn run(args: &[String]) -> Result<(), String> {
+    if let [first, names @ ..] = args
+        && first == REPLICAS
+    {
+        return through_replicas(names);
+    }
     for name in args {
         if !PEERS.iter().any(|(known, ..)| known == name) {
             let known: Vec<_> = PEERS.iter().map(|(known, ..)| format!("`{known}`")).collect();
@@ -64,11 +75,36 @@ pub fn run(args: &[String]) -> Result<(), String> {
 /// How long one script may take.
 const LIMIT: Duration = Duration::from_secs(300);
 
+fn through_replicas(names: &[String]) -> Result<(), String> {
+    if let Some(name) = names.iter().find(|name| !THROUGH_GATEWAYS.contains(&name.as_str())) {
+        let known = THROUGH_GATEWAYS.join("`, `");
+        return Err(format!("`{name}` goes through no gateway; `{known}` do."));
+    }
+    install()?;
+    run::run(&mut run::build(["--quiet"]))?;
+    let stage = replicas::built()?;
+    let is_wanted = |name: &str| match names {
+        [] => THROUGH_GATEWAYS.contains(&name),
+        _ => names.iter().any(|it| it == name),
+    };
+    let mut failed = Vec::new();
+    for (_, _, script) in PEERS.iter().filter(|(name, ..)| is_wanted(name)) {
+        let mut command = command(script);
+        command.env(replicas::STAGE, &stage);
+        failed.extend(run::run_within(&mut command, Duration::from_secs(600)).err());
+    }
+    if failed.is_empty() { Ok(()) } else { Err(failed.join("\n")) }
+}
+
 /// Runs one script; returns the checks that failed, and the count.
 pub fn one(script: &str) -> Result<String, String> {
     if script == travel::NAME {
         return run::read_within(&mut run::chore(&["peers", travel::NAME])?, LIMIT, |_| false);
     }
+    run::read_within(&mut command(script), LIMIT, |line| line.starts_with("ok "))
+}
+
+fn command(script: &str) -> Command {
     let (script, told) = script.split_once(' ').unwrap_or((script, ""));
     let interpreter =
         if script.ends_with(".py") { venv().join("bin/python") } else { "node".into() };
@@ -81,7 +117,7 @@ pub fn one(script: &str) -> Result<String, String> {
         command.arg("demo");
     }
     command.env("TRUNKLINE_PEERS_VENV", venv()).env("PYTHONDONTWRITEBYTECODE", "1");
-    run::read_within(&mut command, LIMIT, |line| line.starts_with("ok "))
+    command
 }
 
 /// Installs the npm and PyPI packages, when they are not there as the lock files say.

@@ -1,6 +1,6 @@
 //! The stress tests, with far larger counts.
 
-use crate::{fuzz, replicas, run, test};
+use crate::{conformance, fuzz, peers, replicas, run, test};
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -48,7 +48,7 @@ const GATEWAY: &[&str] = &["--package", "trunkline-cli", "--test", "it"];
 pub fn run(args: &[String]) -> Result<(), String> {
     let (scope, names): (&[&str], &[&str]) = match args {
         [name] if name == FUZZ => return fuzz::soak(),
-        [name] if name == REPLICAS => return replicas::soak(),
+        [name] if name == REPLICAS => return several_as_one(),
         [name] if name == TESTS => return over_and_over(),
         [] => (&["--workspace", "--tests"], &["stress"]),
         [name] => match SOAKS.iter().find(|soak| soak.name == name) {
@@ -80,6 +80,29 @@ pub fn run(args: &[String]) -> Result<(), String> {
     }
     println!("{ran} stress tests passed");
     Ok(())
+}
+
+/// The scenes with several gateways, then all that is otherwise shown with one: the bridge, the npm and PyPI clients,
+/// the official suite.
+fn several_as_one() -> Result<(), String> {
+    let words = |word: &str| vec![word.to_owned()];
+    let shows: [(&str, &dyn Fn() -> Result<(), String>); 4] = [
+        ("the scenes", &replicas::soak),
+        ("the bridge matrix", &replicas::bridge),
+        ("the npm and PyPI clients", &|| peers::run(&words(peers::REPLICAS))),
+        ("the official suite", &|| conformance::run(&words("server-replicas"))),
+    ];
+    let mut failed = Vec::new();
+    for (name, show) in shows {
+        println!("\n=== {name}, with three as one");
+        let since = Instant::now();
+        if let Err(why) = show() {
+            println!("=== FAILED: {why}");
+            failed.push(name);
+        }
+        println!("=== {} s", since.elapsed().as_secs());
+    }
+    if failed.is_empty() { Ok(()) } else { Err(format!("Not as with one: {}.", failed.join(", "))) }
 }
 
 /// All tests, often: one that fails once in a while has a cause like any other.

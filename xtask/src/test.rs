@@ -117,10 +117,14 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("taskset", "util-linux"),
 ];
 
-/// The two halves of the official suite, and one of them through one gateway and through three.
+/// The two halves of the official suite, one of them also with three servers as one, and through one gateway and three.
 const CONFORMANCE: &[(&str, &[&str])] = &[
     ("the official suite against `conformance-server`", &["conformance", "server"]),
     ("the official suite against `conformance-client`", &["conformance", "client", "--strict"]),
+    (
+        "the official suite against three `conformance-server`s as one",
+        &["conformance", "server-replicas"],
+    ),
     ("the official suite through the gateway to `conformance-server`", &["conformance", "gateway"]),
     ("the official suite through three gateways as one", &["conformance", "replicas"]),
 ];

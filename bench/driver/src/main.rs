@@ -8,6 +8,7 @@ mod gateway;
 mod http;
 mod measured;
 mod process;
+mod replicas;
 mod sessions;
 mod start;
 mod stdio;
@@ -24,14 +25,16 @@ fn main() -> ExitCode {
         Some("http") => words::run::<http::Options>(words),
         Some("client") => words::run::<client::Options>(words),
         Some("gateway") => words::run::<gateway::Options>(words),
+        Some("replicas") => words::run::<replicas::Options>(words),
         Some("sessions") => words::run::<sessions::Options>(words),
         Some("start") => words::run::<start::Options>(words),
         _ => Err(format!(
-            "Say what to measure.\n\n{}\n\n{}\n\n{}\n\n{}\n\n{}\n\n{}",
+            "Say what to measure.\n\n{}\n\n{}\n\n{}\n\n{}\n\n{}\n\n{}\n\n{}",
             stdio::Options::USAGE,
             http::Options::USAGE,
             client::Options::USAGE,
             gateway::Options::USAGE,
+            replicas::Options::USAGE,
             sessions::Options::USAGE,
             start::Options::USAGE
         )),

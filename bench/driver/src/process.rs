@@ -32,6 +32,11 @@ impl Cores {
         self.0.is_some()
     }
 
+    /// Takes the first core; what is measured was put on another.
+    pub fn stand(&self) -> Result<(), String> {
+        self.0.as_ref().map_or(Ok(()), |(ours, _)| pin(ours))
+    }
+
     /// Starts the command away from this process, which takes the other core.
     pub fn spawn(&self, command: &[String], deadline: Duration) -> Result<Process, String> {
         // A child inherits the cores of its parent: stand on its own, start it, then step aside.

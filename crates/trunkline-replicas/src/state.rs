@@ -223,11 +223,14 @@ impl State {
 
     fn locate_replica(&mut self, request: u64, replica: &Name) {
         let is_recent = self.scanned.is_some_and(|at| self.now - at < self.timing.lease);
-        let verdict = match self.members.get(replica) {
+        // It said lately that it is there; its heartbeat has yet to return with the store.
+        let has_vouched = self.promised.get(replica).is_some_and(|until| *until > self.now);
+        let verdict = match (self.members.get(replica), self.missing.get(replica)) {
             _ if *replica == self.me.id => Verdict::Here,
-            Some(member) => Verdict::At(member.owner.clone()),
-            None if is_recent => Verdict::Gone,
-            None => Verdict::Unavailable,
+            (Some(member), _) => Verdict::At(member.owner.clone()),
+            (None, Some((owner, _))) if has_vouched => Verdict::At(owner.clone()),
+            _ if is_recent && !has_vouched => Verdict::Gone,
+            _ => Verdict::Unavailable,
         };
         self.tell(request, verdict);
     }

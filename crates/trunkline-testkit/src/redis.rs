@@ -163,9 +163,25 @@ impl Servers {
         signal("CONT", self.nodes[0].child.id());
     }
 
+    /// The port of the primary, as the sentinels have it.
+    pub fn primary(&self) -> u16 {
+        let words = ["SENTINEL", "GET-MASTER-ADDR-BY-NAME", "main"];
+        let told = ask(self.sentinels[0].port, &words);
+        let port = told.lines().nth(1).and_then(|line| line.trim().parse().ok());
+        port.unwrap_or_else(|| panic!("the sentinels know the primary: {told}"))
+    }
+
     /// Ends the primary without a word.
     pub fn kill_primary(&self) {
-        signal("KILL", self.nodes[0].child.id());
+        let port = self.primary();
+        let primary = self.nodes.iter().find(|node| node.port == port);
+        signal("KILL", primary.expect("it is one of these").child.id());
+    }
+
+    /// Has the sentinels make another server the primary, while all of them run.
+    pub fn hand_over(&self) {
+        let told = ask(self.sentinels[0].port, &["SENTINEL", "FAILOVER", "main"]);
+        assert_eq!(told.trim(), "OK", "the sentinels do it");
     }
 
     /// Waits until the replicas have all that the primary has.

@@ -33,6 +33,8 @@ mod layers;
 mod lists;
 mod log;
 mod marked;
+#[cfg(feature = "replicas")]
+mod news;
 mod observe;
 mod prompt;
 #[cfg(feature = "auth")]
@@ -226,8 +228,9 @@ impl Server {
         served
     }
 
-    /// Notifies every listening client that something changed, each in its revision's way. A client
-    /// that does not read gets the notification later and blocks nobody else.
+    /// Notifies every listening client that something changed, each in its revision's way, also those
+    /// of other replicas. A client that does not read gets the notification later and blocks nobody
+    /// else.
     ///
     /// ```
     /// # use trunkline::{Change, Client, Server, model::SubscriptionFilter, resource};
@@ -243,7 +246,7 @@ impl Server {
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
     /// ```
     pub async fn changed(&self, change: Change) {
-        self.0.0.tell(&change);
+        self.0.0.tell_everywhere(&change);
     }
 
     pub(crate) fn inner(&self) -> &Arc<Inner> {

@@ -74,7 +74,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 /// The cores that this process may use.
-fn cores() -> Vec<u32> {
+pub fn cores() -> Vec<u32> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
     listed(list.unwrap_or("0").trim())

@@ -1,10 +1,10 @@
 //! The suite through `trunkline serve` to `conformance-server`: clients of both eras, a server held
-//! to either, over stdio and over HTTP, and the same through three gateways as one. What cannot be bridged is listed here with its reason, and
-//! nothing else may fail.
+//! to either, over stdio and over HTTP, and the same through three gateways as one. What cannot be bridged is listed
+//! here with its reason, and nothing else may fail.
 
 use super::checks::Check;
 use super::report::Report;
-use super::suite::{self, Role};
+use super::suite::{self, Role, Shown};
 use crate::{replicas, run};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -82,7 +82,7 @@ impl Excluded {
 }
 
 /// The gateway and the server behind it while they run; dropped, they are stopped.
-struct Gateway {
+pub struct Gateway {
     url: String,
     children: Vec<(&'static str, Child)>,
 }
@@ -116,10 +116,18 @@ impl Gateway {
                 gateway.spawn(STAGE, command, "http://", |it| it.stdout.take())?
             }
         };
-        let url = said.split(' ').find(|it| it.starts_with("http://"));
-        let url = url.ok_or(format!("There is no address in `{said}`."))?;
-        gateway.url = url.strip_suffix("/mcp").unwrap_or(url).to_owned();
+        gateway.url = address(&said)?;
         Ok(gateway)
+    }
+
+    /// Three of a server as one instead, and no gateway.
+    pub fn of_servers(program: &Path) -> Result<Self, String> {
+        let mut servers = Self { url: String::new(), children: Vec::new() };
+        let mut command = replicas::servers(program)?;
+        command.stdout(Stdio::piped());
+        let said = servers.spawn(STAGE, command, "http://", |it| it.stdout.take())?;
+        servers.url = address(&said)?;
+        Ok(servers)
     }
 
     /// Starts a program and waits for a line of its that holds something.
@@ -145,6 +153,12 @@ impl Gateway {
         }
         Err(format!("`{name}` ended before it said where it is."))
     }
+}
+
+impl Shown for Gateway {
+    fn url(&self) -> String {
+        format!("{}/mcp", self.url)
+    }
 
     fn still_runs(&mut self) -> Result<(), String> {
         for (name, child) in &mut self.children {
@@ -169,6 +183,13 @@ impl Drop for Gateway {
             let _ = child.wait();
         }
     }
+}
+
+/// The address in a line, without a path.
+fn address(said: &str) -> Result<String, String> {
+    let url = said.split(' ').find(|it| it.starts_with("http://"));
+    let url = url.ok_or(format!("There is no address in `{said}`."))?;
+    Ok(url.strip_suffix("/mcp").unwrap_or(url).to_owned())
 }
 
 /// The server four times. On a pipe of the old era nobody could tell which of several calls a

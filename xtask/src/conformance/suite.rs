@@ -26,6 +26,14 @@ impl Role {
     }
 }
 
+/// What the suite can be pointed at.
+pub trait Shown {
+    /// Where it takes requests.
+    fn url(&self) -> String;
+    /// Fails if it has ended.
+    fn still_runs(&mut self) -> Result<(), String>;
+}
+
 /// A scenario the suite offers, and where it applies.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Offer {

@@ -78,13 +78,26 @@ struct Connection {
 
 impl Load {
     pub fn connect(endpoint: &Endpoint, calls: Calls, shape: Shape) -> Result<Load, String> {
+        Load::connect_with(endpoint, None, calls, shape)
+    }
+
+    /// The same with sessions that another process opened.
+    pub fn connect_with(
+        endpoint: &Endpoint,
+        opener: Option<&Endpoint>,
+        calls: Calls,
+        shape: Shape,
+    ) -> Result<Load, String> {
         let epoll = epoll::create(CreateFlags::CLOEXEC).map_err(no_epoll)?;
         let idle = shape.idle.open(endpoint, &calls)?;
         let mut connections = Vec::new();
         for index in 0..shape.connections {
             let mut connection = endpoint.connect()?;
             let session = match calls.revision {
-                Revision::V2025_11_25 => connection.greet(&calls)?,
+                Revision::V2025_11_25 => match opener {
+                    Some(opener) => opener.connect()?.greet(&calls)?,
+                    None => connection.greet(&calls)?,
+                },
                 // Nothing needs to be said first, but one question shows whom we talk to.
                 Revision::V2026_07_28 if index == 0 => connection.greet(&calls)?,
                 Revision::V2026_07_28 => None,

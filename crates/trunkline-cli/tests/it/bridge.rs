@@ -1,6 +1,6 @@
 //! The bridge matrix: every client revision × every server revision and a server of both eras × stdio
 //! and HTTP behind the gateway × every feature. A cell works, or what does not is on the list of what cannot be mapped
-//! and is told exactly as the list says.
+//! and is told exactly as the list says. `cargo xtask replicas bridge` has three gateways as one in its middle.
 
 mod cells;
 mod place;

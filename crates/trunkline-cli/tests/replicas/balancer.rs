@@ -9,6 +9,8 @@ use std::process::{Child, Command, Stdio};
 
 use trunkline_testkit::process::{free_port, kill, until};
 
+use crate::stage::{PATIENCE, soon};
+
 /// A balancer that runs; it ends with this.
 pub(crate) struct Balancer {
     pub(crate) address: SocketAddr,
@@ -18,10 +20,22 @@ pub(crate) struct Balancer {
 
 impl Balancer {
     pub(crate) fn start(folder: &Path, replicas: &[SocketAddr]) -> Self {
+        Self::start_with(folder, replicas, "")
+    }
+
+    /// The same before servers of the SDK, which want to be called by a name they know in checks, too.
+    pub(crate) fn start_before_servers(folder: &Path, replicas: &[SocketAddr]) -> Self {
+        Self::start_with(folder, replicas, "    http-check send hdr Host localhost\n")
+    }
+
+    fn start_with(folder: &Path, replicas: &[SocketAddr], check: &str) -> Self {
         let address = SocketAddr::from(([127, 0, 0, 1], free_port()));
         let socket = folder.join("haproxy.sock");
         let config = folder.join("haproxy.cfg");
-        std::fs::write(&config, configuration(address, &socket, replicas)).expect("a file");
+        let mut text = configuration(address, &socket, replicas);
+        let at = text.find(CHECK).expect("the shipped file has a check") + CHECK.len();
+        text.insert_str(at, check);
+        std::fs::write(&config, text).expect("a file");
         let log = File::create(folder.join("haproxy.log")).expect("a file");
         let mut command = Command::new("haproxy");
         command.arg("-db").arg("-f").arg(&config).stdin(Stdio::null());
@@ -30,6 +44,12 @@ impl Balancer {
         let balancer = Self { address, socket, process };
         until("the balancer answers", || balancer.asked("show info").is_some());
         balancer
+    }
+
+    /// Waits until every replica is in rotation.
+    pub(crate) async fn whole(&self) {
+        let in_rotation = async || self.servers().iter().all(|(_, is_up)| *is_up);
+        soon("every replica is in rotation", PATIENCE, in_rotation).await;
     }
 
     /// How many requests each replica got, and whether it is in rotation.
@@ -88,3 +108,4 @@ fn configuration(address: SocketAddr, socket: &Path, replicas: &[SocketAddr]) ->
 }
 
 const SHIPPED: &str = include_str!("../../../../packaging/replicas/haproxy.cfg");
+const CHECK: &str = "option httpchk GET /readyz\n";

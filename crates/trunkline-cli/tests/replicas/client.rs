@@ -25,6 +25,8 @@ pub(crate) struct Caller {
     name: String,
     token: &'static str,
     turn: usize,
+    /// Where its last call began.
+    began_at: Option<SocketAddr>,
     calls: u64,
 }
 
@@ -54,8 +56,8 @@ impl Caller {
         let (figures, progress) = Default::default();
         let guest = Guest::new(addresses[0], revision);
         let (name, addresses) = (name.into(), addresses.to_vec());
-        let cuts_after = None;
-        Self { guest, addresses, figures, cuts_after, progress, name, token, turn: 0, calls: 0 }
+        let (cuts_after, began_at, turn, calls) = Default::default();
+        Self { guest, addresses, figures, cuts_after, progress, name, token, turn, began_at, calls }
     }
 
     /// Opens its session, if its revision has any. Panics unless that succeeds.
@@ -153,7 +155,9 @@ impl Caller {
     /// Sends a request and reads on until its response.
     pub(crate) async fn request(&mut self, method: &str, params: Value, answer: &str) -> Ended {
         let asked = self.guest.prepare(method, params);
-        match self.post(&asked).await {
+        let answered = self.post(&asked).await;
+        self.began_at = Some(self.last_address());
+        match answered {
             None => Ended::Cut,
             Some((line, head)) if head.is_events() => self.follow(&asked, line, answer).await,
             Some((line, head)) => self.read(&asked, line, head).await,
@@ -244,6 +248,9 @@ impl Caller {
             match self.exchange(address, text).await {
                 Some((line, head)) if head.is_events() => {
                     self.figures.add("resumptions");
+                    if self.began_at.is_some_and(|it| it != address) {
+                        self.figures.add("resumptions at another replica");
+                    }
                     return Ok(line);
                 }
                 Some((_, head)) if head.status == 404 => return Err(Ended::Lost),
@@ -302,6 +309,10 @@ impl Caller {
 
     fn next_address(&mut self) -> SocketAddr {
         self.turn += 1;
+        self.last_address()
+    }
+
+    fn last_address(&self) -> SocketAddr {
         self.addresses[self.turn % self.addresses.len()]
     }
 }

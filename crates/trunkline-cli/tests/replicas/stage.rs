@@ -60,22 +60,30 @@ pub(crate) struct Replica {
 impl Stage {
     /// The stage of most scenes: fake servers of both eras, two principals.
     pub(crate) async fn start(scene: &str) -> Self {
+        Self::start_on(scene, redis::durable()).await
+    }
+
+    /// The same on a store of one's own.
+    pub(crate) async fn start_on(scene: &str, redis: Servers) -> Self {
         let mut catalog = json!({ "mcpServers": servers() });
         catalog["gateway"] = json!({
             "auth": { "tokens": tokens() },
             "rules": [{ "tools": ["guarded.*"], "effect": "ask" }],
             "rates": [{ "tools": ["rated.*"], "perMinute": RATE, "burst": RATE }],
         });
-        Self::start_with(scene, catalog).await
+        Self::set(scene, catalog, redis).await
     }
 
     /// A stage with a catalog of one's own, to which it adds what makes replicas one.
-    pub(crate) async fn start_with(scene: &str, mut catalog: Value) -> Self {
+    pub(crate) async fn start_with(scene: &str, catalog: Value) -> Self {
+        Self::set(scene, catalog, redis::durable()).await
+    }
+
+    async fn set(scene: &str, mut catalog: Value, redis: Servers) -> Self {
         let folder = Self::folder_of(scene);
         // What an earlier run left.
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).expect("a folder for what is temporary");
-        let redis = redis::durable();
         let key = folder.join("key");
         std::fs::write(&key, KEY).expect("a file");
         let gateway = &mut catalog["gateway"];
@@ -107,8 +115,7 @@ impl Stage {
 
     /// Waits until every replica is in the balancer's rotation.
     pub(crate) async fn whole(&self) {
-        let in_rotation = async || self.balancer.servers().iter().all(|(_, is_up)| *is_up);
-        soon("every replica is in rotation", PATIENCE, in_rotation).await;
+        self.balancer.whole().await;
     }
 
     /// The addresses of the replicas themselves.
@@ -323,7 +330,7 @@ fn servers() -> Value {
     })
 }
 
-fn tokens() -> Value {
+pub(crate) fn tokens() -> Value {
     PRINCIPALS.map(|(name, token)| json!({ "name": name, "token": token })).into()
 }
 
@@ -333,12 +340,12 @@ pub(crate) const PRINCIPALS: [(&str, &str); 2] =
 /// Calls per minute of the server `rated`, and at once.
 pub(crate) const RATE: u64 = 100;
 /// No replica takes longer than this to start.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 /// Nor longer than this to end: the files in `packaging` have it killed then.
 const GRACE: Duration = Duration::from_secs(60);
 /// How many gateways run: as many as this variable says. One runs without a store, for comparison.
 pub(crate) const REPLICAS: &str = "TRUNKLINE_REPLICAS";
 const KEY: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
 const ADMIN_TOKEN: &str = "the-token-of-the-operator";
-const OLD: &str = "2025-11-25";
-const NEW: &str = "2026-07-28";
+pub(crate) const OLD: &str = "2025-11-25";
+pub(crate) const NEW: &str = "2026-07-28";

@@ -54,7 +54,7 @@ pub(crate) async fn run() -> Figures {
 }
 
 /// Waits until a new session is opened and served at every replica; how long that took since the store is back.
-async fn heal(stage: &Stage, load: &Load) -> Duration {
+pub(crate) async fn heal(stage: &Stage, load: &Load) -> Duration {
     load.phase("healing");
     let since = Instant::now();
     for at in stage.addresses() {
@@ -69,10 +69,10 @@ async fn heal(stage: &Stage, load: &Load) -> Duration {
     healed
 }
 
-async fn pass(time: Duration) {
+pub(crate) async fn pass(time: Duration) {
     // the sleep is the subject: how long the store is away, or there
     tokio::time::sleep(time).await;
 }
 
 /// More than two heartbeats, each with the time that it takes to settle.
-const JOINED: Duration = Duration::from_secs(5);
+pub(crate) const JOINED: Duration = Duration::from_secs(5);

@@ -444,7 +444,7 @@ impl ServerBuilder {
             cache: self.cache,
             sealer: self.sealer.unwrap_or_else(Sealer::random),
             #[cfg(feature = "replicas")]
-            replicas: self.replicas.map(Arc::new),
+            replicas: self.replicas.map(|it| Arc::new(it.of_a_server())),
             tasks: tasks::Runtime::new(self.tasks, keeper),
             listeners: Default::default(),
             observe: self.observe,

@@ -327,6 +327,17 @@ impl Outers {
         let all = lock(&self.0).clone();
         all.into_iter().filter_map(|(it, mount)| Some((it.upgrade()?, mount))).collect()
     }
+
+    /// Each once, however often it mounts the server.
+    fn each(&self) -> Vec<Arc<Inner>> {
+        let mut each: Vec<Arc<Inner>> = Vec::new();
+        for (outer, _) in self.now() {
+            if !each.iter().any(|it| Arc::ptr_eq(it, &outer)) {
+                each.push(outer);
+            }
+        }
+        each
+    }
 }
 
 impl Inner {
@@ -352,12 +363,22 @@ impl Inner {
         if matches!(change, Change::Task(..)) {
             return;
         }
-        let outers = self.outers.now();
-        for (at, (outer, _)) in outers.iter().enumerate() {
-            if !outers[..at].iter().any(|(it, _)| Arc::ptr_eq(it, outer)) {
-                outer.tell(change);
-            }
+        self.outers.each().iter().for_each(|outer| outer.tell(change));
+    }
+
+    /// The same at every replica.
+    pub(super) fn tell_everywhere(&self, change: &Change) {
+        self.tell(change);
+        #[cfg(feature = "replicas")]
+        self.tell_replicas(change);
+    }
+
+    #[cfg(feature = "replicas")]
+    fn tell_replicas(&self, change: &Change) {
+        if let Some(replicas) = &self.replicas {
+            replicas.tell(change);
         }
+        self.outers.each().iter().for_each(|outer| outer.tell_replicas(change));
     }
 
     /// Applies a change of one entry to the lists of the outer servers.

@@ -332,8 +332,8 @@ impl Context {
         }
     }
 
-    /// Notifies every listening client that something of this server changed: once per call,
-    /// however often the handler runs.
+    /// Notifies every listening client that something of this server changed, also those of other
+    /// replicas: once per call, however often the handler runs.
     /// ```
     /// # use trunkline::{*, model::*}; tokio::runtime::Runtime::new().unwrap().block_on(async {
     /// let learn = async |cx: Context| cx.changed(Change::Tools).await;
@@ -345,7 +345,7 @@ impl Context {
     /// ```
     pub async fn changed(&self, change: Change) {
         if self.is_first_time() {
-            self.home().tell(&change);
+            self.home().tell_everywhere(&change);
         }
     }
 

@@ -261,7 +261,9 @@ impl Http {
         let joined = replicas.join(&limits).await?;
         self.settings.replicas = Some(Arc::clone(&joined.shared));
         let mut service = self.answering(is_nested);
-        service.member = Some(Arc::new(joined.serve(Arc::clone(&service.endpoint), &limits)));
+        let endpoint = Arc::clone(&service.endpoint);
+        let member = joined.serve(endpoint, service.server.inner(), &limits);
+        service.member = Some(Arc::new(member));
         Ok(service)
     }
 

@@ -3,22 +3,25 @@
 use std::fmt;
 use std::future::{Future, pending};
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use trunkline_auth::setters;
+use trunkline_auth::tag::random_name;
 use trunkline_replicas::{Replica, Settings};
-use trunkline_store::Store;
 #[cfg(feature = "auth")]
 use trunkline_store::{Expect, Swap};
+use trunkline_store::{Listener, Store};
 use trunkline_transport::Limits;
 use trunkline_transport::handler::Handler;
 use trunkline_transport::http::forward::{AnswersForwarded, Forward, Internal};
 use trunkline_transport::http::replicas::Replicas as _;
 use trunkline_transport::http::{Endpoint, SharedSessions, bind, serve};
+
+use super::Inner;
 
 /// What the replicas of a server share; [`ServerBuilder::replicas`](super::ServerBuilder::replicas) takes it.
 ///
@@ -29,7 +32,7 @@ use trunkline_transport::http::{Endpoint, SharedSessions, bind, serve};
 /// the client is sealed with the key, and tasks are in the store.
 ///
 /// ```no_run
-/// use std::sync::Arc;
+/// use std::sync::{Arc, OnceLock};
 /// use trunkline::server::{Replicas, bind};
 /// use trunkline::{Server, store::Memory};
 ///
@@ -47,7 +50,8 @@ use trunkline_transport::http::{Endpoint, SharedSessions, bind, serve};
 ///   may reach any replica.
 /// - Of what layers in front of the server put into a request's extensions, the
 ///   [`Principal`](crate::Principal) alone travels to the owner.
-/// - [`Server::put_tool`](super::Server::put_tool) and its kin change one process: call them in each.
+/// - [`Server::put_tool`](super::Server::put_tool) and its kin change one process: call them in each. What
+///   [`Server::changed`](super::Server::changed) says reaches the clients of all.
 ///
 /// # The internal listener
 ///
@@ -61,19 +65,30 @@ pub struct Replicas {
     listen: String,
     url: Option<String>,
     roots: Vec<Vec<u8>>,
+    /// Who tells others of changes, so that it does not hear itself.
+    pub(super) teller: String,
+    /// The id of this replica, once it has joined the others.
+    pub(super) me: OnceLock<String>,
 }
 
 impl Replicas {
     /// Replicas that share a store and a key. This one listens to the others at the address `listen`.
     ///
     /// ```
-    /// # use std::sync::Arc;
+    /// # use std::sync::{Arc, OnceLock};
     /// # use trunkline::{server::Replicas, store::Memory};
     /// let replicas = Replicas::new(Arc::new(Memory::default()), [7; 32], "127.0.0.1:0");
     /// assert!(format!("{replicas:?}").contains("127.0.0.1:0"));
     /// ```
     pub fn new(store: Arc<dyn Store>, key: [u8; 32], listen: impl Into<String>) -> Self {
-        Self { store, keys: vec![key], listen: listen.into(), url: None, roots: Vec::new() }
+        let (keys, listen) = (vec![key], listen.into());
+        let (url, roots, me) = Default::default();
+        Self { store, keys, listen, url, roots, teller: random_name(), me }
+    }
+
+    /// The same for one server: several may be made with one of these.
+    pub(super) fn of_a_server(self) -> Self {
+        Self { teller: random_name(), me: OnceLock::new(), ..self }
     }
 
     setters! {
@@ -121,12 +136,15 @@ impl Replicas {
         settings.event_bytes = limits.replay_bytes;
         settings.roots.clone_from(&self.roots);
         let replica = Replica::start(settings).map_err(wrong)?;
+        // One that joined before is another replica of the same process.
+        self.me.get_or_init(|| replica.me().to_owned());
         // Without the store no session begins, but what needs none is served.
         let _ = timeout(FIRST_HEARTBEAT, replica.until_ready()).await;
         let forward = Forward::new(&self.keys, &self.roots, limits).map_err(wrong)?;
         let replicas = Arc::clone(&replica) as _;
         let shared = SharedSessions::new(replicas, &self.keys, forward);
-        Ok(Joined { replica, shared, internal })
+        let listener = timeout(FIRST_HEARTBEAT, self.listen()).await.ok().flatten();
+        Ok(Joined { replica, shared, internal, listener })
     }
 }
 
@@ -161,15 +179,29 @@ pub(super) struct Joined {
     replica: Arc<Replica>,
     pub(super) shared: Arc<SharedSessions>,
     internal: TcpListener,
+    /// Hears of changes at the others.
+    listener: Option<Listener>,
 }
 
 impl Joined {
-    /// Serves the other replicas from now on.
-    pub(super) fn serve(self, answers: Arc<impl AnswersForwarded>, limits: &Limits) -> Membership {
-        let Self { replica, shared, internal } = self;
+    /// Serves the other replicas from now on, and tells the clients of `server` what they tell.
+    pub(super) fn serve(
+        self,
+        answers: Arc<impl AnswersForwarded>,
+        server: &Arc<Inner>,
+        limits: &Limits,
+    ) -> Membership {
+        let Self { replica, shared, internal, listener } = self;
         let answers = Internal::new(answers, shared, replica.ping());
         let mut serving = JoinSet::new();
         serving.spawn(serve(internal, answers, limits.clone(), pending()));
+        if let Some(replicas) = server.replicas.clone() {
+            let server = Arc::downgrade(server);
+            serving.spawn(async move {
+                replicas.pass_on(listener, server).await;
+                Ok(())
+            });
+        }
         Membership { replica, patience: limits.shutdown, _serving: serving }
     }
 }

@@ -59,6 +59,11 @@ impl Handler for Router {
         self.0.scopes(method, params, attached)
     }
 
+    #[cfg(feature = "replicas")]
+    fn held_by(&self, method: &str, params: &Params, _: &Attached) -> Option<String> {
+        self.0.runner_of(method, params)
+    }
+
     #[cfg(feature = "http")]
     fn takes_headers(&self) -> bool {
         super::function::headers_are_taken()

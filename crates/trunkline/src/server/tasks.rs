@@ -28,7 +28,11 @@ use trunkline_wire::code;
 use trunkline_wire::era::{self, stateful, stateless};
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::ErrorObject;
+#[cfg(feature = "replicas")]
+use trunkline_wire::jsonrpc::Params;
 use trunkline_wire::method::Gate;
+#[cfg(feature = "replicas")]
+use trunkline_wire::method::Method;
 use trunkline_wire::model::{DetailedTask, TaskRequest, TaskSupport};
 use trunkline_wire::revision::Revision;
 
@@ -191,6 +195,25 @@ impl Runtime {
 }
 
 impl Inner {
+    /// Nobody guesses it. One of several replicas puts its own id before it, so that others know whom to ask.
+    fn new_task_id(&self) -> String {
+        let name = self.sealer.random_name();
+        #[cfg(feature = "replicas")]
+        if let Some(me) = self.replicas.as_ref().and_then(|it| it.me.get()) {
+            return format!("{me}.{name}");
+        }
+        name
+    }
+
+    /// The replica that a request to change a task goes to. Whoever only looks finds it in the store.
+    #[cfg(feature = "replicas")]
+    pub(super) fn runner_of(&self, method: &str, params: &Params) -> Option<String> {
+        let changes = [Method::TasksCancel, Method::TasksUpdate];
+        Method::of(method).filter(|it| changes.contains(it))?;
+        let id: String = params.get("taskId")?.to().ok()?;
+        id.rsplit_once('.').map(|(replica, _)| replica.to_owned())
+    }
+
     /// Starts a task in the background and answers with it. `rounds` is the journal of the call
     /// before it became a task.
     pub(super) fn start_task(
@@ -201,7 +224,7 @@ impl Inner {
         job: Job,
         rounds: Option<Journal>,
     ) -> Answer {
-        let id = self.sealer.random_name();
+        let id = self.new_task_id();
         let owner = principal(&call.attached).map(|it| it.id());
         let created =
             lock(&self.tasks.register).create(id.clone(), owner, request.ttl_ms, stamp(), now());

@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 use trunkline::model::TaskSupport;
 use trunkline::server::Replicas;
 use trunkline::store::{Memory, Store};
-use trunkline::{Context, Revision, Server, ToolError, tool};
+use trunkline::{Change, Context, Revision, Server, ToolError, tool};
 use trunkline_testkit::http::{Answer, Guest};
 
 use crate::http::House;
@@ -41,7 +41,11 @@ fn gated(store: &Arc<dyn Store>, name: &'static str, gate: &Arc<Notify>) -> Serv
         .tool(tool("where", move || async move { name }))
         .tool(tool("ask", ask))
         .tool(tool("endless", steps))
+        .tool(tool("learn", async |cx: Context| cx.changed(Change::Tools).await))
+        .tool(tool("praise", async |cx: Context| cx.changed(Change::Prompts).await))
+        .prompts_later()
         .tool(tool("film", move || async move { name }).task(TaskSupport::Required))
+        .tool(tool("wait", std::future::pending::<String>).task(TaskSupport::Required))
         .tasks(at_once())
         .replicas(Replicas::new(Arc::clone(store), [7; 32], "127.0.0.1:0"))
         .build()
@@ -192,6 +196,47 @@ async fn a_call_of_2026_07_28_goes_on_at_another_replica() {
         }
     };
     assert_eq!(text(&done["result"]), "a", "{done}");
+}
+
+#[tokio::test]
+async fn a_task_is_cancelled_over_a_replica_that_does_not_run_it() {
+    let [a, b] = fleet().await;
+    let mut guest = Guest::open(a.address, Revision::V2026_07_28).await;
+    guest.capabilities["extensions"] = json!({ "io.modelcontextprotocol/tasks": {} });
+    let task = guest.expect("tools/call", json!({ "name": "wait" })).await;
+    guest.address = b.address;
+    let id = json!({ "taskId": task["taskId"] });
+    guest.expect("tasks/cancel", id.clone()).await;
+    let task = loop {
+        let task = guest.expect("tasks/get", id.clone()).await;
+        if task["status"] != "working" {
+            break task;
+        }
+    };
+    assert_eq!(task["status"], "cancelled", "{task}");
+}
+
+#[tokio::test]
+async fn a_change_is_told_to_the_clients_of_every_replica_once() {
+    let [a, b] = fleet().await;
+    let mut listening = Vec::new();
+    for house in [&a, &b] {
+        let mut guest = Guest::open(house.address, Revision::V2026_07_28).await;
+        let filter = json!({ "toolsListChanged": true, "promptsListChanged": true });
+        let asked = guest.prepare("subscriptions/listen", json!({ "notifications": filter }));
+        let (mut line, _) = guest.post(&asked).await;
+        let (_, first) = line.message().await.expect("it is acknowledged");
+        assert_eq!(first["method"], "notifications/subscriptions/acknowledged");
+        listening.push(line);
+    }
+    let mut guest = Guest::open(a.address, Revision::V2026_07_28).await;
+    for (name, list) in [("learn", "tools"), ("praise", "prompts"), ("learn", "tools")] {
+        guest.expect("tools/call", json!({ "name": name })).await;
+        for line in &mut listening {
+            let (_, news) = line.message().await.expect("it is told");
+            assert_eq!(news["method"], format!("notifications/{list}/list_changed"), "{news}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -192,12 +192,12 @@ impl<'a> Desk<'a> {
                 let is_call = |it: &serde_json::Value| {
                     it["params"]["arguments"]["ms"] == json!(600_000 + mark)
                 };
-                let begun = tokio::select! {
-                    begun = self.place.until_sent(&server, is_call) => begun,
+                let (at, begun) = tokio::select! {
+                    begun = self.place.until_sent(&server, 0, is_call) => begun,
                     said = call.into_future() => return Err(ended(said)),
                 };
                 self.place
-                    .until_sent(&server, |it| {
+                    .until_sent(&server, at, |it| {
                         it["method"] == "notifications/cancelled"
                             && it["params"]["requestId"] == begun["id"]
                     })

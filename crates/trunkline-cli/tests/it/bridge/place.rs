@@ -1,5 +1,6 @@
-//! One gateway, and behind it the demo in every revision: over stdio, and over HTTP.
+//! One gateway, or three as one, and behind it the demo in every revision: over stdio, and over HTTP.
 
+use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -7,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 use tokio::process::{Child, Command};
 use tokio::sync::watch;
 use trunkline::schemars::JsonSchema;
@@ -113,24 +114,10 @@ impl Place {
         let http = serve_http(Arc::clone(&hung)).await;
         let config = folder.join("catalog.json");
         std::fs::write(&config, catalog(&folder, &http).to_string()).expect("it can be written");
-        let mut command = Command::new(TRUNKLINE);
-        command.arg("serve").arg("--config").arg(&config).args(["--listen", "127.0.0.1:0"]);
-        command.arg("--state").arg(folder.join("state"));
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-        let mut gateway = command.kill_on_drop(true).spawn().expect("the binary was built");
-        let mut lines = BufReader::new(gateway.stderr.take().expect("it is piped")).lines();
-        let url = tokio::time::timeout(PATIENCE, async {
-            while let Some(line) = lines.next_line().await.expect("stderr can be read") {
-                if let Some((_, rest)) = line.split_once(" at http://") {
-                    let end = rest.find("/mcp").expect("the address has a path");
-                    return format!("http://{}", &rest[..end]);
-                }
-            }
-            panic!("The gateway ended without saying where it is.")
-        });
-        let url = url.await.expect("the gateway starts in time");
-        // Whoever does not read what it says later would block it.
-        tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+        let (gateway, url) = match std::env::var_os(STAGE) {
+            None => one(&config, &folder.join("state")).await,
+            Some(stage) => three(&stage, &config).await,
+        };
         Self { url, folder, hung, _gateway: gateway }
     }
 
@@ -147,10 +134,16 @@ impl Place {
         text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
     }
 
-    /// Waits until a stdio server was sent a message like that.
-    pub(super) async fn until_sent(&self, server: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+    /// Waits until a stdio server was sent a message like that, after so many others; which one it was.
+    pub(super) async fn until_sent(
+        &self,
+        server: &str,
+        after: usize,
+        is_so: impl Fn(&Value) -> bool,
+    ) -> (usize, Value) {
         loop {
-            if let Some(found) = self.sent(server).into_iter().find(&is_so) {
+            let mut sent = self.sent(server).into_iter().enumerate().skip(after);
+            if let Some(found) = sent.find(|(_, it)| is_so(it)) {
                 return found;
             }
             // A file says nothing when it grows.
@@ -163,6 +156,44 @@ impl Drop for Place {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.folder);
     }
+}
+
+/// A gateway, and where it is.
+async fn one(config: &Path, state: &Path) -> (Child, String) {
+    let mut command = Command::new(TRUNKLINE);
+    command.arg("serve").arg("--config").arg(config).args(["--listen", "127.0.0.1:0"]);
+    command.arg("--state").arg(state);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut gateway = command.kill_on_drop(true).spawn().expect("the binary was built");
+    let said = gateway.stderr.take().expect("it is piped");
+    (gateway, address(said).await)
+}
+
+/// Three gateways behind a balancer, and where that is. They end with their input, which ends with this.
+async fn three(stage: &OsStr, config: &Path) -> (Child, String) {
+    let mut command = Command::new(stage);
+    command.arg("stage").arg(config).env("TRUNKLINE_REPLICAS", "3");
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut stage = command.spawn().expect("`cargo xtask replicas bridge` has built it");
+    let said = stage.stdout.take().expect("it is piped");
+    (stage, address(said).await)
+}
+
+/// The address that a program says, without its path.
+async fn address(said: impl AsyncRead + Send + Unpin + 'static) -> String {
+    let mut lines = BufReader::new(said).lines();
+    let url = tokio::time::timeout(PATIENCE, async {
+        while let Some(line) = lines.next_line().await.expect("it can be read") {
+            if let Some((_, rest)) = line.split_once(" at http://") {
+                return format!("http://{}", rest.split('/').next().unwrap_or_default().trim());
+            }
+        }
+        panic!("It ended without saying where it is.")
+    });
+    let url = url.await.expect("it starts in time");
+    // Whoever does not read what it says later would block it.
+    tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+    url
 }
 
 fn log(folder: &Path, server: &str) -> PathBuf {
@@ -227,3 +258,6 @@ impl Drop for GivenUp {
         self.0.send_modify(|all| all.push(Hung::GivenUp(self.1)));
     }
 }
+
+/// Names the program that puts three gateways where there is one otherwise; `cargo xtask replicas bridge` sets it.
+const STAGE: &str = "TRUNKLINE_STAGE";

@@ -163,3 +163,24 @@ fn an_answer_to_an_earlier_suspicion_says_nothing_to_a_later_one() {
     desk.answer("a ping", is_ping_to("dead"), Answer::Away);
     assert!(!desk.out.iter().any(is_heartbeat_read), "the roster is not known yet");
 }
+
+#[test]
+fn a_replica_that_vouched_lately_is_there_although_a_failover_lost_its_heartbeat() {
+    let where_is = |desk: &mut Desk, replica: &str| {
+        let replica = Name::from(replica);
+        let request =
+            desk.request(|request| Input::LocateReplica { request, replica: replica.clone() });
+        desk.verdict(request)
+    };
+    let mut desk = Desk::leased(&["a", "b"]);
+    assert!(desk.asked("a", Ask::Vouch));
+    desk.pass(1_500);
+    desk.beat(&[]);
+    assert_eq!(where_is(&mut desk, "a"), Some(Verdict::At(owner("a"))));
+    assert_eq!(where_is(&mut desk, "b"), Some(Verdict::Gone), "nobody heard of it");
+    for _ in 0..2 {
+        desk.pass(1_500);
+        desk.beat(&[]);
+    }
+    assert_eq!(where_is(&mut desk, "a"), Some(Verdict::Gone), "its word has run out");
+}
