@@ -85,12 +85,12 @@ pub fn run(args: &[String]) -> Result<(), String> {
 /// The scenes with several gateways, then all that is otherwise shown with one: the bridge, the npm and PyPI clients,
 /// the official suite.
 fn several_as_one() -> Result<(), String> {
-    let words = |word: &str| vec![word.to_owned()];
-    let shows: [(&str, &dyn Fn() -> Result<(), String>); 4] = [
-        ("the scenes", &replicas::soak),
-        ("the bridge matrix", &replicas::bridge),
-        ("the npm and PyPI clients", &|| peers::run(&words(peers::REPLICAS))),
-        ("the official suite", &|| conformance::run(&words("server-replicas"))),
+    type Show = (&'static str, fn() -> Result<(), String>);
+    let shows: [Show; 4] = [
+        ("the scenes", replicas::soak),
+        ("the bridge matrix", replicas::bridge),
+        ("the npm and PyPI clients", || peers::run(&[peers::REPLICAS.to_owned()])),
+        ("the official suite", || conformance::run(&["server-replicas".to_owned()])),
     ];
     let mut failed = Vec::new();
     for (name, show) in shows {
