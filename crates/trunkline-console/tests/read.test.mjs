@@ -1,0 +1,115 @@
+// What the page reads: events, JSON, filters, messages.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { commandLine, quote } from '../web/cli.js';
+import { format, parse, query, toggle } from '../web/filter.js';
+import { at, compact, parseJson, pretty, textAt } from '../web/json.js';
+import { conversation } from '../web/messages.js';
+import { SseDecoder } from '../web/sse.js';
+
+test('events come out whole, however they are cut', () => {
+    const text =
+        ': hello\n\nevent: call\ndata: {"a":1}\n\nevent: dropped\r\ndata: x\r\ndata: y\r\n\r\nid: 7\n\ndata:z\n\n';
+    const expected = [
+        { event: 'call', data: '{"a":1}' },
+        { event: 'dropped', data: 'x\ny' },
+        { event: 'message', data: 'z' },
+    ];
+    for (let size = 1; size <= text.length; size += 1) {
+        const decoder = new SseDecoder();
+        const events = [];
+        for (let from = 0; from < text.length; from += size)
+            events.push(...decoder.feed(text.slice(from, from + size)));
+        assert.deepEqual(events, expected, `in pieces of ${size}`);
+    }
+});
+
+test('a tree keeps the spelling of numbers, the order of members and what stands twice', () => {
+    const text = ' {"b":12345678901234567890,"2":1.50,"1":-0e5,"b":"\\u0041\\n","n":[true,null,{}]} ';
+    const tree = parseJson(text);
+    assert.equal(compact(tree), '{"b":12345678901234567890,"2":1.50,"1":-0e5,"b":"A\\n","n":[true,null,{}]}');
+    assert.equal(textAt(tree, 'b'), 'A\n');
+    assert.equal(at(tree, 'n', 0)?.text, 'true');
+    assert.equal(at(tree, 'n', 'x'), undefined);
+    assert.equal(text.slice(at(tree, 'n').start, at(tree, 'n').end), '[true,null,{}]');
+    assert.equal(pretty(parseJson('{"a":[1,{}],"c":{}}')), '{\n  "a": [\n    1,\n    {}\n  ],\n  "c": {}\n}');
+});
+
+test('what is no JSON is an error, not a guess', () => {
+    for (const bad of ['', '{', '[1,]', '{"a"}', '{"a":}', '"x', 'tru', '1 2', '{a:1}', '\u00a01', '"\\x"']) {
+        assert.throws(() => parseJson(bad), SyntaxError, bad);
+    }
+    assert.throws(() => parseJson('['.repeat(100_000)), SyntaxError);
+});
+
+test('a filter is read, written and sent', () => {
+    assert.deepEqual(parse('server:files some  words principal:"ci bot" x:y outcome:'), {
+        fields: { server: 'files', principal: 'ci bot' },
+        text: 'some words x:y',
+    });
+    for (const typed of ['', 'server:files', 'principal:"ci bot" words', 'http://x a']) {
+        assert.equal(format(parse(typed)), typed);
+    }
+    assert.equal(toggle('outcome:error words', 'outcome', 'asked'), 'outcome:asked words');
+    assert.equal(toggle('outcome:error words', 'outcome', 'error'), 'words');
+    const now = Date.UTC(2026, 10, 17, 14, 0, 0);
+    assert.equal(query('', now), '');
+    assert.equal(
+        query('server:ci-* since:15m a b', now, { limit: '5' }),
+        '?server=ci-*&limit=5&since=2026-11-17T13%3A45%3A00.000Z&text=a+b',
+    );
+    assert.equal(query('since:soon', now), '');
+});
+
+test('a request becomes the command that makes it again', () => {
+    const line = (method, params) =>
+        commandLine(parseJson(JSON.stringify({ id: 1, method, params })), 'http://127.0.0.1:1/mcp');
+    assert.equal(
+        line('tools/call', { name: 'a.b', arguments: { text: "it's" } }),
+        `trunkline call a.b --args '{"text":"it'\\''s"}' http://127.0.0.1:1/mcp`,
+    );
+    assert.equal(line('tools/call', { name: 'a.b', arguments: {} }), 'trunkline call a.b http://127.0.0.1:1/mcp');
+    assert.equal(
+        line('prompts/get', { name: 'p', arguments: { x: '1 2' } }),
+        "trunkline prompt p 'x=1 2' http://127.0.0.1:1/mcp",
+    );
+    assert.equal(line('resources/read', { uri: 'file:///a b' }), "trunkline read 'file:///a b' http://127.0.0.1:1/mcp");
+    assert.equal(line('ping', {}), null);
+    assert.equal(commandLine(undefined, 'x'), null);
+    assert.equal(quote('$(x)'), "'$(x)'");
+});
+
+test('the exchange is found among the messages of both sides, in both eras', () => {
+    const messages = (list) => {
+        const text = JSON.stringify(list.map(([side, dir, message], t) => ({ t, side, dir, size: 1, message })));
+        return conversation(text, parseJson(text));
+    };
+    const older = messages([
+        ['client', 'in', { id: 1, method: 'tools/call', params: { name: 'a.b' } }],
+        ['server', 'out', { id: 0, method: 'initialize' }],
+        ['server', 'out', { id: 9, method: 'tools/call', params: { name: 'b' } }],
+        ['server', 'in', { id: 's', method: 'elicitation/create', params: {} }],
+        ['client', 'out', { id: 'x', method: 'elicitation/create', params: {} }],
+        ['client', 'in', { id: 'x', result: { action: 'accept' } }],
+        ['server', 'in', { id: 9, result: { isError: true } }],
+        ['client', 'out', { id: 1, result: { isError: true } }],
+    ]);
+    assert.equal(textAt(older.request?.node, 'params', 'name'), 'a.b');
+    assert.equal(textAt(older.serverRequest?.node, 'params', 'name'), 'b');
+    assert.equal(older.response?.label, 'result: tool error');
+    assert.equal(older.questions.length, 1);
+    assert.equal(older.questions[0].answer?.t, 5);
+
+    const newer = messages([
+        ['client', 'in', { id: 1, method: 'tools/call', params: {} }],
+        ['client', 'out', { id: 1, result: { resultType: 'input_required', inputRequests: { q: {} } } }],
+        ['client', 'in', { id: 2, method: 'tools/call', params: { inputResponses: { q: {} } } }],
+        ['client', 'out', { id: 2, error: { code: -32603, message: 'no' } }],
+    ]);
+    assert.equal(newer.response?.label, 'error -32603');
+    assert.deepEqual([newer.questions[0].question.t, newer.questions[0].answer?.t], [1, 2]);
+
+    const bare = messages([['client', 'in', null]]);
+    assert.equal(bare.messages[0].label, 'not kept');
+    assert.equal(bare.request, undefined);
+});

@@ -1,0 +1,14 @@
+// The views there are, in the order of the tabs.
+import { Traffic } from './views/traffic.js';
+
+/**
+ * @typedef {object} View
+ * @property {string} name as in the URL
+ * @property {string} label
+ * @property {string} about for the palette
+ * @property {any} view
+ * @property {(status: import('./types.d.ts').Status | null) => number} [badge]
+ */
+
+/** @type {View[]} */
+export const VIEWS = [{ name: 'traffic', label: 'Traffic', about: 'what is happening', view: Traffic }];
