@@ -36,7 +36,10 @@ fn vendored() -> Result<Vec<(&'static str, String)>, String> {
         let lines = text.lines().filter(|line| !line.starts_with("//# sourceMappingURL"));
         let text: String = lines.flat_map(|line| [line, "\n"]).collect();
         // Browsers resolve no bare names, and a map of them would have to be an inline script.
-        files.push((*to, text.replace("from\"preact\"", "from\"./preact.js\"")));
+        let text = text.replace("from\"preact\"", "from\"./preact.js\"");
+        // A script that names one variable; only as a module can others import it.
+        let export = if *to == "uplot.js" { "export default uPlot;\n" } else { "" };
+        files.push((*to, text + export));
     }
     let mut licences = String::new();
     for name in PACKAGES {
@@ -135,8 +138,10 @@ const LIBRARIES: &[(&str, &str)] = &[
     ("htm/dist/htm.module.js", "htm.js"),
     ("preact/dist/preact.mjs", "preact.js"),
     ("preact/hooks/dist/hooks.mjs", "hooks.js"),
+    ("uplot/dist/uPlot.iife.min.js", "uplot.js"),
+    ("uplot/dist/uPlot.min.css", "uplot.css"),
 ];
-const PACKAGES: &[&str] = &["htm", "preact"];
+const PACKAGES: &[&str] = &["htm", "preact", "uplot"];
 const SERVED: &[&str] = &["css", "html", "js", "svg", "txt"];
 const HEAVIEST: usize = 150_000;
 const HEAD: &str = "\

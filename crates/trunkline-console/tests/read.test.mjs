@@ -52,13 +52,9 @@ test('a filter is read, written and sent', () => {
     }
     assert.equal(toggle('outcome:error words', 'outcome', 'asked'), 'outcome:asked words');
     assert.equal(toggle('outcome:error words', 'outcome', 'error'), 'words');
-    const now = Date.UTC(2026, 10, 17, 14, 0, 0);
-    assert.equal(query('', now), '');
-    assert.equal(
-        query('server:ci-* since:15m a b', now, { limit: '5' }),
-        '?server=ci-*&limit=5&since=2026-11-17T13%3A45%3A00.000Z&text=a+b',
-    );
-    assert.equal(query('since:soon', now), '');
+    assert.equal(query(''), '');
+    assert.equal(query('server:ci-* since:15m a b', { limit: '5' }), '?server=ci-*&since=15m&limit=5&text=a+b');
+    assert.equal(query('since:soon'), '');
 });
 
 test('a request becomes the command that makes it again', () => {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Calls } from '../web/calls.js';
-import { diffLines } from '../web/diff.js';
+import { diffLines, within } from '../web/diff.js';
 import { bytes, duration, meaning, plural } from '../web/format.js';
 
 const call = (id, at, more = {}) => ({ id, at, state: 'done', ...more });

@@ -75,6 +75,27 @@ export async function follow(path, to) {
     }
 }
 
+/**
+ * Reads JSON lines until they end or are aborted; empty lines keep the connection.
+ * @param {string} path
+ * @param {AbortSignal} signal
+ * @param {(lines: any[]) => void} to
+ */
+export async function readLines(path, signal, to) {
+    const answer = await checked(path, { signal });
+    if (answer.body === null) return;
+    const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+    let rest = '';
+    for (;;) {
+        const { done, value } = await reader.read();
+        if (done) return;
+        const lines = (rest + value).split('\n');
+        rest = lines.pop() ?? '';
+        const found = lines.filter((line) => line !== '').map((line) => JSON.parse(line));
+        if (found.length > 0) to(found);
+    }
+}
+
 /** What went wrong, for people. @param {unknown} error */
 export function sentence(error) {
     if (error instanceof ApiError) return [error.message, error.advice].filter(Boolean).join(' ');

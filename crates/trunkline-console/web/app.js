@@ -52,7 +52,10 @@ function Frame() {
             <button type="button" class="quiet" aria-label="Keys" title="Keys (?)" onClick=${() => setDialog('help')}>?</button>
             <button type="button" class="quiet" onClick=${() => void leave()}>Sign out</button>
         </header>
-        <main>${shown !== undefined && html`<${shown.view} status=${status} url=${endpoint(status)} />`}</main>
+        <main>
+            <h1 class="unseen">${shown?.label}</h1>
+            ${shown !== undefined && html`<${shown.view} status=${status} url=${endpoint(status)} />`}
+        </main>
         ${dialog === 'palette' && html`<${Palette} status=${status} close=${close} />`}
         ${dialog === 'help' && html`<${Help} close=${close} />`}`;
 }

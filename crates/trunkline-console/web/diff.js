@@ -24,6 +24,26 @@ export function diffLines(before, after, around = 3) {
     return fold(lines, around);
 }
 
+/**
+ * What two lines share at their begin and end, and what is between.
+ * @param {string} one
+ * @param {string} other
+ * @returns {{ head: string, one: string, other: string, tail: string }}
+ */
+export function within(one, other) {
+    const most = Math.min(one.length, other.length);
+    let head = 0;
+    while (head < most && one[head] === other[head]) head += 1;
+    let tail = 0;
+    while (tail < most - head && one.at(-1 - tail) === other.at(-1 - tail)) tail += 1;
+    return {
+        head: one.slice(0, head),
+        one: one.slice(head, one.length - tail),
+        other: other.slice(head, other.length - tail),
+        tail: one.slice(one.length - tail),
+    };
+}
+
 /** The longest common subsequence, if both are short enough for it. @param {string[]} a @param {string[]} b @returns {DiffLine[]} */
 function middle(a, b) {
     if (a.length * b.length > LARGEST) return [...a.map(less), ...b.map(more)];
@@ -60,8 +80,10 @@ function fold(lines, around) {
     /** @type {DiffLine[]} */
     const shown = [];
     let left = 0;
-    const gap = () => {
-        if (left > 0) shown.push({ kind: 'gap', text: `${left} equal ${left === 1 ? 'line' : 'lines'}` });
+    const gap = (/** @type {number} */ at) => {
+        const only = lines[at - 1];
+        if (left === 1 && only !== undefined) shown.push(only);
+        else if (left > 0) shown.push({ kind: 'gap', text: `${left} equal lines` });
         left = 0;
     };
     lines.forEach((line, at) => {
@@ -69,10 +91,10 @@ function fold(lines, around) {
             left += 1;
             return;
         }
-        gap();
+        gap(at);
         shown.push(line);
     });
-    gap();
+    gap(lines.length);
     return shown;
 }
 

@@ -47,27 +47,14 @@ export function toggle(typed, name, value) {
 /**
  * The query of `/v1/traffic` and its stream.
  * @param {string} typed
- * @param {number} now
  * @param {Record<string, string>} [more]
  */
-export function query(typed, now, more = {}) {
+export function query(typed, more = {}) {
     const { fields, text } = parse(typed);
-    const { since, ...same } = fields;
-    const params = new URLSearchParams({ ...same, ...more });
-    const from = since === undefined ? undefined : instant(since, now);
-    if (from !== undefined) params.set('since', from);
+    const params = new URLSearchParams({ ...fields, ...more });
+    // While somebody types `since:1`, it means nothing yet.
+    if (!/^\d+[smhd]$/.test(fields.since ?? '')) params.delete('since');
     if (text !== '') params.set('text', text);
     const written = params.toString();
     return written === '' ? '' : `?${written}`;
 }
-
-/** `15m`, `2h`, `30s`, `1d` or a date → RFC 3339. @param {string} since @param {number} now */
-function instant(since, now) {
-    const found = /^(\d+)(s|m|h|d)$/.exec(since);
-    if (found !== null) return new Date(now - Number(found[1]) * (UNITS[found[2] ?? ''] ?? 0)).toISOString();
-    const date = Date.parse(since);
-    return Number.isNaN(date) ? undefined : new Date(date).toISOString();
-}
-
-/** @type {Record<string, number>} */
-const UNITS = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };

@@ -47,7 +47,7 @@ export class Live {
         this.state.set({ ...BEGIN, paused: this.state.value.paused, recording: this.state.value.recording });
         this.rows.set(this.rows.value + 1);
         const { signal } = (this.abort = new AbortController());
-        void follow(() => `/v1/traffic/stream${query(filter, Date.now())}`, {
+        void follow(() => `/v1/traffic/stream${query(filter)}`, {
             signal,
             opened: () => {
                 this.#tell({ link: 'live', why: '' });
@@ -102,7 +102,7 @@ export class Live {
     async #load(more, signal) {
         try {
             const limit = String(PAGE);
-            const found = await get(`/v1/traffic${query(this.filter, Date.now(), { limit, ...more })}`, signal);
+            const found = await get(`/v1/traffic${query(this.filter, { limit, ...more })}`, signal);
             if (signal.aborted) return;
             /** @type {Call[]} */
             const calls = found.calls;

@@ -58,22 +58,64 @@ export interface Status {
 
 export interface Server {
     name: string;
+    /** `idle`, `starting`, `ready`, `backoff`, `suspended`, `draining`, or `out` if the catalog left it out. */
     state: string;
-    revision?: string | null;
     instances: Instance[];
     waiters: number;
+    revision?: string | null;
     tools?: number | null;
     prompts?: number | null;
     resources?: number | null;
-    lastError?: unknown;
-    heldBack?: unknown[];
-    warnings?: string[] | null;
+    attempt?: number;
+    nextRetryMs?: number;
+    lastError?: string | null;
+    starts?: Record<string, number>;
+    stops?: Record<string, number>;
+    heldBack?: { kind: string; name: string }[];
+    warnings?: unknown[] | null;
     tags?: string[];
+    traffic?: Rates | null;
 }
 
 export interface Instance {
     id: number;
     state: string;
     pid: number | null;
-    [more: string]: unknown;
+    inFlight: number;
+    bound: boolean;
+    cause: string;
+    ageMs: number;
+    idleMs?: number;
+}
+
+export interface LogLine {
+    at: string;
+    server: string;
+    instance?: number;
+    source: string;
+    line: string;
+}
+
+export interface Held {
+    kind: string;
+    name: string;
+    why: string;
+    pinned: string | null;
+    seen: string;
+    definition: string | null;
+    before: string | null;
+}
+
+export interface Rates extends Percentiles {
+    count: number;
+    failed: number;
+    /** Oldest first. */
+    steps: (Percentiles & { rate: number; failedRate: number })[];
+}
+
+/** In milliseconds; null if there was no call. */
+export interface Percentiles {
+    p50: number | null;
+    p95: number | null;
+    p99: number | null;
 }

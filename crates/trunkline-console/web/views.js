@@ -1,4 +1,6 @@
 // The views there are, in the order of the tabs.
+import { Approvals, heldCount } from './views/approvals.js';
+import { Servers } from './views/servers.js';
 import { Traffic } from './views/traffic.js';
 
 /**
@@ -11,4 +13,14 @@ import { Traffic } from './views/traffic.js';
  */
 
 /** @type {View[]} */
-export const VIEWS = [{ name: 'traffic', label: 'Traffic', about: 'what is happening', view: Traffic }];
+export const VIEWS = [
+    { name: 'traffic', label: 'Traffic', about: 'what is happening', view: Traffic },
+    { name: 'servers', label: 'Servers', about: 'what runs', view: Servers },
+    {
+        name: 'approvals',
+        label: 'Approvals',
+        about: 'definitions that are held back',
+        view: Approvals,
+        badge: heldCount,
+    },
+];

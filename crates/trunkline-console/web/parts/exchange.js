@@ -11,7 +11,7 @@ import { JsonTree } from './tree.js';
  * @typedef {import('../json.js').Json} Json
  */
 
-/** @param {{ talk: Conversation, mode: string, call: import('../types.d.ts').Call, note?: string }} props */
+/** @param {{ talk: Conversation, mode: string, call: import('../types.d.ts').Call, note?: string | null }} props */
 export function Exchange({ talk, mode, call, note }) {
     if (mode === 'diff') return html`<${Carried} talk=${talk} />`;
     if (talk.request?.node === undefined && talk.response?.node === undefined) return html`<${NotKept} note=${note} />`;
@@ -89,7 +89,7 @@ function Carried({ talk }) {
     });
 }
 
-/** @param {{ note?: string }} props */
+/** @param {{ note?: string | null }} props */
 export function NotKept({ note }) {
     return html`<p class="muted pad">${note ?? 'The content of this call is not kept.'}</p>`;
 }

@@ -6,7 +6,7 @@ import { Copy } from './copy.js';
 import { NotKept } from './exchange.js';
 import { JsonTree } from './tree.js';
 
-/** @param {{ talk: import('../messages.js').Conversation, mode: string, note?: string }} props */
+/** @param {{ talk: import('../messages.js').Conversation, mode: string, note?: string | null }} props */
 export function Messages({ talk, mode, note }) {
     if (talk.messages.length === 0) return html`<${NotKept} note=${note} />`;
     return html`<div class="sequence-head" aria-hidden="true">
@@ -15,7 +15,7 @@ export function Messages({ talk, mode, note }) {
         <ol class="sequence">
             ${talk.messages.map((message, place) => html`<${One} key=${place} message=${message} mode=${mode} />`)}
         </ol>
-        ${note !== undefined && html`<${NotKept} note=${note} />`}`;
+        ${note && html`<${NotKept} note=${note} />`}`;
 }
 
 /** @param {{ message: import('../messages.js').Message, mode: string }} props */
@@ -29,11 +29,10 @@ function One({ message, mode }) {
             class="message"
             aria-expanded=${open}
             disabled=${node === undefined}
-            aria-label=${`${direction(message)}: ${label}, after ${duration(t)}, ${bytes(size)}`}
             onClick=${() => setOpen(!open)}
         >
             <span class="num">${duration(t)}</span>
-            <span class=${`arrow ${side} ${toRight ? 'right' : 'left'} ${label.includes('error') ? 'failed' : ''}`}><i></i></span>
+            <span class=${`arrow ${side} ${toRight ? 'right' : 'left'} ${label.includes('error') ? 'failed' : ''}`}><i></i><span class="unseen">${direction(message)}</span></span>
             <span class=${`label ${message.kind}`}>${label}</span>
             <span class="num muted">${bytes(size)}</span>
         </button>

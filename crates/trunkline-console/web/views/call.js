@@ -3,7 +3,7 @@ import { html, useEffect, useMemo, useState } from '../html.js';
 import { getText, sentence, ApiError } from '../api.js';
 import { commandLine } from '../cli.js';
 import { bytes, clock, duration, meaning, outcomeWord, plural } from '../format.js';
-import { at, parseJson } from '../json.js';
+import { at, parseJson, textAt } from '../json.js';
 import { conversation } from '../messages.js';
 import { change } from '../route.js';
 import { Copy } from '../parts/copy.js';
@@ -43,7 +43,7 @@ export function CallDetail({ id, row, params, url, filterBy, close }) {
         ${why !== '' && html`<p class="notice" role="alert">${why}</p>`}
         ${
             call !== undefined &&
-            html`${call.reason !== null && html`<p class=${`reason ${meaning(call)}`}>${call.reason}</p>`}
+            html`<${Reason} call=${call} response=${talk?.response?.node} />
             <${Facts} call=${call} filterBy=${filterBy} />
             <${Waterfall} call=${call} messages=${talk?.marks ?? []} />`
         }
@@ -91,6 +91,15 @@ export function CallDetail({ id, row, params, url, filterBy, close }) {
             }
         </div>
     </section>`;
+}
+
+/** Why it failed: the gateway's word, and the sentence that the caller got. @param {{ call: Call, response: import('../json.js').Json | undefined }} props */
+function Reason({ call, response }) {
+    const said = textAt(response, 'error', 'message');
+    if (call.reason === null && said === undefined) return null;
+    return html`<p class=${`reason ${meaning(call)}`}>
+        ${call.reason !== null && html`<b>${call.reason.replaceAll('_', ' ')}</b>`} ${said}
+    </p>`;
 }
 
 /** @param {{ call: Call, filterBy: (name: string, value: string) => void }} props */
@@ -171,7 +180,7 @@ function useDetail(id, row) {
 
 /** @param {string} text */
 function read(text) {
-    const call = /** @type {Call & { note?: string }} */ (JSON.parse(text));
+    const call = /** @type {Call & { note: string | null }} */ (JSON.parse(text));
     return { call, note: call.note, talk: conversation(text, at(parseJson(text), 'messages')) };
 }
 

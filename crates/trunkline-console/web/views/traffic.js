@@ -79,7 +79,7 @@ export function Traffic({ url }) {
             >
                 ${state.paused ? `Resume${state.waiting > 0 ? ` (${count(state.waiting)} new)` : ''}` : 'Pause'}
             </button>
-            <a class="quiet" href=${`/v1/traffic/export${query(filter, Date.now())}`} download="traffic.jsonl">Export</a>
+            <a class="quiet" href=${`/v1/traffic/export${query(filter)}`} download="traffic.jsonl">Export</a>
         </div>
         <div class="split">
             <section class="calls" aria-label="Calls">
@@ -179,7 +179,7 @@ function StatusLine({ state }) {
         calls.forgotten > 0 ? `${count(calls.forgotten)} older ones left this page` : '',
         state.dropped > 0 ? `${count(state.dropped)} not shown: too many at once` : '',
         typeof kept === 'number' ? `${bytes(kept)} kept` : '',
-        typeof state.recording?.payloads === 'string' ? `payloads: ${state.recording.payloads}` : '',
+        state.recording?.payloads === false ? 'messages are not kept' : '',
     ];
     const [word, label] = state.paused ? ['paused', 'paused'] : LINK[state.link];
     return html`<footer class="status-line">
