@@ -76,6 +76,25 @@ export async function follow(path, to) {
 }
 
 /**
+ * Posts something that is answered by events, until they end or are aborted.
+ * @param {string} path
+ * @param {unknown} body
+ * @param {AbortSignal} signal
+ * @param {(event: SseEvent) => void} to
+ */
+export async function converse(path, body, signal, to) {
+    const answer = await checked(path, { method: 'POST', body: JSON.stringify(body), signal });
+    if (answer.body === null) return;
+    const decoder = new SseDecoder();
+    const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+    for (;;) {
+        const { done, value } = await reader.read();
+        if (done) return;
+        for (const event of decoder.feed(value)) to(event);
+    }
+}
+
+/**
  * Reads JSON lines until they end or are aborted; empty lines keep the connection.
  * @param {string} path
  * @param {AbortSignal} signal

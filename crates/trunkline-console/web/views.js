@@ -2,6 +2,7 @@
 import { Approvals, heldCount } from './views/approvals.js';
 import { Servers } from './views/servers.js';
 import { Traffic } from './views/traffic.js';
+import { Try } from './views/try.js';
 
 /**
  * @typedef {object} View
@@ -16,6 +17,7 @@ import { Traffic } from './views/traffic.js';
 export const VIEWS = [
     { name: 'traffic', label: 'Traffic', about: 'what is happening', view: Traffic },
     { name: 'servers', label: 'Servers', about: 'what runs', view: Servers },
+    { name: 'try', label: 'Try', about: 'make a call yourself', view: Try },
     {
         name: 'approvals',
         label: 'Approvals',
