@@ -41,6 +41,7 @@ pub(crate) const FILES: &[(&str, &[u8])] = &[
     ("/web/sse.js", include_bytes!("../web/sse.js")),
     ("/web/store.js", include_bytes!("../web/store.js")),
     ("/web/style/base.css", include_bytes!("../web/style/base.css")),
+    ("/web/style/more.css", include_bytes!("../web/style/more.css")),
     ("/web/style/parts.css", include_bytes!("../web/style/parts.css")),
     ("/web/style/servers.css", include_bytes!("../web/style/servers.css")),
     ("/web/style/traffic.css", include_bytes!("../web/style/traffic.css")),
@@ -56,7 +57,10 @@ pub(crate) const FILES: &[(&str, &[u8])] = &[
     ("/web/views/approvals.js", include_bytes!("../web/views/approvals.js")),
     ("/web/views/call.js", include_bytes!("../web/views/call.js")),
     ("/web/views/entry.js", include_bytes!("../web/views/entry.js")),
+    ("/web/views/login.js", include_bytes!("../web/views/login.js")),
+    ("/web/views/recordings.js", include_bytes!("../web/views/recordings.js")),
     ("/web/views/servers.js", include_bytes!("../web/views/servers.js")),
+    ("/web/views/tokens.js", include_bytes!("../web/views/tokens.js")),
     ("/web/views/traffic.js", include_bytes!("../web/views/traffic.js")),
     ("/web/views/try.js", include_bytes!("../web/views/try.js")),
 ];

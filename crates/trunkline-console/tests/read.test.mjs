@@ -5,6 +5,7 @@ import { commandLine, quote } from '../web/cli.js';
 import { format, parse, query, toggle } from '../web/filter.js';
 import { at, compact, parseJson, pretty, textAt } from '../web/json.js';
 import { conversation } from '../web/messages.js';
+import { branch, initial, place } from '../web/schema.js';
 import { SseDecoder } from '../web/sse.js';
 
 test('events come out whole, however they are cut', () => {
@@ -108,4 +109,47 @@ test('the exchange is found among the messages of both sides, in both eras', () 
     const bare = messages([['client', 'in', null]]);
     assert.equal(bare.messages[0].label, 'not kept');
     assert.equal(bare.request, undefined);
+});
+
+test('a schema becomes a form: references, unions, choices, defaults', () => {
+    const root = {
+        $defs: {
+            person: { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] },
+            loop: { $ref: '#/$defs/loop' },
+        },
+    };
+    assert.equal(place({ $ref: '#/$defs/person' }, root).kind, 'object');
+    assert.equal(place({ $ref: '#/$defs/loop' }, root).kind, 'any');
+    assert.equal(place({ $ref: 'https://example.com/x' }, root).kind, 'any');
+    assert.equal(place({ type: ['null', 'integer'] }, root).kind, 'integer');
+    assert.equal(place({ anyOf: [{ type: 'string' }, { type: 'null' }] }, root).kind, 'text');
+    assert.deepEqual(
+        place({ oneOf: [{ const: 'a', title: 'A' }, { const: 'b' }] }, root).values.map(({ label }) => label),
+        ['A', 'b'],
+    );
+    assert.equal(place(true, root).kind, 'any');
+    const schema = {
+        type: 'object',
+        required: ['a', 'list', 'who', 'pay'],
+        properties: {
+            a: { type: 'integer', minimum: 3 },
+            b: { type: 'string' },
+            c: { type: 'boolean', default: true },
+            list: { type: 'array' },
+            who: { $ref: '#/$defs/person' },
+            pay: {
+                oneOf: [
+                    { type: 'object', properties: { kind: { const: 'card' } }, required: ['kind'] },
+                    { type: 'string' },
+                ],
+            },
+        },
+        ...root,
+    };
+    assert.deepEqual(initial(schema, schema), { a: 3, c: true, list: [], who: { name: '' }, pay: { kind: 'card' } });
+    const { of } = place(schema.properties.pay, schema);
+    assert.equal(branch(of, 'x', schema), 1);
+    assert.equal(branch(of, { kind: 'card' }, schema), 0);
+    const endless = { type: 'object', properties: { more: { $ref: '#' } }, required: ['more'] };
+    assert.ok(JSON.stringify(initial(endless, endless)).length < 1000);
 });

@@ -97,13 +97,14 @@ export interface LogLine {
 }
 
 export interface Held {
+    server: string;
     kind: string;
     name: string;
     why: string;
-    pinned: string | null;
-    seen: string;
-    definition: string | null;
-    before: string | null;
+    digest: string;
+    was: unknown;
+    is: unknown;
+    refused: boolean;
 }
 
 export interface Rates extends Percentiles {

@@ -1,6 +1,9 @@
 // The views there are, in the order of the tabs.
 import { Approvals, heldCount } from './views/approvals.js';
+import { Login } from './views/login.js';
+import { Recordings } from './views/recordings.js';
 import { Servers } from './views/servers.js';
+import { Tokens } from './views/tokens.js';
 import { Traffic } from './views/traffic.js';
 import { Try } from './views/try.js';
 
@@ -18,6 +21,7 @@ export const VIEWS = [
     { name: 'traffic', label: 'Traffic', about: 'what is happening', view: Traffic },
     { name: 'servers', label: 'Servers', about: 'what runs', view: Servers },
     { name: 'try', label: 'Try', about: 'make a call yourself', view: Try },
+    { name: 'tokens', label: 'Tokens', about: 'what definitions cost', view: Tokens },
     {
         name: 'approvals',
         label: 'Approvals',
@@ -25,4 +29,6 @@ export const VIEWS = [
         view: Approvals,
         badge: heldCount,
     },
+    { name: 'recordings', label: 'Recordings', about: 'what was kept', view: Recordings },
+    { name: 'login', label: 'Login', about: 'step through a login', view: Login },
 ];

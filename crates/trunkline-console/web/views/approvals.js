@@ -1,7 +1,6 @@
 // Definitions that are held back: what was pinned, what the server says now.
-import { html, useEffect, useMemo, useState } from '../html.js';
+import { html, useEffect, useState } from '../html.js';
 import { get, sentence } from '../api.js';
-import { parseJson, pretty } from '../json.js';
 import { Deed } from '../parts/deed.js';
 import { Diff } from '../parts/diff.js';
 
@@ -15,15 +14,13 @@ export const heldCount = (status) => (status?.servers ?? []).reduce((sum, it) =>
 
 /** @param {{ status: Status | null }} props */
 export function Approvals({ status }) {
-    const waiting = (status?.servers ?? []).filter((it) => (it.heldBack?.length ?? 0) > 0);
-    const version = JSON.stringify(waiting.map(({ name, heldBack }) => [name, heldBack]));
-    const [held, setHeld] = useState(/** @type {{ server: string, held: Held[] }[] | null} */ (null));
+    const [held, setHeld] = useState(/** @type {Held[] | null} */ (null));
     const [why, setWhy] = useState('');
+    const [asked, ask] = useState(0);
+    const version = JSON.stringify((status?.servers ?? []).map(({ name, heldBack }) => [name, heldBack]));
     useEffect(() => {
-        if (status === null) return;
         const abort = new AbortController();
-        const all = waiting.map(({ name }) => get(`/v1/servers/${encodeURIComponent(name)}/held`, abort.signal));
-        Promise.all(all).then(
+        get('/v1/approvals', abort.signal).then(
             (found) => {
                 setHeld(found);
                 setWhy('');
@@ -33,61 +30,53 @@ export function Approvals({ status }) {
             },
         );
         return () => abort.abort();
-    }, [version, status === null]);
+    }, [version, asked]);
 
     if (why !== '') return html`<p class="empty">${why}</p>`;
     if (held === null) return html`<p class="empty muted">Reading…</p>`;
-    const all = held.flatMap(({ server, held: list }) => list.map((it) => ({ server, it })));
-    if (all.length === 0) {
+    if (held.length === 0) {
         return html`<div class="empty">
             <p>Nothing is held back.</p>
             <p class="muted">
-                A server with <code>pin</code> in the catalog whose tools, prompts or resources change is listed here, until
-                somebody approves the change.
+                A tool, prompt or resource that a server has changed is listed here, until somebody approves the change.
             </p>
         </div>`;
     }
+    const sorted = held.toSorted((one, other) => Number(one.refused) - Number(other.refused));
     return html`<div class="approvals" tabindex="0" role="region" aria-label="Held back">
-        ${all.map(({ server, it }) => html`<${One} key=${`${server} ${it.kind} ${it.name} ${it.seen}`} server=${server} held=${it} />`)}
+        ${sorted.map((it) => html`<${One} key=${`${it.server} ${it.kind} ${it.name} ${it.digest}`} held=${it} again=${() => ask(asked + 1)} />`)}
     </div>`;
 }
 
-/** @param {{ server: string, held: Held }} props */
-function One({ server, held }) {
-    const [before, after] = useMemo(() => [text(held.before), text(held.definition)], [held]);
-    const approve = [{ kind: held.kind, name: held.name, digest: held.seen }];
+/** @param {{ held: Held, again: () => void }} props */
+function One({ held, again }) {
+    const body = { server: held.server, name: held.name, digest: held.digest };
     return html`<article class="held">
         <header>
-            <h2>${server}.${held.name}</h2>
+            <h2>${held.server}.${held.name}</h2>
             <span class="muted">${held.kind}</span>
             <span class="outcome unknown">${WHY[held.why] ?? held.why}</span>
+            ${held.refused && html`<span class="outcome failed">refused</span>`}
             <span class="grow"></span>
-            <${Deed}
-                path=${`/v1/servers/${encodeURIComponent(server)}/approve`}
-                body=${{ approve }}
-                label="Approve"
-                done="Approved."
-                title=${`Approve exactly ${held.seen}`}
-                primary
-            />
+            <${Deed} path="/v1/approvals/approve" body=${body} label="Approve" done="Approved." title=${`Approve exactly ${held.digest}`} then=${again} primary />
+            ${
+                !held.refused &&
+                html`<${Deed} path="/v1/approvals/refuse" body=${body} label="Refuse" done="It stays held back." title="Keep it held back, and note that somebody looked" then=${again} />`
+            }
         </header>
-        <p class="digests muted"><code>${held.pinned ?? 'no pin'}</code> → <code>${held.seen}</code></p>
+        <p class="digests muted"><code>${held.digest}</code></p>
         ${
-            after === null
-                ? html`<p class="pad">The definition is too long to be kept; look at it with the server itself.</p>`
-                : html`<${Diff} before=${before ?? ''} after=${after} label=${`What changed in ${held.name}`} />`
+            held.is === null
+                ? html`<p class="pad">The definition is too long to be kept; look at it at the server itself.</p>`
+                : html`<${Diff} before=${written(held.was)} after=${written(held.is)} label=${`What changed in ${held.name}`} />`
         }
     </article>`;
 }
 
-/** A definition, a line per value. @param {string | null} definition */
-function text(definition) {
-    if (definition === null) return null;
-    try {
-        return pretty(parseJson(definition));
-    } catch {
-        return definition;
-    }
+/** A definition, a line per value. @param {unknown} definition */
+function written(definition) {
+    if (definition === null) return '';
+    return typeof definition === 'string' ? definition : JSON.stringify(definition, null, 2);
 }
 
 /** @type {Record<string, string>} */

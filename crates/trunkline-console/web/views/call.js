@@ -5,7 +5,7 @@ import { commandLine } from '../cli.js';
 import { bytes, clock, duration, meaning, outcomeWord, plural } from '../format.js';
 import { at, parseJson, textAt } from '../json.js';
 import { conversation } from '../messages.js';
-import { change } from '../route.js';
+import { change, link } from '../route.js';
 import { Copy } from '../parts/copy.js';
 import { Exchange } from '../parts/exchange.js';
 import { Messages } from '../parts/sequence.js';
@@ -36,6 +36,7 @@ export function CallDetail({ id, row, params, url, filterBy, close }) {
                 <span class="num">${duration(call.ms)}</span>`
             }
             <span class="grow"></span>
+            ${call !== undefined && KINDS[call.method] !== undefined && html`<a class="quiet" href=${again(call)}>Try again</a>`}
             ${command !== null && html`<${Copy} text=${command} title=${command}>Copy as command</${Copy}>`}
             <${Copy} text=${() => location.href}>Copy link</${Copy}>
             <button type="button" class="quiet close-detail" aria-label="Close (Esc)" onClick=${close}>×</button>
@@ -138,6 +139,18 @@ function Facts({ call, filterBy }) {
     </dl>`;
 }
 
+/** The link that makes the call again, with its arguments. @param {Call} call */
+function again(call) {
+    const { server, name, method, revision } = call;
+    return link('try', {
+        server: server ?? '',
+        kind: KINDS[method],
+        name: name ?? '',
+        revision: revision ?? '',
+        from: call.id,
+    });
+}
+
 /** @param {Call} call */
 function revisions({ revision, serverRevision }) {
     if (serverRevision === null || serverRevision === revision) return revision;
@@ -197,6 +210,8 @@ export function arrows(event) {
     event.preventDefault();
 }
 
+/** @type {Record<string, string | undefined>} */
+const KINDS = { 'tools/call': 'tools', 'prompts/get': 'prompts', 'resources/read': 'resources' };
 const TABS = /** @type {const} */ ([
     ['exchange', 'Exchange'],
     ['messages', 'Messages'],

@@ -24,7 +24,9 @@ export function Try({ status }) {
     const revision = params.revision ?? '';
     const { offers, why } = useOffers(server, revision);
     const [search, setSearch] = useState('');
-    const chosen = offers?.find(({ kind, name }) => kind === (params.kind ?? 'tools') && name === params.name);
+    const chosen = offers?.find(
+        ({ kind, name }) => kind === (params.kind ?? 'tools') && isNamed(name, params.name, server),
+    );
     const found = (offers ?? []).filter(({ name, title }) =>
         `${name} ${title}`.toLowerCase().includes(search.toLowerCase()),
     );
@@ -71,6 +73,11 @@ export function Try({ status }) {
                 : html`<${Maker} key=${`${server} ${chosen.kind} ${chosen.name} ${params.from ?? ''}`} server=${server} revision=${revision} offer=${chosen} from=${params.from} />`
         }
     </div>`;
+}
+
+/** A tool has its server's name before its own, or not. @param {string} name @param {string | undefined} wanted @param {string | undefined} server */
+function isNamed(name, wanted, server) {
+    return wanted !== undefined && [name, `${server}.${name}`].includes(wanted);
 }
 
 /** The arguments, and what came of them. @param {{ server: string, revision: string, offer: Offer, from: string | undefined }} props */
