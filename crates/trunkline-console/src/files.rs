@@ -33,6 +33,7 @@ pub(crate) const FILES: &[(&str, &[u8])] = &[
     ("/web/parts/log.js", include_bytes!("../web/parts/log.js")),
     ("/web/parts/outcome.js", include_bytes!("../web/parts/outcome.js")),
     ("/web/parts/palette.js", include_bytes!("../web/parts/palette.js")),
+    ("/web/parts/said.js", include_bytes!("../web/parts/said.js")),
     ("/web/parts/sequence.js", include_bytes!("../web/parts/sequence.js")),
     ("/web/parts/tree.js", include_bytes!("../web/parts/tree.js")),
     ("/web/parts/waterfall.js", include_bytes!("../web/parts/waterfall.js")),

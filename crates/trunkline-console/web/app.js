@@ -26,6 +26,7 @@ function Frame() {
     const status = useStatus();
     const shown = VIEWS.find(({ name }) => name === view) ?? VIEWS[0];
     useEffect(() => {
+        document.querySelector('nav [aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
         document.title = `${shown?.label ?? ''} · trunkline`;
     }, [shown]);
     useKeys({

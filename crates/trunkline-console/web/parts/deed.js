@@ -1,6 +1,7 @@
 // A button that does something at the gateway, and says how that went.
 import { html, useState } from '../html.js';
 import { post, sentence } from '../api.js';
+import { Said } from './said.js';
 
 /**
  * @param {{ path: string, body?: unknown, label: string, done: string, primary?: boolean, title?: string, then?: () => void }} props
@@ -21,6 +22,6 @@ export function Deed({ path, body = {}, label, done, primary = false, title, the
         <button type="button" class=${primary ? 'solid' : 'quiet boxed'} title=${title} disabled=${state.busy} onClick=${run}>
             ${label}
         </button>
-        <span role="status" class=${state.failed ? 'outcome failed' : 'muted'}>${state.said}</span>
+        <span role="status" class=${state.failed ? 'outcome failed' : 'muted'}><${Said} text=${state.said} /></span>
     </span>`;
 }

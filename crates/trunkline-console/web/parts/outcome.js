@@ -6,6 +6,7 @@ import { link } from '../route.js';
 import { initial } from '../schema.js';
 import { useStore } from '../store.js';
 import { Field } from './form.js';
+import { Said } from './said.js';
 import { JsonTree } from './tree.js';
 
 /** @typedef {import('../attempt.js').Question} Question */
@@ -29,7 +30,7 @@ export function Outcome({ attempt }) {
             ${call !== undefined && html`<a class="quiet" href=${link('traffic', { call })}>Its messages</a>`}
             ${state === 'running' && html`<button type="button" class="quiet boxed" onClick=${() => void attempt.cancel()}>Cancel</button>`}
         </header>
-        ${why !== '' && html`<p class="notice" role="alert">${why}</p>`}
+        ${why !== '' && html`<p class="notice" role="alert"><${Said} text=${why} /></p>`}
         ${heard.length > 0 && html`<${Heard} heard=${heard} />`}
         ${questions.filter(({ answered }) => !answered).map((it) => html`<${Ask} key=${it.id} question=${it} answer=${(/** @type {unknown} */ result) => void attempt.answer(it, result)} />`)}
         ${(result ?? error) !== undefined && html`<${JsonTree} node=${result ?? error} label="The result" />`}

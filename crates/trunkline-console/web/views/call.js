@@ -9,6 +9,7 @@ import { change, link } from '../route.js';
 import { Copy } from '../parts/copy.js';
 import { Exchange } from '../parts/exchange.js';
 import { Messages } from '../parts/sequence.js';
+import { Said } from '../parts/said.js';
 import { Waterfall } from '../parts/waterfall.js';
 
 /** @typedef {import('../types.d.ts').Call} Call */
@@ -99,7 +100,7 @@ function Reason({ call, response }) {
     const said = textAt(response, 'error', 'message');
     if (call.reason === null && said === undefined) return null;
     return html`<p class=${`reason ${meaning(call)}`}>
-        ${call.reason !== null && html`<b>${call.reason.replaceAll('_', ' ')}</b>`} ${said}
+        ${call.reason !== null && html`<b>${call.reason.replaceAll('_', ' ')}</b>`} <${Said} text=${said} />
     </p>`;
 }
 

@@ -1,6 +1,7 @@
 // What somebody sees who has not entered.
 import { html, useState } from '../html.js';
 import { open } from '../api.js';
+import { Said } from '../parts/said.js';
 
 /** @param {{ why: string }} props */
 export function Entry({ why }) {
@@ -12,7 +13,7 @@ export function Entry({ why }) {
     };
     return html`<main class="entry">
         <h1><img src="/web/icon.svg" alt="" width="20" height="20" /> trunkline</h1>
-        ${why !== '' && html`<p class="notice" role="alert">${why}</p>`}
+        ${why !== '' && html`<p class="notice" role="alert"><${Said} text=${why} /></p>`}
         <p>The console opens with a link that is good once, for five minutes. For a new one:</p>
         <pre>trunkline console</pre>
         <form onSubmit=${enter}>

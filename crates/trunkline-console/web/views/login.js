@@ -2,6 +2,8 @@
 import { html, useState } from '../html.js';
 import { post, sentence } from '../api.js';
 import { parseJson } from '../json.js';
+import { plural } from '../format.js';
+import { Said } from '../parts/said.js';
 import { JsonTree } from '../parts/tree.js';
 
 /**
@@ -61,7 +63,7 @@ export function Login() {
             }
             ${
                 login?.told &&
-                html`<p class=${`reason ${login.state === 'done' ? 'good' : 'failed'}`} role="status">${login.told}</p>`
+                html`<p class=${`reason ${login.state === 'done' ? 'good' : 'failed'}`} role="status"><${Said} text=${login.told} /></p>`
             }
         </div>
     </div>`;
@@ -78,8 +80,8 @@ function One({ number, step, isLast, state, next, isBusy }) {
             ${response !== null && html`<${Side} title=${`answered ${response.status}`} of=${response} label="The answer" />`}
         </div>
         ${waits && html`<p class="pad"><button type="button" class="solid" disabled=${isBusy} onClick=${next}>Send it</button></p>`}
-        ${step.failed !== null && html`<p class="reason failed">${step.failed}</p>`}
-        ${step.decided !== '' && html`<p class="decided">${step.decided}</p>`}
+        ${step.failed !== null && html`<p class="reason failed"><${Said} text=${step.failed} /></p>`}
+        ${step.decided !== '' && html`<p class="decided"><${Said} text=${step.decided} /></p>`}
     </li>`;
 }
 
@@ -90,8 +92,8 @@ function Side({ title, of, label }) {
         <code class="line">${title}</code>
         ${
             headers.length > 0 &&
-            html`<details>
-            <summary>${headers.length} headers</summary>
+            html`<details open=${headers.length < 3}>
+            <summary>${plural(headers.length, 'header')}</summary>
             <dl>
                 ${headers.map(([name, value]) => html`<div key=${name}><dt>${name}:</dt><dd>${value}</dd></div>`)}
             </dl>

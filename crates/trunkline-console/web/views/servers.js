@@ -8,6 +8,7 @@ import { useStore } from '../store.js';
 import { Chart } from '../parts/chart.js';
 import { Deed } from '../parts/deed.js';
 import { Log } from '../parts/log.js';
+import { Said } from '../parts/said.js';
 
 /**
  * @typedef {import('../types.d.ts').Server} Server
@@ -100,7 +101,7 @@ function Detail({ server, stepSeconds, close }) {
             <a class="quiet" href=${link('traffic', { q: `server:${server.name}` })}>Its calls</a>
             <button type="button" class="quiet close-detail" aria-label="Close (Esc)" onClick=${close}>×</button>
         </header>
-        ${server.lastError && html`<p class="reason failed">${server.lastError}</p>`}
+        ${server.lastError && html`<p class="reason failed"><${Said} text=${server.lastError} /></p>`}
         <div class="deeds">
             ${
                 isWaiting &&

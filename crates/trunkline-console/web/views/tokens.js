@@ -4,6 +4,7 @@ import { get, sentence } from '../api.js';
 import { bytes, count, plural } from '../format.js';
 import { change, link, route } from '../route.js';
 import { useStore } from '../store.js';
+import { Said } from '../parts/said.js';
 
 /**
  * @typedef {{ bytes: number, tokens: number }} Cost
@@ -42,7 +43,7 @@ export function Tokens() {
                 <dd>${count(costs.automatic.saved)} <small>tokens a conversation</small></dd>
             </div>
         </dl>
-        <p class="muted pad">${costs.how}</p>
+        <p class="muted pad"><${Said} text=${costs.how} /></p>
         <div class="table-box">
             <table>
                 <thead>

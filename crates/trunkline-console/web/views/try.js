@@ -41,7 +41,7 @@ export function Try({ status }) {
                 <select id="try-revision" onChange=${(/** @type {any} */ event) => change({ revision: event.target.value })}>
                     ${REVISIONS.map(([value, label]) => html`<option key=${value} value=${value} selected=${value === revision}>${label}</option>`)}
                 </select>
-                <input type="text" aria-label="Search" placeholder="Search" value=${search} onInput=${(/** @type {any} */ event) => setSearch(event.target.value)} />
+                <input type="text" class="search" aria-label="Search" placeholder="Search" value=${search} onInput=${(/** @type {any} */ event) => setSearch(event.target.value)} />
             </div>
             <div class="offers-list" tabindex="0" role="region" aria-label="What it offers">
                 ${why !== '' && html`<p class="notice" role="alert">${why}</p>`}
