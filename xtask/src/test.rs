@@ -1,7 +1,7 @@
 //! Every check, in order, each with its headline and its time.
 
 use crate::bench::instructions;
-use crate::{conformance, docs, follow, fuzz, peers, replicas, run, schemas, supply, tidy};
+use crate::{conformance, docs, follow, fuzz, peers, replicas, run, schemas, supply, tidy, web};
 use std::time::{Duration, Instant};
 
 /// Runs the checks; the last line counts them.
@@ -27,6 +27,9 @@ pub fn run(args: &[String]) -> Result<(), String> {
         run::run(&mut run::cargo(args))
     });
     report.step("tidy", || tidy::run(&[]));
+    if with_peers {
+        report.step("the console's page", || web::run(&["--check".to_owned()]));
+    }
     report.step("what others wrote", || supply::run(&[]));
     report.step("tests, and a few seconds of every fuzz target", tests);
     match schemas::published() {

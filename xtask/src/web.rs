@@ -24,7 +24,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
     let how = if may_write { "--write" } else { "--check" };
     run::run(node("prettier/bin/prettier.cjs").args(["--log-level", "warn", how, "web", "tests"]))?;
     run::run(node("typescript/bin/tsc").args(["--project", "tsconfig.json"]))?;
-    run::run(Command::new("node").args(["--test", "tests/"]).current_dir(folder()))?;
+    run::run(Command::new("node").args(["--test", "--test-reporter", "dot", "tests/"]).current_dir(folder()))?;
     weigh()
 }
 
