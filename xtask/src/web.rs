@@ -24,7 +24,11 @@ pub fn run(args: &[String]) -> Result<(), String> {
     let how = if may_write { "--write" } else { "--check" };
     run::run(node("prettier/bin/prettier.cjs").args(["--log-level", "warn", how, "web", "tests"]))?;
     run::run(node("typescript/bin/tsc").args(["--project", "tsconfig.json"]))?;
-    run::run(Command::new("node").args(["--test", "--test-reporter", "dot", "tests/"]).current_dir(folder()))?;
+    run::run(
+        Command::new("node")
+            .args(["--test", "--test-reporter", "dot", "tests/"])
+            .current_dir(folder()),
+    )?;
     weigh()
 }
 
@@ -141,7 +145,8 @@ const LIBRARIES: &[(&str, &str)] = &[
     ("uplot/dist/uPlot.iife.min.js", "uplot.js"),
     ("uplot/dist/uPlot.min.css", "uplot.css"),
 ];
-const PACKAGES: &[&str] = &["htm", "preact", "uplot"];
+/// The npm packages that they are from.
+pub const PACKAGES: &[&str] = &["htm", "preact", "uplot"];
 const SERVED: &[&str] = &["css", "html", "js", "svg", "txt"];
 const HEAVIEST: usize = 150_000;
 const HEAD: &str = "\
