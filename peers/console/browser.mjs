@@ -4,6 +4,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { assert, Checks } from '../check.mjs';
+import { serve } from '../http.mjs';
 import { Stage, axeSource } from './stage.mjs';
 
 const [trunkline, ...options] = process.argv.slice(2);
@@ -270,6 +271,135 @@ async function servers() {
     await page.context().close();
 }
 
+async function trying() {
+    const page = await stage.entered('try?server=demo');
+    const maker = (name) => page.getByRole('region', { name: `Try ${name}` });
+    const offer = (name) => page.getByRole('region', { name: 'What it offers' }).getByRole('link', { name, exact: true });
+    for (const revision of ['2026-07-28', '2025-06-18']) {
+        await story(`a tool is tried by its form, and its question answered: ${revision}`, async () => {
+            await page.getByLabel('Revision').selectOption(revision);
+            await offer('greet').click();
+            await maker('greet').getByRole('button', { name: 'Run' }).click();
+            const asked = page.getByRole('alert', { name: 'A question' });
+            await asked.getByLabel(/name/).fill('Ada');
+            await asked.getByRole('button', { name: 'Accept' }).click();
+            await maker('greet').getByText(/Ada/).first().waitFor();
+            await maker('greet').getByRole('status').getByText('ok').waitFor();
+        });
+    }
+    await story('arguments are given as a form or as JSON, and what was tried is in the traffic', async () => {
+        await page.getByLabel('Revision').selectOption('');
+        await offer('sum').click();
+        await maker('sum').getByLabel('a *').fill('2');
+        await maker('sum').getByRole('button', { name: 'JSON' }).click();
+        const text = maker('sum').getByLabel('Arguments as JSON');
+        assert.equal(JSON.parse(await text.inputValue()).a, 2);
+        await text.fill('{"a": 40,');
+        await maker('sum').getByRole('button', { name: 'Run' }).click();
+        await maker('sum').getByText('This is no JSON').waitFor();
+        await text.fill('{"a": 40, "b": 2}');
+        await page.keyboard.press('Control+Enter');
+        await maker('sum').getByText('42').first().waitFor();
+        await maker('sum').getByRole('link', { name: 'Its messages' }).click();
+        await detail(page).getByRole('heading', { name: 'demo.sum' }).waitFor();
+        await detail(page).getByText('trunkline-console').waitFor();
+    });
+    await story('a call of a client is made again with its arguments', async () => {
+        const client = await stage.client('older');
+        await client.call('demo.echo', { text: 'once more' });
+        await page.goto(`${stage.origin}/#/traffic?q=method%3Atools%2Fcall`);
+        await row(page, 'demo.echo').click();
+        await detail(page).getByText('"once more"').first().waitFor();
+        await detail(page).getByRole('link', { name: 'Try again' }).click();
+        const it = maker('echo');
+        await page.waitForFunction(() => document.querySelector('.maker input')?.value === 'once more');
+        await it.getByRole('button', { name: 'Run' }).click();
+        await it.locator('.outcome-box').getByText('once more').first().waitFor();
+    });
+    await story('progress is shown, and a call that takes long is cancelled', async () => {
+        await page.goto(`${stage.origin}/#/try?server=demo&name=sleep`);
+        await maker('sleep').getByRole('button', { name: 'JSON' }).click();
+        await maker('sleep').getByLabel('Arguments as JSON').fill('{"ms": 60000}');
+        await maker('sleep').getByRole('button', { name: 'Run' }).click();
+        await maker('sleep').getByRole('button', { name: 'Cancel' }).click();
+        await maker('sleep').getByText('cancelled').first().waitFor();
+        await page.goto(`${stage.origin}/#/try?server=demo&name=progress`);
+        await maker('progress').getByRole('button', { name: 'Run' }).click();
+        await maker('progress').getByRole('progressbar').waitFor();
+        await maker('progress').getByRole('status').getByText('ok').waitFor();
+    });
+    await story('prompts, resources and templates are tried like tools', async () => {
+        await page.goto(`${stage.origin}/#/try?server=everything`);
+        const kinds = page.getByRole('region', { name: 'What it offers' }).getByRole('heading', { level: 2 });
+        await page.waitForFunction(() => document.querySelectorAll('.offers-list h2').length === 4);
+        assert.match((await kinds.allTextContents()).join(), /Tools.*Prompts.*Resources.*Templates/);
+        await offer('simple-prompt').click();
+        await maker('simple-prompt').getByRole('button', { name: 'Run' }).click();
+        await maker('simple-prompt').getByText('messages').first().waitFor();
+    });
+    await story('it says what the definitions cost, and what automatic mode would save', async () => {
+        await page.goto(`${stage.origin}/#/tokens`);
+        await page.getByText('it would save').waitFor();
+        await page.getByRole('button', { name: 'demo' }).click();
+        await page.getByRole('link', { name: 'demo.sum' }).click();
+        await maker('sum').waitFor();
+    });
+    await page.context().close();
+}
+
+async function keeping() {
+    const page = await stage.entered('recordings');
+    const client = await stage.client('older');
+    await story('recordings are kept, opened, and compared side by side', async () => {
+        const keep = async (name) => {
+            await page.getByLabel('Name').fill(name);
+            await page.getByLabel('Of').fill('server:changing');
+            await page.getByRole('button', { name: 'Keep' }).click();
+            await page.getByText(`${name} is kept.`).waitFor();
+        };
+        await client.call('changing.note');
+        await keep('one');
+        await client.call('changing.note', { more: true });
+        await keep('two');
+        await page.getByRole('link', { name: /^one/ }).click();
+        const opened = page.getByRole('region', { name: 'The recording one' });
+        await opened.getByRole('button', { name: /changing\.note/ }).first().click();
+        await opened.locator('.message').first().waitFor();
+        await page.getByRole('button', { name: 'Compare' }).click();
+        await page.getByRole('region', { name: 'The comparison' }).getByText(/difference|equal/).first().waitFor();
+    });
+    await story('a login is stepped through, to its end, and no token is shown', async () => {
+        const server = await serve([trunkline, 'demo'], '--auth', '--auth-approve', 'alice');
+        try {
+            await page.goto(`${stage.origin}/#/login`);
+            await page.getByLabel('Server').fill(String(server.url));
+            await page.getByRole('button', { name: 'Begin' }).click();
+            const send = page.getByRole('button', { name: 'Send it' });
+            const there = page.getByRole('button', { name: 'I have been there' });
+            const end = page.locator('.steps > .reason');
+            let visits = 0;
+            for (let steps = 0; steps < 20; steps += 1) {
+                await send.or(there).or(end).first().waitFor();
+                if (await end.count() > 0) break;
+                if (await there.count() > 0) {
+                    visits += 1;
+                    const url = await page.locator('.steps .ask a').getAttribute('href');
+                    await fetch(url, { redirect: 'follow' });
+                    await there.click();
+                } else await send.click();
+                await page.waitForFunction(() => document.querySelector('.steps button:disabled') === null);
+            }
+            assert.match(await end.textContent(), /Logged in as alice/);
+            assert.equal(visits >= 1, true);
+            assert.match(await page.locator('.steps').textContent(), /Exchange the code for a token/);
+            assert.match(await page.locator('.steps').textContent(), /"access_token"?.{0,4}\*\*\*|access_token: "\*\*\*"/);
+        } finally {
+            await server.stop();
+        }
+    });
+    await page.context().close();
+}
+
 async function everywhere() {
     for (const theme of ['light', 'dark']) {
         for (const [width, height] of [[1280, 800], [390, 780]]) {
@@ -304,9 +434,24 @@ async function everywhere() {
                 await page.goto(`${stage.origin}/#/servers?server=demo`);
                 await page.getByRole('region', { name: 'The server demo' }).waitFor();
                 await look('a server');
+                await page.goto(`${stage.origin}/#/try?server=demo&name=book`);
+                await page.getByRole('region', { name: 'Try book' }).waitFor();
+                await look('try');
+                await page.goto(`${stage.origin}/#/tokens?server=demo`);
+                await page.getByRole('link', { name: 'demo.sum' }).waitFor();
+                await look('tokens');
                 await page.goto(`${stage.origin}/#/approvals`);
                 await page.getByText('Nothing is held back.').waitFor();
                 await look('approvals');
+                await page.goto(`${stage.origin}/#/recordings?open=one`);
+                await page.getByRole('region', { name: 'The recording one' }).waitFor();
+                await look('recordings');
+                await page.goto(`${stage.origin}/#/recordings?a=one&b=two`);
+                await page.getByRole('region', { name: 'The comparison' }).waitFor();
+                await look('a comparison');
+                await page.goto(`${stage.origin}/#/login`);
+                await page.getByLabel('Server').waitFor();
+                await look('login');
                 assert.deepEqual(found, []);
                 await page.context().close();
             }, 60_000);
@@ -338,6 +483,9 @@ async function pictures() {
             await page.goto(`${stage.origin}/#/servers?server=demo`);
             await page.locator('.u-legend').first().waitFor();
             await shot(page, 'servers');
+            await page.goto(`${stage.origin}/#/try?server=demo&name=book`);
+            await page.getByRole('region', { name: 'Try book' }).waitFor();
+            await shot(page, 'try');
         }
         await page.context().close();
     }
@@ -347,6 +495,8 @@ try {
     await entry();
     await traffic();
     await servers();
+    await trying();
+    await keeping();
     await everywhere();
     if (options.includes('--pictures')) await story('the pictures of the docs are taken', pictures, 60_000);
 } finally {

@@ -47,6 +47,7 @@ pub(crate) const FILES: &[(&str, &[u8])] = &[
     ("/web/style/servers.css", include_bytes!("../web/style/servers.css")),
     ("/web/style/traffic.css", include_bytes!("../web/style/traffic.css")),
     ("/web/style/try.css", include_bytes!("../web/style/try.css")),
+    ("/web/template.js", include_bytes!("../web/template.js")),
     ("/web/theme.js", include_bytes!("../web/theme.js")),
     ("/web/vendor/hooks.js", include_bytes!("../web/vendor/hooks.js")),
     ("/web/vendor/htm.js", include_bytes!("../web/vendor/htm.js")),

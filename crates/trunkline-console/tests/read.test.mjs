@@ -7,6 +7,7 @@ import { at, compact, parseJson, pretty, textAt } from '../web/json.js';
 import { conversation } from '../web/messages.js';
 import { branch, initial, place } from '../web/schema.js';
 import { SseDecoder } from '../web/sse.js';
+import { expand, variables } from '../web/template.js';
 
 test('events come out whole, however they are cut', () => {
     const text =
@@ -152,4 +153,12 @@ test('a schema becomes a form: references, unions, choices, defaults', () => {
     assert.equal(branch(of, { kind: 'card' }, schema), 0);
     const endless = { type: 'object', properties: { more: { $ref: '#' } }, required: ['more'] };
     assert.ok(JSON.stringify(initial(endless, endless)).length < 1000);
+});
+
+test('a template names its variables and becomes a URI', () => {
+    assert.deepEqual(variables('file://{host}/{+path}{?q,page*}{host}'), ['host', 'path', 'q', 'page']);
+    const values = { host: 'a b', path: 'x/y z', q: 'é&', page: 2 };
+    assert.equal(expand('file://{host}/{+path}{?q,page*}', values), 'file://a%20b/x/y%20z?q=%C3%A9%26&page=2');
+    assert.equal(expand('demo://{/id}{#part}{?q}', { id: 7 }), 'demo:///7');
+    assert.equal(expand('plain', {}), 'plain');
 });

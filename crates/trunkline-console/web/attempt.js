@@ -90,6 +90,25 @@ export class Attempt {
     }
 }
 
+/**
+ * The values that a server suggests for an argument.
+ * @param {{ server: string, revision: string | null }} at
+ * @param {{ type: string, name?: string, uri?: string }} ref
+ * @param {string} name
+ * @param {string} typed
+ * @returns {Promise<string[]>}
+ */
+export async function completions(at, ref, name, typed) {
+    const params = { ref, argument: { name, value: typed } };
+    /** @type {string[]} */
+    let found = [];
+    const wanted = { ...at, method: 'completion/complete', params };
+    await converse('/v1/try', wanted, new AbortController().signal, ({ event, data }) => {
+        if (event === 'done') found = JSON.parse(data).result?.completion?.values ?? [];
+    });
+    return found;
+}
+
 /** The parameters of a recorded call, to make it again. @param {string} id @param {AbortSignal} signal */
 export async function recordedParams(id, signal) {
     const call = JSON.parse(await getText(`/v1/calls/${encodeURIComponent(id)}`, signal));

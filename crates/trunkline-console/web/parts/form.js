@@ -1,5 +1,5 @@
 // A form made from a schema.
-import { html, useState } from '../html.js';
+import { html, useEffect, useState } from '../html.js';
 import { branch, initial, place } from '../schema.js';
 
 /** @typedef {import('../schema.js').Schema} Schema */
@@ -14,6 +14,7 @@ import { branch, initial, place } from '../schema.js';
  * @property {string} [name]
  * @property {boolean} [isRequired]
  * @property {(() => void)} [remove]
+ * @property {(name: string, typed: string) => Promise<string[]>} [complete] suggests values of a text
  */
 
 /** @param {FieldProps} props */
@@ -24,11 +25,15 @@ export function Field(props) {
 }
 
 /** @param {FieldProps & { it: any }} props */
-function Line({ it, value, change, path, name, isRequired, remove }) {
+function Line({ it, value, change, path, name, isRequired, remove, complete }) {
     const id = `field-${path}`;
     return html`<div class="field">
         <label for=${id}>${name ?? it.schema.title ?? 'value'}${isRequired && html`<span class="needed" title="required"> *</span>`}</label>
-        <div class="control">${control(it, id, value, change)}<${Remove} remove=${remove} name=${name} /></div>
+        <div class="control">${
+            complete !== undefined && it.kind === 'text'
+                ? html`<${Completed} id=${id} value=${value} change=${change} complete=${(/** @type {string} */ typed) => complete(name ?? '', typed)} />`
+                : control(it, id, value, change)
+        }<${Remove} remove=${remove} name=${name} /></div>
         <${About} schema=${it.schema} />
     </div>`;
 }
@@ -69,6 +74,37 @@ function control(it, id, value, change) {
     }
 }
 
+/** A text whose server suggests how it could go on. @param {{ id: string, value: unknown, change: (value: unknown) => void, complete: (typed: string) => Promise<string[]> }} props */
+function Completed({ id, value, change, complete }) {
+    const [offers, setOffers] = useState(/** @type {string[]} */ ([]));
+    const typed = typeof value === 'string' ? value : '';
+    useEffect(() => {
+        let isCurrent = true;
+        const timer = setTimeout(() => {
+            // A server that completes nothing is no reason to complain.
+            complete(typed).then(
+                (found) => isCurrent && setOffers(found),
+                () => {},
+            );
+        }, 250);
+        return () => {
+            isCurrent = false;
+            clearTimeout(timer);
+        };
+    }, [typed]);
+    return html`<input
+            id=${id}
+            type="text"
+            list=${`${id}-offers`}
+            autocomplete="off"
+            value=${typed}
+            onInput=${(/** @type {any} */ event) => change(event.target.value)}
+        />
+        <datalist id=${`${id}-offers`}>
+            ${offers.map((offer) => html`<option key=${offer} value=${offer}></option>`)}
+        </datalist>`;
+}
+
 /** Anything, as JSON. @param {{ id: string, value: unknown, change: (value: unknown) => void }} props */
 function Raw({ id, value, change }) {
     const [text, setText] = useState(JSON.stringify(value));
@@ -86,7 +122,7 @@ function Raw({ id, value, change }) {
 }
 
 /** @param {FieldProps & { it: any }} props */
-function Members({ it, root, value, change, path, name, isRequired, remove }) {
+function Members({ it, root, value, change, path, name, isRequired, remove, complete }) {
     const held = /** @type {Record<string, unknown>} */ (typeof value === 'object' && value !== null ? value : {});
     const set = (/** @type {string} */ key, /** @type {unknown} */ to) => change({ ...held, [key]: to });
     const drop = (/** @type {string} */ key) => {
@@ -110,6 +146,7 @@ function Members({ it, root, value, change, path, name, isRequired, remove }) {
                         path=${`${path}-${member.name}`}
                         name=${member.name}
                         isRequired=${member.isRequired}
+                        complete=${complete}
                         remove=${member.isRequired ? undefined : () => drop(member.name)}
                     />`,
             )}

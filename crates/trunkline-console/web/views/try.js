@@ -1,10 +1,11 @@
 // What would happen if: any tool, prompt or resource of any server, as any revision.
 import { html, useEffect, useMemo, useState } from '../html.js';
 import { get, sentence } from '../api.js';
-import { Attempt, recordedParams } from '../attempt.js';
+import { Attempt, completions, recordedParams } from '../attempt.js';
 import { useKeys } from '../keys.js';
 import { change, link, route } from '../route.js';
 import { initial } from '../schema.js';
+import { expand, variables } from '../template.js';
 import { useStore } from '../store.js';
 import { Field } from '../parts/form.js';
 import { Outcome } from '../parts/outcome.js';
@@ -13,7 +14,7 @@ import { Outcome } from '../parts/outcome.js';
 
 /**
  * Something that can be tried.
- * @typedef {{ kind: string, name: string, title: string, method: string, schema: any, params: (value: any) => unknown, definition: any }} Offer
+ * @typedef {{ kind: string, name: string, title: string, method: string, schema: any, params: (value: any) => unknown, definition: any, ref?: { type: string, name?: string, uri?: string } }} Offer
  */
 
 /** @param {{ status: Status | null }} props */
@@ -99,6 +100,10 @@ function Maker({ server, revision, offer, from }) {
         );
         return () => abort.abort();
     }, [from]);
+    const at = { server, revision: revision || null };
+    const { ref } = offer;
+    const complete =
+        ref && ((/** @type {string} */ name, /** @type {string} */ typed) => completions(at, ref, name, typed));
     const toJson = () => {
         setText(JSON.stringify(value, null, 2));
         setWrong('');
@@ -118,9 +123,7 @@ function Maker({ server, revision, offer, from }) {
         setWrong(read.wrong);
         if (read.wrong !== '') return;
         attempt?.abort.abort();
-        setAttempt(
-            new Attempt({ server, revision: revision || null, method: offer.method, params: offer.params(read.value) }),
-        );
+        setAttempt(new Attempt({ ...at, method: offer.method, params: offer.params(read.value) }));
     };
     useKeys({ 'mod+enter': run });
     const submit = (/** @type {Event} */ event) => {
@@ -142,7 +145,7 @@ function Maker({ server, revision, offer, from }) {
         <form class="arguments" onSubmit=${submit}>
             ${
                 mode === 'form'
-                    ? html`<${Field} schema=${offer.schema} root=${offer.schema} value=${value} change=${setValue} path="arguments" />`
+                    ? html`<${Field} schema=${offer.schema} root=${offer.schema} value=${value} change=${setValue} path="arguments" complete=${complete} />`
                     : html`<textarea
                       class="mono"
                       aria-label="Arguments as JSON"
@@ -203,6 +206,7 @@ function listed(found) {
             kind: 'prompts',
             method: 'prompts/get',
             schema: promptSchema(it.arguments ?? []),
+            ref: { type: 'ref/prompt', name: it.name },
             params: (/** @type {any} */ value) => ({ name: it.name, arguments: value ?? {} }),
         })),
         ...(found.resources ?? []).map((/** @type {any} */ it) => ({
@@ -218,14 +222,9 @@ function listed(found) {
             name: it.uriTemplate,
             kind: 'templates',
             method: 'resources/read',
-            schema: {
-                type: 'object',
-                properties: {
-                    uri: { type: 'string', default: it.uriTemplate, description: 'Fill in what stands in braces.' },
-                },
-                required: ['uri'],
-            },
-            params: (/** @type {any} */ value) => ({ uri: value.uri }),
+            schema: promptSchema(variables(it.uriTemplate).map((name) => ({ name, required: true }))),
+            ref: { type: 'ref/resource', uri: it.uriTemplate },
+            params: (/** @type {any} */ value) => ({ uri: value.uri ?? expand(it.uriTemplate, value) }),
         })),
     ];
 }
