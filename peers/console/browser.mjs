@@ -37,6 +37,11 @@ async function entry() {
         await second.getByLabel('Link').fill(stage.newLink());
         await second.getByRole('button', { name: 'Enter' }).click();
         await second.getByRole('link', { name: 'Traffic' }).waitFor();
+        await second.getByRole('button', { name: 'Sign out' }).click();
+        await second.getByText('You have signed out.').waitFor();
+        // Only the fragment is another: the page is not loaded again.
+        await second.goto(stage.newLink());
+        await second.getByRole('link', { name: 'Traffic' }).waitFor();
         await second.context().close();
     });
     await story('whoever has no link sees how to get one, and nothing else', async () => {

@@ -29,6 +29,7 @@ const KEYS = [
     [['p'], 'pause, resume'],
     [['Esc'], 'close the detail'],
     [[`${MOD}K`], 'go anywhere'],
+    [[`${MOD}Enter`], 'make the call that is tried'],
     [['t'], 'light, dark, or as the system has it'],
     [['?'], 'these keys'],
 ];
