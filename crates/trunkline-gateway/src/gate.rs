@@ -36,6 +36,7 @@ use crate::policy::ask::Binding;
 use crate::policy::plugins::CallView;
 use crate::server::Server;
 use crate::state::{ActivePlan, GatewayState, View, Visibility};
+use crate::traffic::{CallTarget, Recording};
 
 pub(crate) use approve::sealed_state;
 use decide::{Decided, Permit};
@@ -52,22 +53,26 @@ pub(crate) fn call(
     let caller = Arc::new(Caller::of(&call, handle));
     if let Some(kind) = Kind::of_method(call.method.method) {
         shared.retry_missing(&active);
+        let began = Instant::now();
+        let recorder = active.recorder.as_ref();
+        let recording = recorder.map(|it| it.begin(&call, &caller, shared.next_trace(), began));
         let missing = shared.missing(&active, view, &caller);
         if missing.is_empty() && shared.is_complete(&active, view) {
-            return Answer::Now(list(shared, &active, view, &caller, kind, &call));
+            let page = list(shared, &active, view, &caller, kind, &call);
+            return Answer::Now(listed(page, recording.as_ref(), began));
         }
         let (shared, view, handle) = (Arc::clone(shared), Arc::clone(view), handle.clone());
         return Answer::later(async move {
             shared.complete(&active, &view).await;
-            let page = list(&shared, &active, &view, &caller, kind, &call)?;
+            let page = list(&shared, &active, &view, &caller, kind, &call);
             let missing = shared.missing(&active, &view, &caller);
-            if missing.is_empty() || call.params.get("cursor").is_some() {
-                return Ok(page);
+            if page.is_err() || missing.is_empty() || call.params.get("cursor").is_some() {
+                return listed(page, recording.as_ref(), began);
             }
             let words = Json::string(&missing.sentence());
             let message = LogMessage::new(LogLevel::Warning, words).logger("trunkline");
             handle.say(call.key, HandlerEvent::Log(message)).await;
-            Ok(missing.within(page))
+            listed(page.map(|it| missing.within(it)), recording.as_ref(), began)
         });
     }
     let walk = Walk {
@@ -85,6 +90,15 @@ pub(crate) fn call(
         steps: AtomicU32::new(0),
     };
     Answer::later(walk.go())
+}
+
+/// Ends the recording of a list.
+fn listed(page: Outcome, recording: Option<&Recording>, began: Instant) -> Outcome {
+    if let Some(recording) = recording {
+        let word = if page.is_ok() { outcome::Outcome::Ok } else { outcome::Outcome::Error };
+        recording.end((word, None), Some(&page), began.elapsed(), CallTarget::default);
+    }
+    page
 }
 
 /// One page of a list.
@@ -183,7 +197,9 @@ impl Walk {
     async fn go(mut self) -> Outcome {
         let own = self.shared.next_trace();
         let span = self.shared.otel.as_ref().map(|it| it.begin(&self.call));
-        let with = With { audits: self.active.audits(), began: self.began, span };
+        let recorder = self.active.recorder.as_ref();
+        let recording = recorder.map(|it| it.begin(&self.call, &self.caller, own, self.began));
+        let with = With { audits: self.active.audits(), began: self.began, span, recording };
         let record = CallRecord::new(&self.call, &self.caller, own, with);
         let mut guard = RecordGuard {
             shared: Arc::clone(&self.shared),
@@ -194,6 +210,9 @@ impl Walk {
         let mut result = self.route(record).await;
         if let (Ok(CallOutcome::Ask(input)), Some(binding)) = (&mut result, &self.approved) {
             approve::once(&self.shared, binding, input);
+        }
+        if let (Ok(CallOutcome::Ask(input)), Some(recording)) = (&result, &record.recording) {
+            recording.parks(input.requests.len(), input.state.as_deref());
         }
         if let Err(CallFailure::Here(failure)) = &result {
             record.failed(failure);
@@ -207,7 +226,8 @@ impl Walk {
         let outcome = self.tell(result, record);
         if let Some(record) = guard.record.take() {
             let word = record.outcome(&outcome);
-            self.shared.note(&self.active, &record, word);
+            let took = self.shared.note(&self.active, &record, word);
+            record.recorded(word, Some(&outcome), took);
             record.end(word, &outcome);
         }
         outcome
@@ -227,6 +247,9 @@ impl Walk {
             Decided::Permit(permit) => permit,
             Decided::Told(told) => return Ok(told),
         };
+        if let Some(recording) = &record.recording {
+            recording.permitted(record.target());
+        }
         let result = self.perform(record, &mut about, &permit).await;
         let result = match permit.into_plugins() {
             None => result,
@@ -335,7 +358,8 @@ struct RecordGuard {
 impl Drop for RecordGuard {
     fn drop(&mut self) {
         if let Some(record) = self.record.take() {
-            self.shared.note(&self.active, &record, outcome::Outcome::Cancelled);
+            let took = self.shared.note(&self.active, &record, outcome::Outcome::Cancelled);
+            record.recorded(outcome::Outcome::Cancelled, None, took);
         }
     }
 }

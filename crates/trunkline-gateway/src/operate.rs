@@ -1,24 +1,37 @@
 //! Operates a gateway: follows its catalog file, and implements the admin API.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod costs;
+mod kept_recordings;
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::SystemTime;
 
 use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use trunkline_wire::model::Tool;
 
-use crate::admin::{Complaint, Followed, Operate};
+use crate::admin::{
+    Approving, Complaint, Followed, Operate, TrafficFilter, TrafficUpdates, TryAnswer, TryRequest,
+};
 use crate::catalog::{Change, Faults, Loaded, Watch, load_file};
 use crate::failure::Failure;
 use crate::front::Front;
 use crate::gateway::Gateway;
 use crate::list_changes::REFRESHES;
+use crate::login_steps::LoginSteps;
 use crate::logs::Logged;
 use crate::merge::Kind;
-use crate::policy::pins::{Approval, Offered, Unapproved};
+use crate::policy::pins::{Approval, Held, Offered, Unapproved};
 use crate::policy::plain;
 use crate::policy::stamp::rfc3339;
+use crate::search;
+use crate::selector::Selector;
 use crate::server::now;
+use crate::traffic::STEP;
+use crate::trying::{self, Refused, Tries};
+use kept_recordings::KeptRecordings;
 
 /// A running gateway.
 pub struct Operation {
@@ -32,6 +45,13 @@ pub struct Operation {
     files: Mutex<BTreeSet<PathBuf>>,
     /// One reload at a time.
     turn: tokio::sync::Mutex<()>,
+    /// The calls that operators try.
+    tries: Tries,
+    /// The digests of definitions that an operator has refused.
+    refused: Mutex<HashSet<String>>,
+    recordings: RwLock<Option<KeptRecordings>>,
+    /// The logins that operators step through.
+    logins: LoginSteps,
 }
 
 impl Operation {
@@ -45,6 +65,10 @@ impl Operation {
             last: Mutex::new(Value::Null),
             files: Mutex::default(),
             turn: tokio::sync::Mutex::default(),
+            tries: Tries::default(),
+            refused: Mutex::default(),
+            recordings: RwLock::default(),
+            logins: LoginSteps::default(),
         })
     }
 
@@ -72,6 +96,42 @@ impl Operation {
     /// Records the files that the catalog takes values from.
     pub fn comes_from(&self, files: BTreeSet<PathBuf>) {
         *self.files.lock().unwrap_or_else(PoisonError::into_inner) = files;
+    }
+
+    /// Keeps recordings in a folder, which is created with the first.
+    pub fn keeps_recordings(&self, folder: PathBuf) {
+        *self.recordings.write().unwrap_or_else(PoisonError::into_inner) =
+            Some(KeptRecordings(folder));
+    }
+
+    fn kept<T>(
+        &self,
+        with: impl FnOnce(&KeptRecordings) -> Result<T, Complaint>,
+    ) -> Result<T, Complaint> {
+        let recordings = self.recordings.read().unwrap_or_else(PoisonError::into_inner);
+        let none = "This gateway has no folder for recordings.";
+        let none = || Complaint::new(http::StatusCode::NOT_FOUND, none);
+        with(recordings.as_ref().ok_or_else(none)?)
+    }
+
+    /// What is held back of a server under this name and digest.
+    fn held_one(&self, which: &Approving) -> Result<Held, Complaint> {
+        let server = self.server(&which.server)?;
+        let pins = self.gateway.0.pins_of(&server.plan());
+        let all = pins.map(|it| it.held(&server.name)).unwrap_or_default();
+        let is_it = |it: &Held| {
+            it.name == which.name
+                && it.seen == which.digest
+                && which.kind.is_none_or(|kind| kind == it.kind)
+        };
+        all.into_iter().find(is_it).ok_or_else(|| {
+            let message = format!(
+                "Nothing of `{}` is held back with this name and digest.",
+                plain(&which.server, 64)
+            );
+            Complaint::new(http::StatusCode::CONFLICT, message)
+                .advice("Look at what is held back now, and decide about that.")
+        })
     }
 
     /// Reloads the file and puts it in force; on a fault, everything stays as it is.
@@ -182,6 +242,24 @@ fn unapproved(why: Unapproved) -> Complaint {
     }
 }
 
+/// Why a call cannot be tried, for the operator.
+fn untried(why: Refused) -> Complaint {
+    use http::StatusCode;
+    match why {
+        Refused::Revision(text) => {
+            let message = format!("`{}` is no revision of MCP.", plain(&text, 32));
+            Complaint::new(StatusCode::BAD_REQUEST, message)
+        }
+        Refused::TooMany => {
+            let message = "Too many calls are tried at once.";
+            Complaint::new(StatusCode::SERVICE_UNAVAILABLE, message).advice("Cancel one of them.")
+        }
+        Refused::Unknown => {
+            Complaint::new(StatusCode::NOT_FOUND, "There is no such call, or it has ended.")
+        }
+    }
+}
+
 /// Reads a catalog off the async threads, so that calls are not delayed.
 async fn load(file: PathBuf) -> Result<Loaded, Faults> {
     let unread =
@@ -262,6 +340,148 @@ impl Operate for Operation {
 
     fn calls(&self, limit: usize) -> Value {
         json!(self.gateway.0.calls.recent(limit))
+    }
+
+    fn servers(&self) -> Value {
+        let mut servers = self.status()["servers"].take();
+        for server in servers.as_array_mut().into_iter().flatten() {
+            let name = server["name"].as_str().unwrap_or_default().to_owned();
+            server["traffic"] = self.gateway.0.traffic.rates(&name);
+        }
+        json!({ "servers": servers, "stepSeconds": STEP })
+    }
+
+    fn traffic(&self, filter: &TrafficFilter) -> Value {
+        let shared = &self.gateway.0;
+        let mut told = shared.traffic.list(filter, shared.replica());
+        told["recording"] = json!(shared.active_plan().recorder.as_ref().map(|it| it.status()));
+        told
+    }
+
+    fn recorded_call(&self, id: &str) -> Option<String> {
+        let shared = &self.gateway.0;
+        shared.traffic.detail(id, shared.replica())
+    }
+
+    fn export(&self, filter: &TrafficFilter) -> Vec<u8> {
+        self.gateway.0.traffic.export(filter)
+    }
+
+    fn follow_traffic(&self, filter: TrafficFilter) -> Option<TrafficUpdates> {
+        let shared = &self.gateway.0;
+        shared.active_plan().recorder.as_ref()?;
+        let replica = shared.replica().map(str::to_owned);
+        Some(TrafficUpdates::new(&shared.traffic, filter, replica))
+    }
+
+    async fn offers(&self, server: &str, revision: Option<String>) -> Result<Value, Complaint> {
+        let server = self.server(server)?;
+        let offers =
+            trying::offers(&self.gateway, &server.name, revision).await.map_err(untried)?;
+        let clean = self.gateway.0.traffic.clean(&offers);
+        Ok(serde_json::from_str(&clean).unwrap_or_default())
+    }
+
+    fn begin_try(&self, request: TryRequest) -> Result<mpsc::Receiver<Vec<u8>>, Complaint> {
+        if let Some(server) = &request.server {
+            self.server(server)?;
+        }
+        self.tries.begin(&self.gateway, request).map_err(untried)
+    }
+
+    fn answer_try(&self, id: &str, answer: TryAnswer) -> Result<Value, Complaint> {
+        self.tries.answer(id, answer).map(|()| json!({})).map_err(untried)
+    }
+
+    fn cancel_try(&self, id: &str) -> Result<Value, Complaint> {
+        self.tries.cancel(id).map(|()| json!({})).map_err(untried)
+    }
+
+    fn tokens(&self) -> Value {
+        let shared = &self.gateway.0;
+        let active = shared.active_plan();
+        let index = shared.view(Selector::All).index(shared);
+        let tools = index.iter(Kind::Tools).filter_map(|(name, target)| {
+            let tool: &Tool = target.tool()?;
+            Some((&*target.server, &**name, tool))
+        });
+        let servers = index.servers().map(|it| &**it);
+        let limit = active.plan.gateway.automatic.as_ref().map_or(8, |it| it.limit);
+        let automatic = [search::find_tools(servers, limit), search::call_tool()];
+        let mut told = costs::costs(tools, &automatic);
+        told["automatic"]["on"] = json!(active.plan.gateway.automatic.is_some());
+        told
+    }
+
+    fn approvals(&self) -> Value {
+        let shared = &self.gateway.0;
+        let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = Vec::new();
+        for server in shared.active_plan().servers.values() {
+            let Some(pins) = shared.pins_of(&server.plan()) else { continue };
+            for held in pins.held(&server.name) {
+                let shown =
+                    |text: &str| serde_json::from_str(text).unwrap_or_else(|_| Value::from(text));
+                all.push(json!({
+                    "server": &*server.name,
+                    "kind": held.kind,
+                    "name": held.name,
+                    "why": held.why,
+                    "digest": held.seen,
+                    "was": pins.before(&server.name, &held).as_deref().map(shown),
+                    "is": held.definition.as_deref().map(shown),
+                    "refused": refused.contains(&held.seen),
+                }));
+            }
+        }
+        json!(all)
+    }
+
+    async fn approve_one(&self, which: &Approving) -> Result<Value, Complaint> {
+        let Held { kind, name, seen: digest, .. } = self.held_one(which)?;
+        self.approve(&which.server, &[Approval { kind, name, digest }]).await
+    }
+
+    fn refuse_one(&self, which: &Approving) -> Result<Value, Complaint> {
+        let held = self.held_one(which)?;
+        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        if refused.len() < MOST_REFUSED {
+            refused.insert(held.seen.clone());
+        }
+        Ok(json!({ "server": which.server, "refused": held }))
+    }
+
+    async fn begin_login(&self, url: &str) -> Result<Value, Complaint> {
+        let is_http = url.starts_with("https://") || url.starts_with("http://");
+        if !is_http || url.parse::<http::Uri>().is_err() {
+            let message = "This is no URL of a server.";
+            return Err(Complaint::new(http::StatusCode::BAD_REQUEST, message)
+                .advice("Send one that begins with `https://` or `http://`."));
+        }
+        Ok(self.logins.begin(url).await)
+    }
+
+    async fn step_login(&self, id: &str) -> Result<Value, Complaint> {
+        let none =
+            || Complaint::new(http::StatusCode::NOT_FOUND, "There is no such login any more.");
+        self.logins.step(id).await.ok_or_else(none)
+    }
+
+    fn recordings(&self) -> Result<Value, Complaint> {
+        self.kept(|it| Ok(it.list()))
+    }
+
+    fn keep_recording(&self, name: &str, filter: &TrafficFilter) -> Result<Value, Complaint> {
+        let lines = self.export(filter);
+        self.kept(|it| it.keep(name, &lines))
+    }
+
+    fn kept_recording(&self, id: &str) -> Result<String, Complaint> {
+        self.kept(|it| it.lines(id))
+    }
+
+    fn compare_recordings(&self, a: &str, b: &str) -> Result<Value, Complaint> {
+        self.kept(|it| it.compare(a, b))
     }
 
     fn logs(&self, server: Option<&str>) -> Followed<Logged> {
@@ -345,3 +565,5 @@ impl Operate for Operation {
 
 /// The bytes of a catalog's faults that are logged.
 const LONGEST_WHY: usize = 2_048;
+/// The definitions that are remembered to be refused.
+const MOST_REFUSED: usize = 10_000;
