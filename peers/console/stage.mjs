@@ -103,7 +103,7 @@ export class Stage {
         const context = await this.browser.newContext({ viewport: { width, height }, colorScheme: theme });
         await context.grantPermissions(['clipboard-read', 'clipboard-write']);
         const page = await context.newPage();
-        page.setDefaultTimeout(10_000);
+        page.setDefaultTimeout(20_000);
         page.on('request', (request) => {
             const { origin, protocol } = new URL(request.url());
             if (origin !== this.origin && protocol !== 'data:') this.faults.push(`a request to ${request.url()}`);

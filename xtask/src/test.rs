@@ -1,7 +1,7 @@
 //! Every check, in order, each with its headline and its time.
 
 use crate::bench::instructions;
-use crate::{conformance, docs, follow, fuzz, peers, replicas, run, schemas, supply, tidy, web};
+use crate::{browser, conformance, docs, follow, fuzz, peers, replicas, run, schemas, supply, tidy, web};
 use std::time::{Duration, Instant};
 
 /// Runs the checks; the last line counts them.
@@ -50,6 +50,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
     report.step("several gateways as one", || replicas::run(&[]));
     report.step("what a call takes, in instructions", instructions::check);
     if with_peers {
+        report.step("the console, in a real browser", || browser::stories(&[]));
         for (_, what, script) in peers::PEERS {
             report.step(what, || peers::one(script));
         }

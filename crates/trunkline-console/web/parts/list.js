@@ -23,13 +23,15 @@ export function VirtualList(props) {
     const [view, setView] = useState({ top: 0, height: 600 });
     /** The row that stays where it is when others come above it. */
     const anchor = useRef({ key: '', offset: 0 });
+    /** Under the pointer rows stay, so that a click hits what was aimed at; at the top they go on once it leaves. */
+    const pointer = useRef({ isOver: false, goesOn: false });
 
     const look = useCallback(() => {
         const it = box.current;
         if (it === null) return;
         const row = Math.floor(it.scrollTop / rowHeight);
         anchor.current =
-            it.scrollTop <= 1 || row >= count
+            (it.scrollTop <= 1 && !pointer.current.isOver) || row >= count
                 ? { key: '', offset: 0 }
                 : { key: keyOf(row), offset: it.scrollTop - row * rowHeight };
         setView((before) =>
@@ -113,6 +115,19 @@ export function VirtualList(props) {
         aria-activedescendant=${active}
         ref=${box}
         onScroll=${look}
+        onMouseEnter=${() => {
+            pointer.current = { isOver: true, goesOn: (box.current?.scrollTop ?? 0) <= 1 };
+            look();
+        }}
+        onMouseLeave=${() => {
+            const { goesOn } = pointer.current;
+            pointer.current = { isOver: false, goesOn: false };
+            if (goesOn) box.current?.scrollTo(0, 0);
+            look();
+        }}
+        onWheel=${() => {
+            pointer.current.goesOn = false;
+        }}
         onClick=${(/** @type {MouseEvent} */ event) => {
             const row = event.target instanceof Element ? event.target.closest('[data-row]') : null;
             if (row !== null && String(getSelection()) === '') select(Number(row.getAttribute('data-row')));
