@@ -72,12 +72,19 @@ impl Recording {
 
     /// A progress or log message.
     pub(crate) fn event(&self, place: Place, event: &HandlerEvent) {
-        let (method, params) = match event {
-            HandlerEvent::Progress(it) => (Method::Progress, Object::of(it)),
-            HandlerEvent::Log(it) => (Method::Message, Object::of(it)),
-            HandlerEvent::Pause(_) => return,
-        };
-        self.entry.log().notification(place, method, params, self.entry.now());
+        let (at, mut log) = (self.entry.now(), self.entry.log());
+        match event {
+            HandlerEvent::Progress(it) => {
+                let size = it.message.as_ref().map_or(0, String::len) + PROGRESS;
+                log.notification(place, Method::Progress, size, || Object::of(it), at);
+            }
+            HandlerEvent::Log(it) => {
+                let logger = it.logger.as_ref().map_or(0, String::len);
+                let size = it.data.get().len() + logger + LOG;
+                log.notification(place, Method::Message, size, || Object::of(it), at);
+            }
+            HandlerEvent::Pause(_) => {}
+        }
     }
 
     /// A question of the server, or a question as it reaches the caller.
@@ -159,3 +166,7 @@ impl Recording {
         !self.recorder.plan.redact.is_empty()
     }
 }
+
+/// The parts of a progress or log message around its texts.
+const PROGRESS: usize = 32;
+const LOG: usize = 40;
