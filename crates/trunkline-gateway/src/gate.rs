@@ -56,10 +56,11 @@ pub(crate) fn call(
         let began = Instant::now();
         let recorder = active.recorder.as_ref();
         let recording = recorder.map(|it| it.begin(&call, &caller, shared.next_trace(), began));
+        let listing = Listing(recording.map(|it| (it, began)));
         let missing = shared.missing(&active, view, &caller);
         if missing.is_empty() && shared.is_complete(&active, view) {
             let page = list(shared, &active, view, &caller, kind, &call);
-            return Answer::Now(listed(page, recording.as_ref(), began));
+            return Answer::Now(listing.ends(page));
         }
         let (shared, view, handle) = (Arc::clone(shared), Arc::clone(view), handle.clone());
         return Answer::later(async move {
@@ -67,12 +68,12 @@ pub(crate) fn call(
             let page = list(&shared, &active, &view, &caller, kind, &call);
             let missing = shared.missing(&active, &view, &caller);
             if page.is_err() || missing.is_empty() || call.params.get("cursor").is_some() {
-                return listed(page, recording.as_ref(), began);
+                return listing.ends(page);
             }
             let words = Json::string(&missing.sentence());
             let message = LogMessage::new(LogLevel::Warning, words).logger("trunkline");
             handle.say(call.key, HandlerEvent::Log(message)).await;
-            listed(page.map(|it| missing.within(it)), recording.as_ref(), began)
+            listing.ends(page.map(|it| missing.within(it)))
         });
     }
     let walk = Walk {
@@ -92,13 +93,27 @@ pub(crate) fn call(
     Answer::later(walk.go())
 }
 
-/// Ends the recording of a list.
-fn listed(page: Outcome, recording: Option<&Recording>, began: Instant) -> Outcome {
-    if let Some(recording) = recording {
+/// The recording of a list, if calls are recorded. Dropped before its end, it is recorded as cancelled.
+struct Listing(Option<(Recording, Instant)>);
+
+impl Listing {
+    fn ends(mut self, page: Outcome) -> Outcome {
         let word = if page.is_ok() { outcome::Outcome::Ok } else { outcome::Outcome::Error };
-        recording.end((word, None), Some(&page), began.elapsed(), CallTarget::default);
+        self.end(word, Some(&page));
+        page
     }
-    page
+
+    fn end(&mut self, word: outcome::Outcome, page: Option<&Outcome>) {
+        if let Some((recording, began)) = self.0.take() {
+            recording.end((word, None), page, began.elapsed(), CallTarget::default);
+        }
+    }
+}
+
+impl Drop for Listing {
+    fn drop(&mut self) {
+        self.end(outcome::Outcome::Cancelled, None);
+    }
 }
 
 /// One page of a list.

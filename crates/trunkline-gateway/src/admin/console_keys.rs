@@ -32,8 +32,12 @@ impl ConsoleKeys {
     pub(super) fn enter(&mut self, key: &str, cookie: String, csrf: String, now: Instant) -> bool {
         self.links.retain(|(_, until)| *until > now);
         // All are compared, so that the time tells nothing.
-        let found = self.links.iter().enumerate().filter(|(_, (it, _))| is_same(it, key)).last();
-        let Some((place, _)) = found else { return false };
+        let all = self.links.iter().enumerate();
+        let found = all.fold(None, |found, (place, (it, _))| match is_same(it, key) {
+            true => Some(place),
+            false => found,
+        });
+        let Some(place) = found else { return false };
         self.links.remove(place);
         if self.sessions.len() >= MOST_SESSIONS {
             self.sessions.pop_front();
@@ -45,7 +49,11 @@ impl ConsoleKeys {
     /// The token against forged requests of the session with this cookie.
     pub(super) fn csrf(&mut self, cookie: &str, now: Instant) -> Option<&str> {
         self.sessions.retain(|it| it.until > now);
-        let found = self.sessions.iter().filter(|it| is_same(&it.cookie, cookie)).last();
+        let found =
+            self.sessions.iter().fold(None, |found, it| match is_same(&it.cookie, cookie) {
+                true => Some(it),
+                false => found,
+            });
         found.map(|it| it.csrf.as_str())
     }
 

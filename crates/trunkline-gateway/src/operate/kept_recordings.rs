@@ -32,7 +32,7 @@ impl KeptRecordings {
                 Some((at, told))
             })
             .collect();
-        all.sort_by(|one, other| other.0.cmp(&one.0));
+        all.sort_by_key(|it| std::cmp::Reverse(it.0));
         json!({ "recordings": all.into_iter().map(|it| it.1).collect::<Vec<_>>() })
     }
 

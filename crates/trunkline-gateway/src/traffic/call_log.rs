@@ -236,19 +236,19 @@ impl CallLog {
         });
     }
 
-    /// A notification.
+    /// A notification of about this size. Its parameters are written only if they are kept.
     pub(crate) fn notification(
         &mut self,
         place: Place,
         method: Method,
-        params: Object,
+        size: usize,
+        params: impl FnOnce() -> Object,
         at: Duration,
     ) {
-        let members = params.iter().map(|(name, value)| name.len() + value.get().len() + 4);
-        let size = ENVELOPE + method.name().len() + members.sum::<usize>();
+        let size = ENVELOPE + method.name().len() + size;
         self.note(place, size, at, || Message::Notification {
             method: method.into(),
-            params: Params::Object(params),
+            params: Params::Object(params()),
         });
     }
 

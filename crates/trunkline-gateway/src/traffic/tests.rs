@@ -8,6 +8,7 @@ use trunkline_wire::method::{self, Sender};
 
 use super::*;
 use crate::fixture::plan;
+use crate::outcome;
 use crate::outcome::Outcome::{Asked, Ok as Fine, ToolError};
 
 /// A recorder, and what it is told.
