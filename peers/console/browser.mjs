@@ -478,39 +478,40 @@ async function everywhere() {
 async function pictures() {
     const folder = fileURLToPath(new URL('../../docs/images', import.meta.url));
     mkdirSync(folder, { recursive: true });
-    const client = await stage.client('older');
-    client.person.accepts({ name: 'Ada' });
-    const shot = (page, name) => page.screenshot({ path: join(folder, `console-${name}.png`) });
-    for (const theme of ['light', 'dark']) {
-        const page = await stage.entered('traffic', { width: 1200, height: 640, theme });
-        await client.call('demo.greet');
-        await page.locator('.rows .row', { hasText: 'demo.greet' }).filter({ hasText: 'ok' }).first().click();
-        await detail(page).getByRole('heading', { name: 'Answer' }).waitFor();
-        await page.mouse.move(0, 0);
-        await shot(page, `traffic-${theme}`);
-        if (theme === 'light') {
-            await detail(page).getByRole('tab', { name: /Messages/ }).click();
-            await detail(page).locator('.message').first().waitFor();
-            await shot(page, 'messages');
-            await page.goto(`${stage.origin}/#/servers?server=demo`);
-            await page.locator('.u-legend').first().waitFor();
-            await shot(page, 'servers');
-            await page.goto(`${stage.origin}/#/try?server=demo&name=book`);
-            await page.getByRole('region', { name: 'Try book' }).waitFor();
-            await shot(page, 'try');
-        }
-        await page.context().close();
+    const [modern, older] = [await stage.client('new'), await stage.client('older')];
+    modern.person.accepts({ name: 'Ada' });
+    older.person.accepts({ name: 'Ada' });
+    for (const { call } of [modern, older, modern]) {
+        await call('demo.sum', { a: 40, b: 2 });
+        await call('everything.get-structured-content', { location: 'Chicago' });
+        await call('changing.note');
+        await call('demo.fail', { message: 'the disk is full' });
+        await call('everything.echo', { message: 'salve' });
+        await call('demo.progress', { steps: 3 });
+        await call('everything.get-sum', { a: 1, b: 2 });
     }
+    await older.call('demo.greet');
+    await modern.call('demo.echo', { text: 'ciao' });
+    const page = await stage.entered('traffic?q=method%3Atools%2Fcall', { width: 1120, height: 560 });
+    const shot = (name) => page.screenshot({ path: join(folder, `console-${name}.png`) });
+    await page.locator('.rows .row', { hasText: 'demo.greet' }).first().click();
+    await detail(page).getByRole('heading', { name: 'Answer' }).waitFor();
+    await page.mouse.move(0, 0);
+    await shot('traffic');
+    await detail(page).getByRole('tab', { name: /Messages/ }).click();
+    await detail(page).locator('.message').first().waitFor();
+    await shot('messages');
+    await page.goto(`${stage.origin}/#/try?server=demo&name=book`);
+    await page.getByRole('region', { name: 'Try book' }).waitFor();
+    await shot('try');
+    await page.goto(`${stage.origin}/#/tokens?server=demo`);
+    await page.getByRole('link', { name: 'demo.sum' }).waitFor();
+    await shot('tokens');
 }
 
 try {
-    await entry();
-    await traffic();
-    await servers();
-    await trying();
-    await keeping();
-    await everywhere();
-    if (options.includes('--pictures')) await story('the pictures of the docs are taken', pictures, 60_000);
+    if (options.includes('--pictures')) await story('the pictures of the docs are taken', pictures, 120_000);
+    else for (const stories of [entry, traffic, servers, trying, keeping, everywhere]) await stories();
 } finally {
     await stage.end();
 }

@@ -4,7 +4,7 @@ use crate::{peers, run};
 use std::process::Command;
 use std::time::Duration;
 
-/// Installs what is missing, builds, and runs the stories; `--pictures` also takes the pictures of the docs.
+/// Installs what is missing, builds, and runs the stories; with `--pictures` it takes the pictures of the docs instead.
 pub fn run(args: &[String]) -> Result<(), String> {
     if args.iter().any(|arg| arg != PICTURES) {
         return Err(format!("`browser` takes `{PICTURES}` or nothing."));
