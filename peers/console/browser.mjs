@@ -504,9 +504,6 @@ async function pictures() {
     await page.goto(`${stage.origin}/#/try?server=demo&name=book`);
     await page.getByRole('region', { name: 'Try book' }).waitFor();
     await shot('try');
-    await page.goto(`${stage.origin}/#/tokens?server=demo`);
-    await page.getByRole('link', { name: 'demo.sum' }).waitFor();
-    await shot('tokens');
 }
 
 try {
