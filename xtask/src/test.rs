@@ -1,7 +1,9 @@
 //! Every check, in order, each with its headline and its time.
 
 use crate::bench::instructions;
-use crate::{browser, conformance, docs, follow, fuzz, peers, replicas, run, schemas, supply, tidy, web};
+use crate::{
+    browser, conformance, docs, follow, fuzz, peers, replicas, run, schemas, supply, tidy, web,
+};
 use std::time::{Duration, Instant};
 
 /// Runs the checks; the last line counts them.
