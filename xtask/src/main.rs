@@ -4,6 +4,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, unreachable_pub)]
 
 mod bench;
+mod browser;
 mod conformance;
 mod cycles;
 mod docs;
@@ -25,6 +26,7 @@ mod supply;
 mod test;
 mod tidy;
 mod trace;
+mod web;
 
 use std::process::ExitCode;
 
@@ -74,6 +76,18 @@ const CHORES: &[(&str, &str, &str, Chore)] = &[
         "conformance [ROLE…]",
         "run the official suite on `server`, `client` or both; `--strict`, `--scenario NAME`",
         conformance::run,
+    ),
+    (
+        "web",
+        "web [--check]",
+        "take the console's libraries from npm, list its files, check its types; `--check` writes nothing",
+        web::run,
+    ),
+    (
+        "browser",
+        "browser [--pictures]",
+        "use the console in Debian's chromium, with real servers and clients",
+        browser::run,
     ),
     ("bench", "bench NAME…", "measure; `cargo xtask bench` lists what", bench::run),
     (

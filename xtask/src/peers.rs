@@ -122,6 +122,12 @@ fn command(script: &str) -> Command {
 
 /// Installs the npm and PyPI packages, when they are not there as the lock files say.
 pub fn install() -> Result<(), String> {
+    npm()?;
+    pip()
+}
+
+/// Installs the npm packages, when they are not there as the lock file says.
+pub fn npm() -> Result<(), String> {
     tools()?;
     let lock = run::file("peers/package-lock.json")?;
     if !is_stamped(&folder().join("node_modules"), &lock) {
@@ -130,6 +136,10 @@ pub fn install() -> Result<(), String> {
         run::run(&mut npm)?;
         stamp(&folder().join("node_modules"), &lock)?;
     }
+    Ok(())
+}
+
+fn pip() -> Result<(), String> {
     let requirements = run::file("peers/requirements.txt")?;
     if !is_stamped(&venv(), &requirements) {
         run::run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(venv()))?;

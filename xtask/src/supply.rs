@@ -9,7 +9,7 @@ mod locks;
 mod rules;
 
 use crate::graph::{self, Graph};
-use crate::sbom;
+use crate::{run, sbom};
 use rules::{AT_BUILD, DUPLICATES, LICENCES, WEIGHTS};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,7 +25,11 @@ pub fn run(args: &[String]) -> Result<(), String> {
     wrong.extend(at_build(&graph));
     wrong.extend(weights()?);
     wrong.extend(locks::check()?);
-    wrong.extend(sbom::faults(&sbom::document(&graph, &sbom::shipped(&graph)?)));
+    wrong.extend(sbom::faults(&sbom::document(
+        &graph,
+        &sbom::shipped(&graph)?,
+        &run::file(sbom::PAGE_LOCK)?,
+    )));
     if wrong.is_empty() {
         println!("{} crates of others are in order", graph.foreign().count());
         return Ok(());

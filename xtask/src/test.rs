@@ -1,6 +1,8 @@
 //! Every check, in order, each with its headline and its time.
 
-use crate::{conformance, docs, follow, fuzz, peers, replicas, run, schemas, supply, tidy};
+use crate::{
+    browser, conformance, docs, follow, fuzz, peers, replicas, run, schemas, supply, tidy,
+};
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
@@ -44,12 +46,16 @@ pub fn run(args: &[String]) -> Result<(), String> {
         follow::pages(&follow::PAGES, with_peers)
     });
     report.step("several gateways as one", || replicas::run(&[]));
+    if with_peers {
+        report.step("the console, in a real browser", || browser::stories(&[]));
+    }
     let mut rest = vec![
         chore("lints", &["lints"]),
         chore("what a call takes, in instructions", &["bench", "instructions", "--check"]),
         chore("documentation", &["docs"]),
     ];
     if with_peers {
+        rest.push(chore("the console's page", &["web", "--check"]));
         rest.extend(
             peers::PEERS
                 .iter()

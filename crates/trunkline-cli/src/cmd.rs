@@ -6,6 +6,7 @@ pub(crate) mod call;
 pub(crate) mod check;
 pub(crate) mod complete;
 pub(crate) mod connect;
+pub(crate) mod console;
 pub(crate) mod diff;
 pub(crate) mod disconnect;
 pub(crate) mod doctor;

@@ -76,6 +76,8 @@ enum Command {
     Whoami(cmd::whoami::Args),
     /// Shows what a gateway runs.
     Ps(cmd::ps::Args),
+    /// Prints a link to the console of a gateway, for a browser.
+    Console(cmd::console::Args),
     /// Shows the logs of a gateway and its servers.
     Logs(cmd::logs::Args),
     /// Shows call counts and latencies of a gateway.
@@ -119,6 +121,7 @@ impl Command {
             Self::Logout(args) => args.json,
             Self::Whoami(args) => args.json,
             Self::Ps(args) => args.gateway.json,
+            Self::Console(args) => args.gateway.json,
             Self::Logs(args) => args.gateway.json,
             Self::Stats(args) => args.gateway.json,
             Self::Reload(args) => args.gateway.json,
@@ -186,6 +189,7 @@ async fn run(command: Option<Command>, screen: &Screen) -> anyhow::Result<ExitCo
         Some(Command::Logout(args)) => cmd::logout::run(args, screen).await,
         Some(Command::Whoami(args)) => cmd::whoami::run(args, screen).await,
         Some(Command::Ps(args)) => cmd::ps::run(args, screen).await,
+        Some(Command::Console(args)) => cmd::console::run(args, screen).await,
         Some(Command::Logs(args)) => cmd::logs::run(args, screen).await,
         Some(Command::Stats(args)) => cmd::stats::run(args, screen).await,
         Some(Command::Reload(args)) => cmd::reload::run(args, screen).await,

@@ -4,11 +4,15 @@
 //! [`health`] also serves the main listener.
 
 mod answer;
+mod console;
+mod console_keys;
 mod open;
 mod routes;
 #[cfg(test)]
 mod tests;
+mod wanted;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
 use std::io;
@@ -16,15 +20,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::StatusCode;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio::task::JoinSet;
 use trunkline_transport::Limits;
 
 use crate::failure::Failure;
-use crate::policy::pins::Approval;
+use crate::policy::pins::{Approval, Part};
+pub use crate::traffic::{TrafficFilter, TrafficUpdates};
+pub use crate::trying::{TryAnswer, TryRequest};
 
 pub use answer::health;
+pub use console::{WebFile, WebFiles};
 pub use open::{Opened, open, open_at};
 
 /// What the admin API needs of the gateway.
@@ -47,6 +55,111 @@ pub trait Operate: Send + Sync + 'static {
 
     /// The last calls, newest first, as a list.
     fn calls(&self, limit: usize) -> Value;
+
+    /// All servers, each as in the status, with its `traffic`: `p50`, `p95`, `p99` in milliseconds, `count`, `failed`, and
+    /// `steps` of ten seconds for the last quarter of an hour.
+    fn servers(&self) -> Value {
+        json!({ "servers": self.status()["servers"] })
+    }
+
+    /// The recorded calls that fit, newest first: `calls`, `dropped`, `oldest`, `recording`.
+    fn traffic(&self, _filter: &TrafficFilter) -> Value {
+        json!({ "calls": [], "dropped": 0, "oldest": null, "recording": null })
+    }
+
+    /// A recorded call with its messages, as JSON.
+    fn recorded_call(&self, _id: &str) -> Option<String> {
+        None
+    }
+
+    /// The recorded calls that fit, as lines of a recording.
+    fn export(&self, _filter: &TrafficFilter) -> Vec<u8> {
+        Vec::new()
+    }
+
+    /// Follows the recorded calls that fit; `None` if calls are not recorded.
+    fn follow_traffic(&self, _filter: TrafficFilter) -> Option<TrafficUpdates> {
+        None
+    }
+
+    /// What a server offers to clients of a revision: `tools`, `prompts`, `resources`, `templates`, whole definitions.
+    fn offers(
+        &self,
+        server: &str,
+        _revision: Option<String>,
+    ) -> impl Future<Output = Result<Value, Complaint>> + Send {
+        let complaint = Complaint::no_server(server);
+        async { Err(complaint) }
+    }
+
+    /// Makes a call as an operator: events as they are sent.
+    fn begin_try(&self, _request: TryRequest) -> Result<mpsc::Receiver<Vec<u8>>, Complaint> {
+        Err(Complaint::absent())
+    }
+
+    /// Answers a question of such a call.
+    fn answer_try(&self, _id: &str, _answer: TryAnswer) -> Result<Value, Complaint> {
+        Err(Complaint::absent())
+    }
+
+    /// Cancels such a call.
+    fn cancel_try(&self, _id: &str) -> Result<Value, Complaint> {
+        Err(Complaint::absent())
+    }
+
+    /// What the definitions of tools cost a model's context.
+    fn tokens(&self) -> Value {
+        json!({ "servers": [] })
+    }
+
+    /// Everything that is held back, of all servers.
+    fn approvals(&self) -> Value {
+        json!([])
+    }
+
+    /// Approves one definition by the digest that the operator saw.
+    fn approve_one(
+        &self,
+        which: &Approving,
+    ) -> impl Future<Output = Result<Value, Complaint>> + Send {
+        let complaint = Complaint::no_server(&which.server);
+        async { Err(complaint) }
+    }
+
+    /// Notes that an operator has seen a definition and does not approve it. It stays held back.
+    fn refuse_one(&self, which: &Approving) -> Result<Value, Complaint> {
+        Err(Complaint::no_server(&which.server))
+    }
+
+    /// Begins a login at a URL that an operator steps through: `id`, `state`, `steps`, `page`, `told`.
+    fn begin_login(&self, _url: &str) -> impl Future<Output = Result<Value, Complaint>> + Send {
+        async { Err(Complaint::absent()) }
+    }
+
+    /// Lets its next request go.
+    fn step_login(&self, _id: &str) -> impl Future<Output = Result<Value, Complaint>> + Send {
+        async { Err(Complaint::absent()) }
+    }
+
+    /// The recordings that are kept.
+    fn recordings(&self) -> Result<Value, Complaint> {
+        Err(Complaint::absent())
+    }
+
+    /// Keeps the recorded calls that fit under a name.
+    fn keep_recording(&self, _name: &str, _filter: &TrafficFilter) -> Result<Value, Complaint> {
+        Err(Complaint::absent())
+    }
+
+    /// The lines of a recording that is kept.
+    fn kept_recording(&self, _id: &str) -> Result<String, Complaint> {
+        Err(Complaint::absent())
+    }
+
+    /// What differs between two recordings.
+    fn compare_recordings(&self, _a: &str, _b: &str) -> Result<Value, Complaint> {
+        Err(Complaint::absent())
+    }
 
     /// The last lines of a server, or of all, oldest first, and all lines to come.
     fn logs(&self, server: Option<&str>) -> Followed<Self::Line>;
@@ -88,6 +201,45 @@ pub trait Operate: Send + Sync + 'static {
 /// The recent lines, and a channel of those to come.
 pub type Followed<L> = (Vec<Arc<L>>, broadcast::Receiver<Arc<L>>);
 
+/// Which definition an operator decides about.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Approving {
+    /// The server.
+    pub server: String,
+    /// The kind of the definition, where several have the name.
+    #[serde(default)]
+    pub kind: Option<Part>,
+    /// Its own name; empty for instructions.
+    #[serde(default)]
+    pub name: String,
+    /// The digest that the operator saw.
+    pub digest: String,
+}
+
+/// Which calls are kept, and under which name.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Keeping {
+    name: String,
+    /// As the parameters of `/v1/traffic`.
+    #[serde(default)]
+    filter: BTreeMap<String, String>,
+}
+
+impl Keeping {
+    fn filter(&self) -> Result<TrafficFilter, Complaint> {
+        let wrong = |message: String| Complaint::new(StatusCode::BAD_REQUEST, message);
+        let mut filter = TrafficFilter::default();
+        for (name, value) in &self.filter {
+            if !filter.set(name, value).map_err(wrong)? {
+                return Err(wrong(format!("`{name}` means nothing here.")));
+            }
+        }
+        Ok(filter)
+    }
+}
+
 /// Why a request failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Complaint {
@@ -105,6 +257,11 @@ impl Complaint {
     /// A complaint without advice.
     pub fn new(status: StatusCode, message: impl Into<String>) -> Self {
         Self { status, message: message.into(), advice: None, faults: None }
+    }
+
+    /// This gateway does not do that.
+    fn absent() -> Self {
+        Self::new(StatusCode::NOT_FOUND, "This gateway does not do that.")
     }
 
     /// There is no server by that name.
@@ -154,8 +311,21 @@ pub async fn serve(
     operate: Arc<impl Operate>,
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
-    let Opened { listener, entry, certificates, socket, .. } = opened;
-    let admin = Arc::new(routes::Admin::new(operate, entry));
+    let Opened { listener, entry, certificates, socket, console, beside, files, .. } = opened;
+    // The second listener ends with the first.
+    let (ends, ended) = oneshot::channel::<()>();
+    let mut others = JoinSet::new();
+    if let Some((listener, entry)) = beside {
+        let (operate, console) = (Arc::clone(&operate), Arc::clone(&console));
+        let admin = Arc::new(routes::Admin::new(operate, entry, console, files));
+        let shutdown = async move { drop(ended.await) };
+        others.spawn(trunkline_transport::http::serve(listener, admin, limits(), shutdown));
+    }
+    let admin = Arc::new(routes::Admin::new(operate, entry, console, files));
+    let shutdown = async move {
+        shutdown.await;
+        drop(ends);
+    };
     let served = trunkline_transport::http::serve(listener, admin, limits(), shutdown);
     let served = match certificates {
         None => served.await,
@@ -168,12 +338,14 @@ pub async fn serve(
         }
     };
     drop(socket);
+    while others.join_next().await.is_some() {}
     served
 }
 
 /// The API without a listener: for fuzzing.
 pub(crate) fn in_memory<O: Operate>(operate: Arc<O>, token: Option<&str>) -> routes::Admin<O> {
-    routes::Admin::new(operate, open::Entry::in_memory(token))
+    let console = console::Console::new(None);
+    routes::Admin::new(operate, open::Entry::in_memory(token), console, None)
 }
 
 /// Few operators send short requests.

@@ -20,6 +20,7 @@ use crate::policy::{What, canonical};
 use crate::pool::Lease;
 use crate::report::Done;
 use crate::trace::Trace;
+use crate::traffic::{CallTarget, Recording};
 use crate::upstream::Upstream;
 
 /// The record of a call in flight.
@@ -50,6 +51,8 @@ pub(crate) struct CallRecord {
     reason: Option<&'static str>,
     /// The span of the call.
     pub(crate) span: Option<Box<Open>>,
+    /// What operators see of the call, if calls are recorded.
+    pub(crate) recording: Option<Recording>,
 }
 
 /// What a record needs beside the call.
@@ -59,12 +62,14 @@ pub(crate) struct With {
     pub(crate) began: Instant,
     /// The span of the incoming request, if traces are recorded.
     pub(crate) span: Option<Box<Open>>,
+    /// What operators see of the call, if calls are recorded.
+    pub(crate) recording: Option<Recording>,
 }
 
 impl CallRecord {
     /// Begins the record of a call. `own` is the id that the gateway gives it.
     pub(crate) fn new(call: &Call, caller: &Arc<Caller>, own: Trace, with: With) -> Self {
-        let With { audits, began, span } = with;
+        let With { audits, began, span, recording } = with;
         let digest = call.params.get("arguments").filter(|_| audits).map(canonical::digest);
         Self {
             id: span.as_ref().map_or_else(|| trace_id(call, own), |it| it.context().trace()),
@@ -84,6 +89,7 @@ impl CallRecord {
             kept: None,
             reason: None,
             span,
+            recording,
         }
     }
 
@@ -94,6 +100,31 @@ impl CallRecord {
         self.kind = Some(What::of(target).kind());
         if let Some(span) = &mut self.span {
             span.is(target);
+        }
+    }
+
+    /// What the call is about, for those who record it.
+    pub(crate) fn target(&self) -> CallTarget {
+        let (server, name) = (self.server.clone(), self.name.clone());
+        CallTarget { server, name, tool: self.tool.clone() }
+    }
+
+    /// Ends the recording, with what the caller was told if anything.
+    pub(crate) fn recorded(
+        &self,
+        outcome: outcome::Outcome,
+        told: Option<&Outcome>,
+        took: Duration,
+    ) {
+        if let Some(recording) = &self.recording {
+            recording.end((outcome, self.reason), told, took, || self.target());
+        }
+    }
+
+    /// The caller comes back to the call as to a task of this id.
+    pub(crate) fn is_task(&self, id: &str) {
+        if let Some(recording) = &self.recording {
+            recording.is_called(id);
         }
     }
 

@@ -18,6 +18,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub(crate) use self::check::is_local;
 pub use self::check::may_listen;
 pub use self::diff::{Change, Diff, diff};
 pub use self::env_file::{read_env_file, write_env_file};

@@ -150,6 +150,13 @@ impl Forward {
         if let Some(span) = self.span.take() {
             span.over(&outcome);
         }
+        if let Some(recording) = self.context.recording() {
+            recording.answered(match &outcome {
+                Ok(said) => Some(Ok(said)),
+                Err(CallError::Peer(error)) => Some(Err(error)),
+                Err(_) => None,
+            });
+        }
         Event::Over(match self.is_begun {
             true => outcome.map_err(CallError::after_unknown),
             false => outcome,

@@ -37,6 +37,7 @@ use crate::policy::ask::Binding;
 use crate::policy::plugins::CallView;
 use crate::server::{Hop, Server};
 use crate::state::{ActivePlan, GatewayState, View, Visibility};
+use crate::traffic::{CallTarget, Recording};
 
 pub(crate) use approve::sealed_state;
 use decide::{Decided, Permit};
@@ -55,25 +56,53 @@ pub(crate) fn call(
     let caller = Arc::new(Caller::of(&call, handle));
     if let Some(kind) = Kind::of_method(call.method.method) {
         shared.retry_missing(&active);
+        let began = Instant::now();
+        let recorder = active.recorder.as_ref();
+        let recording = recorder.map(|it| it.begin(&call, &caller, shared.next_trace(), began));
+        let listing = Listing(recording.map(|it| (it, began)));
         let missing = shared.missing(&active, view, &caller);
         if missing.is_empty() && shared.is_complete(&active, view) {
-            return Answer::Now(list(shared, &active, view, &caller, kind, &call));
+            let page = list(shared, &active, view, &caller, kind, &call);
+            return Answer::Now(listing.ends(page));
         }
         let (shared, view, handle) = (Arc::clone(shared), Arc::clone(view), handle.clone());
         return Answer::later(async move {
             shared.complete(&active, &view).await;
-            let page = list(&shared, &active, &view, &caller, kind, &call)?;
+            let page = list(&shared, &active, &view, &caller, kind, &call);
             let missing = shared.missing(&active, &view, &caller);
-            if missing.is_empty() || call.params.get("cursor").is_some() {
-                return Ok(page);
+            if page.is_err() || missing.is_empty() || call.params.get("cursor").is_some() {
+                return listing.ends(page);
             }
             let words = Json::string(&missing.sentence());
             let message = LogMessage::new(LogLevel::Warning, words).logger("trunkline");
             handle.say(call.key, HandlerEvent::Log(message)).await;
-            Ok(missing.within(page))
+            listing.ends(page.map(|it| missing.within(it)))
         });
     }
     Answer::later(Walk::new(shared, active, view, caller, call, handle).go())
+}
+
+/// The recording of a list, if calls are recorded. Dropped before its end, it is recorded as cancelled.
+struct Listing(Option<(Recording, Instant)>);
+
+impl Listing {
+    fn ends(mut self, page: Outcome) -> Outcome {
+        let word = if page.is_ok() { outcome::Outcome::Ok } else { outcome::Outcome::Error };
+        self.end(word, Some(&page));
+        page
+    }
+
+    fn end(&mut self, word: outcome::Outcome, page: Option<&Outcome>) {
+        if let Some((recording, began)) = self.0.take() {
+            recording.end((word, None), page, began.elapsed(), CallTarget::default);
+        }
+    }
+}
+
+impl Drop for Listing {
+    fn drop(&mut self) {
+        self.end(outcome::Outcome::Cancelled, None);
+    }
 }
 
 /// One page of a list.
@@ -199,7 +228,9 @@ impl Walk {
     async fn go(mut self) -> Outcome {
         let own = self.shared.next_trace();
         let span = self.shared.otel.as_ref().map(|it| it.begin(&self.call));
-        let with = With { audits: self.active.audits(), began: self.began, span };
+        let recorder = self.active.recorder.as_ref();
+        let recording = recorder.map(|it| it.begin(&self.call, &self.caller, own, self.began));
+        let with = With { audits: self.active.audits(), began: self.began, span, recording };
         let record = CallRecord::new(&self.call, &self.caller, own, with);
         let mut guard = RecordGuard {
             shared: Arc::clone(&self.shared),
@@ -210,6 +241,9 @@ impl Walk {
         let mut result = self.route(record).await;
         if let (Ok(CallOutcome::Ask(input)), Some(binding)) = (&mut result, &self.approved) {
             approve::once(&self.shared, binding, input);
+        }
+        if let (Ok(CallOutcome::Ask(input)), Some(recording)) = (&result, &record.recording) {
+            recording.parks(input.requests.len(), input.state.as_deref());
         }
         if let Err(CallFailure::Here(failure)) = &result {
             record.failed(failure);
@@ -223,7 +257,8 @@ impl Walk {
         let outcome = self.tell(result, record);
         if let Some(record) = guard.record.take() {
             let word = record.outcome(&outcome);
-            self.shared.note(&self.active, &record, word);
+            let took = self.shared.note(&self.active, &record, word);
+            record.recorded(word, Some(&outcome), took);
             record.end(word, &outcome);
         }
         outcome
@@ -243,6 +278,9 @@ impl Walk {
             Decided::Permit(permit) => permit,
             Decided::Told(told) => return Ok(told),
         };
+        if let Some(recording) = &record.recording {
+            recording.permitted(record.target());
+        }
         let result = self.perform(record, &mut about, &permit).await;
         let result = match permit.into_plugins() {
             None => result,
@@ -351,7 +389,8 @@ struct RecordGuard {
 impl Drop for RecordGuard {
     fn drop(&mut self) {
         if let Some(record) = self.record.take() {
-            self.shared.note(&self.active, &record, outcome::Outcome::Cancelled);
+            let took = self.shared.note(&self.active, &record, outcome::Outcome::Cancelled);
+            record.recorded(outcome::Outcome::Cancelled, None, took);
         }
     }
 }

@@ -32,6 +32,7 @@ use crate::scoped_handler::ScopedHandler;
 use crate::selector::Selector;
 use crate::server::Server;
 use crate::state::{ActivePlan, GatewayState, Settings, left_out};
+use crate::traffic::Recorder;
 use crate::watcher::Watcher;
 
 /// Many servers behind one endpoint. Cheap to clone.
@@ -101,6 +102,8 @@ impl Gateway {
             }
             None => None,
         };
+        let recorder = Recorder::open(&shared.traffic, &plan, before.recorder.as_ref())
+            .map_err(|why| Failure::new(Reason::BadRecording, Stage::Policy, why))?;
         let mut servers = BTreeMap::new();
         if let Some(pins) = &shared.pins {
             pins.serves(plan.servers.keys().chain(plan.out.keys()).cloned().collect());
@@ -166,6 +169,7 @@ impl Gateway {
             plugins,
             audit,
             redactor,
+            recorder,
         };
         shared.enforce(&before, active);
         Ok(changes)
@@ -202,6 +206,9 @@ impl Gateway {
         // No process that we started may outlive us.
         let _ = tokio::task::spawn_blocking(orphan_reaper::wait_until_gone).await;
         let audit = active.audit.clone();
+        if let Some(recorder) = &active.recorder {
+            recorder.settled().await;
+        }
         drop(active);
         self.0.clear();
         if let Some(audit) = audit {

@@ -1,24 +1,36 @@
 //! Operates a gateway: follows its catalog file, and implements the admin API.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod costs;
+mod for_console;
+mod kept_recordings;
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::SystemTime;
 
 use serde_json::{Value, json};
+use tokio::sync::mpsc;
 
-use crate::admin::{Complaint, Followed, Operate};
+use crate::admin::{
+    Approving, Complaint, Followed, Operate, TrafficFilter, TrafficUpdates, TryAnswer, TryRequest,
+};
 use crate::catalog::{Change, Faults, Loaded, Watch, load_file};
 use crate::failure::Failure;
 use crate::front::Front;
 use crate::gateway::Gateway;
 use crate::list_changes::REFRESHES;
+use crate::login_steps::LoginSteps;
 use crate::logs::Logged;
 use crate::merge::Kind;
-use crate::policy::pins::{Approval, Offered, Unapproved};
+use crate::policy::pins::{Approval, Held, Offered, Unapproved};
 use crate::policy::plain;
 use crate::policy::stamp::rfc3339;
 use crate::server::now;
+use crate::traffic::STEP;
+use crate::trying::{self, Tries};
+use for_console::{is_server, untried};
+use kept_recordings::KeptRecordings;
 
 /// A running gateway.
 pub struct Operation {
@@ -32,6 +44,13 @@ pub struct Operation {
     files: Mutex<BTreeSet<PathBuf>>,
     /// One reload at a time.
     turn: tokio::sync::Mutex<()>,
+    /// The calls that operators try.
+    tries: Tries,
+    /// The digests of definitions that an operator has refused.
+    refused: Mutex<HashSet<String>>,
+    recordings: RwLock<Option<KeptRecordings>>,
+    /// The logins that operators step through.
+    logins: LoginSteps,
 }
 
 impl Operation {
@@ -45,6 +64,10 @@ impl Operation {
             last: Mutex::new(Value::Null),
             files: Mutex::default(),
             turn: tokio::sync::Mutex::default(),
+            tries: Tries::default(),
+            refused: Mutex::default(),
+            recordings: RwLock::default(),
+            logins: LoginSteps::default(),
         })
     }
 
@@ -72,6 +95,12 @@ impl Operation {
     /// Records the files that the catalog takes values from.
     pub fn comes_from(&self, files: BTreeSet<PathBuf>) {
         *self.files.lock().unwrap_or_else(PoisonError::into_inner) = files;
+    }
+
+    /// Keeps recordings in a folder, which is created with the first.
+    pub fn keeps_recordings(&self, folder: PathBuf) {
+        *self.recordings.write().unwrap_or_else(PoisonError::into_inner) =
+            Some(KeptRecordings(folder));
     }
 
     /// Reloads the file and puts it in force; on a fault, everything stays as it is.
@@ -265,6 +294,106 @@ impl Operate for Operation {
 
     fn calls(&self, limit: usize) -> Value {
         json!(self.gateway.0.calls.recent(limit))
+    }
+
+    fn servers(&self) -> Value {
+        let mut servers = self.status()["servers"].take();
+        for server in servers.as_array_mut().into_iter().flatten() {
+            let name = server["name"].as_str().unwrap_or_default().to_owned();
+            server["traffic"] = self.gateway.0.traffic.rates(&name);
+        }
+        json!({ "servers": servers, "stepSeconds": STEP })
+    }
+
+    fn traffic(&self, filter: &TrafficFilter) -> Value {
+        let shared = &self.gateway.0;
+        let mut told = shared.traffic.list(filter, shared.replica());
+        told["recording"] = json!(shared.active_plan().recorder.as_ref().map(|it| it.status()));
+        told
+    }
+
+    fn recorded_call(&self, id: &str) -> Option<String> {
+        let shared = &self.gateway.0;
+        shared.traffic.detail(id, shared.replica())
+    }
+
+    fn export(&self, filter: &TrafficFilter) -> Vec<u8> {
+        self.gateway.0.traffic.export(filter)
+    }
+
+    fn follow_traffic(&self, filter: TrafficFilter) -> Option<TrafficUpdates> {
+        let shared = &self.gateway.0;
+        shared.active_plan().recorder.as_ref()?;
+        let replica = shared.replica().map(str::to_owned);
+        Some(TrafficUpdates::new(&shared.traffic, filter, replica))
+    }
+
+    async fn offers(&self, server: &str, revision: Option<String>) -> Result<Value, Complaint> {
+        let server = self.server(server)?;
+        let offers =
+            trying::offers(&self.gateway, &server.name, revision).await.map_err(untried)?;
+        let clean = self.gateway.0.traffic.clean(&offers);
+        Ok(serde_json::from_str(&clean).unwrap_or_default())
+    }
+
+    fn begin_try(&self, request: TryRequest) -> Result<mpsc::Receiver<Vec<u8>>, Complaint> {
+        if let Some(server) = &request.server {
+            self.server(server)?;
+        }
+        self.tries.begin(&self.gateway, request).map_err(untried)
+    }
+
+    fn answer_try(&self, id: &str, answer: TryAnswer) -> Result<Value, Complaint> {
+        self.tries.answer(id, answer).map(|()| json!({})).map_err(untried)
+    }
+
+    fn cancel_try(&self, id: &str) -> Result<Value, Complaint> {
+        self.tries.cancel(id).map(|()| json!({})).map_err(untried)
+    }
+
+    fn tokens(&self) -> Value {
+        self.all_costs()
+    }
+
+    fn approvals(&self) -> Value {
+        self.all_held()
+    }
+
+    async fn approve_one(&self, which: &Approving) -> Result<Value, Complaint> {
+        let Held { kind, name, seen: digest, .. } = self.held_one(which)?;
+        self.approve(&which.server, &[Approval { kind, name, digest }]).await
+    }
+
+    fn refuse_one(&self, which: &Approving) -> Result<Value, Complaint> {
+        self.note_refused(which)
+    }
+
+    async fn begin_login(&self, url: &str) -> Result<Value, Complaint> {
+        is_server(url)?;
+        Ok(self.logins.begin(url).await)
+    }
+
+    async fn step_login(&self, id: &str) -> Result<Value, Complaint> {
+        let none =
+            || Complaint::new(http::StatusCode::NOT_FOUND, "There is no such login any more.");
+        self.logins.step(id).await.ok_or_else(none)
+    }
+
+    fn recordings(&self) -> Result<Value, Complaint> {
+        self.kept(|it| Ok(it.list()))
+    }
+
+    fn keep_recording(&self, name: &str, filter: &TrafficFilter) -> Result<Value, Complaint> {
+        let lines = self.export(filter);
+        self.kept(|it| it.keep(name, &lines))
+    }
+
+    fn kept_recording(&self, id: &str) -> Result<String, Complaint> {
+        self.kept(|it| it.lines(id))
+    }
+
+    fn compare_recordings(&self, a: &str, b: &str) -> Result<Value, Complaint> {
+        self.kept(|it| it.compare(a, b))
     }
 
     fn logs(&self, server: Option<&str>) -> Followed<Logged> {

@@ -46,6 +46,13 @@ impl Outcome {
     }
 }
 
+impl Outcome {
+    /// Whether something went wrong, whoever's fault it is.
+    pub(crate) fn is_failure(self) -> bool {
+        !matches!(self, Self::Ok | Self::Asked | Self::Cancelled)
+    }
+}
+
 impl From<&Failure> for Outcome {
     fn from(failure: &Failure) -> Self {
         match (failure.stage, failure.reason, failure.done) {

@@ -58,6 +58,7 @@ use crate::server::{Server, session_key};
 use crate::subscriptions::Subscriptions;
 use crate::tasks::Registry;
 use crate::trace::Trace;
+use crate::traffic::{Recorder, Traffic};
 use crate::upstream_call::Notices;
 use crate::watcher::Logins;
 pub(crate) use view::View;
@@ -116,6 +117,8 @@ pub(crate) struct GatewayState {
     refusals: report::Refusals,
     pub(crate) logs: Logs,
     pub(crate) calls: Calls,
+    /// The calls that operators see.
+    pub(crate) traffic: Arc<Traffic>,
     trace: (u64, AtomicU64),
     pub(crate) otel: Option<Arc<Otel>>,
     pub(crate) settings: Settings,
@@ -135,6 +138,8 @@ pub(crate) struct ActivePlan {
     pub(crate) plugins: Arc<Pipeline>,
     pub(crate) audit: Option<Arc<Audit>>,
     pub(crate) redactor: Arc<Redactor>,
+    /// Records calls for operators; `None` where that is off.
+    pub(crate) recorder: Option<Arc<Recorder>>,
 }
 
 impl ActivePlan {
@@ -211,6 +216,7 @@ impl ActivePlan {
             plugins: Arc::default(),
             audit: None,
             redactor: Arc::new(Redactor::new([])),
+            recorder: None,
         }
     }
 }
@@ -255,6 +261,7 @@ impl GatewayState {
             refusals: report::Refusals::default(),
             logs: Logs::default(),
             calls: Calls::default(),
+            traffic: Traffic::new(),
             trace: (seed(), AtomicU64::new(0)),
             otel: settings.otel.as_ref().map(|it| {
                 let host: Weak<dyn otel::Host> = Weak::<GatewayState>::clone(this);
@@ -341,6 +348,11 @@ impl GatewayState {
         with(&mut self.seen.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// The name of this replica, if it is one of several.
+    pub(crate) fn replica(&self) -> Option<&str> {
+        self.settings.fleet.as_ref().map(Fleet::me)
+    }
+
     pub(crate) fn next_trace(&self) -> Trace {
         Trace::new(self.trace.0, self.trace.1.fetch_add(1, Ordering::Relaxed) + 1)
     }
@@ -354,8 +366,13 @@ impl GatewayState {
         }
     }
 
-    /// Records a finished call.
-    pub(crate) fn note(&self, active: &ActivePlan, record: &CallRecord, outcome: Outcome) {
+    /// Records a finished call, and returns how long it took.
+    pub(crate) fn note(
+        &self,
+        active: &ActivePlan,
+        record: &CallRecord,
+        outcome: Outcome,
+    ) -> Duration {
         let took = record.began.elapsed();
         report::call(&record.done(outcome, took));
         if let Some(server) = &record.server {
@@ -377,6 +394,7 @@ impl GatewayState {
             let replica = self.settings.fleet.as_ref().map(|it| it.me().to_owned());
             audit.note(Entry { replica, ..record.entry(outcome) });
         }
+        took
     }
 
     /// Samples the gauges, which no event counts.

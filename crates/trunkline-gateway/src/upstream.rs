@@ -2,6 +2,7 @@
 //! session at a URL.
 
 mod opening;
+mod watched_login;
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -268,6 +269,11 @@ impl Instance {
         let changes = told.changes(self.began.elapsed(), last.as_ref(), known, unlisted);
         *last = Some(told);
         changes
+    }
+
+    /// Whether the instance started after this moment.
+    pub(crate) fn is_newer(&self, moment: std::time::Instant) -> bool {
+        self.began.into_std() > moment
     }
 
     /// Whether the instance may send `list_changed` notifications.

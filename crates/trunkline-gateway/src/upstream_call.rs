@@ -21,6 +21,7 @@ use trunkline_wire::revision::{Era, Revision};
 
 use crate::caller::Caller;
 use crate::policy::plugins::{CallView, Pipeline, Rejected};
+use crate::traffic::{FROM_CLIENT, FROM_SERVER, Recording, TO_CLIENT, TO_SERVER};
 
 /// The context of a call in flight. It is attached to the request, so that questions the server asks during the
 /// call are routed here.
@@ -40,6 +41,7 @@ pub(crate) struct UpstreamCallContext {
     is_parked: AtomicBool,
     notices: Arc<Notices>,
     guard: Option<Guard>,
+    recording: Option<Recording>,
 }
 
 #[derive(Default)]
@@ -122,13 +124,35 @@ impl UpstreamCallContext {
             is_parked,
             notices,
             guard,
+            recording: None,
         })
+    }
+
+    /// The same context of a call that is recorded. It is still nobody else's.
+    pub(crate) fn recorded(mut self: Arc<Self>, recording: Option<&Recording>) -> Arc<Self> {
+        if let Some(this) = Arc::get_mut(&mut self) {
+            this.recording = recording.cloned();
+        }
+        self
+    }
+
+    /// What operators see of the call.
+    pub(crate) fn recording(&self) -> Option<&Recording> {
+        self.recording.as_ref()
     }
 
     /// Asks the caller. In the stateful era that is a request; in the stateless era the call ends with the
     /// question, and the answer arrives with the next request.
     pub(crate) async fn ask(self: Arc<Self>, method: Method, params: Object) -> Outcome {
         let params = params.to_json();
+        let Some(recording) = self.recording.clone() else { return self.put(method, params).await };
+        let id = recording.asks(FROM_SERVER, method, &params);
+        let told = self.put(method, params).await;
+        recording.replies(TO_SERVER, id, told.as_ref());
+        told
+    }
+
+    async fn put(self: Arc<Self>, method: Method, params: Json) -> Outcome {
         let question = InputRequest::read(method.name(), Some(&params)).map_err(|error| {
             ErrorObject::invalid_params(format!("The question cannot be read: {error}."))
         })?;
@@ -155,12 +179,19 @@ impl UpstreamCallContext {
                     None => question,
                 };
                 let asked = question.params().and_then(|it| Object::parse(it.get()).ok());
+                let shown = self.recording.as_ref().map(|it| {
+                    let params = question.params().unwrap_or_else(Json::empty_object);
+                    (it, it.asks(TO_CLIENT, question.method(), &params))
+                });
                 let mut request = Request::new(question.method(), asked.unwrap_or_default());
                 request.during = Some(self.key);
                 request.timing = Some(crate::question::THINKING);
                 let asking = Asking::new(&self);
                 let answer = self.handle.ask(request).await.map_err(refused);
                 drop((asking, held));
+                if let Some((recording, id)) = shown {
+                    recording.replies(FROM_CLIENT, id, answer.as_ref());
+                }
                 let answer = answer?;
                 match &self.guard {
                     Some(guard) => guard.answer(answer).await,
@@ -194,6 +225,9 @@ impl UpstreamCallContext {
 
     /// Queues an event for the caller; drops it if the budget is used up.
     pub(crate) fn say(&self, what: HandlerEvent) {
+        if let Some(recording) = &self.recording {
+            recording.event(FROM_SERVER, &what);
+        }
         let held = self.notices.bytes.take(&self.caller.id, size(&what));
         let mut waiting = self.lock();
         match held {

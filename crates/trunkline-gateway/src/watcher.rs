@@ -46,6 +46,9 @@ pub(crate) trait Watcher: Send + Sync + 'static {
     /// The stored login for a URL.
     fn login(&self, url: &str) -> Option<Found>;
 
+    /// A request to a server carries this value of `Authorization`.
+    fn uses_token(&self, _value: &str) {}
+
     /// A principal's login at a server; the first known one if `owner` is `None`.
     fn account(&self, plan: &ServerPlan, owner: Option<&str>) -> Option<Arc<Account>>;
 }

@@ -31,6 +31,18 @@ pub struct Line {
     /// The revision of the message, once it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
+    /// The call that it belongs to, if a gateway recorded it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub call: Option<String>,
+    /// Who made the call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub principal: Option<String>,
+    /// The server of the gateway that answers it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
+    /// The instance of that server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instance: Option<u64>,
     /// What was said.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<Json>,
@@ -200,9 +212,10 @@ mod tests {
 
     #[test]
     fn members_of_later_versions_are_ignored_and_notes_are_read() {
-        let text = r#"{"v":1,"t":1,"call":"c7","principal":"ada","note":{"what":"dropped","messages":2,"bytes":9}}"#;
+        let text = r#"{"v":1,"t":1,"call":"c7","principal":"ada","later":{},"note":{"what":"dropped","messages":2,"bytes":9}}"#;
         let line: Line = serde_json::from_str(text).unwrap();
         assert_eq!(line.note, Some(Note::Dropped { messages: 2, bytes: 9 }));
+        assert_eq!((line.call.as_deref(), line.principal.as_deref()), (Some("c7"), Some("ada")));
         assert_eq!(line.party(), None);
     }
 }

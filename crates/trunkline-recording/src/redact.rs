@@ -4,8 +4,9 @@
 //! form marks as secret, and later every repetition of such a value.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
+use trunkline_wire::json::Json;
 use trunkline_wire::text::percent_encode;
 
 use crate::line::Party;
@@ -20,6 +21,8 @@ pub const MASK: &str = "***";
 pub struct Redactor {
     members: Vec<String>,
     values: Vec<String>,
+    /// The spellings that were learned from messages, oldest first; those that were given are not among them.
+    learned: VecDeque<String>,
     /// The secrets of each tool: in its arguments, and in its result.
     tools: HashMap<String, ToolSecrets>,
     /// The secrets in the answers to forms.
@@ -49,8 +52,45 @@ impl Redactor {
     ) -> Self {
         let members = members.into_iter().map(|it| it.to_lowercase()).collect();
         let mut redactor = Self { members, ..Self::default() };
-        values.into_iter().for_each(|it| redactor.learn(&it));
+        redactor.know_values(values);
         redactor
+    }
+
+    /// Masks these values, too, and never forgets them.
+    pub fn know_values(&mut self, values: impl IntoIterator<Item = String>) {
+        for value in values {
+            for form in spellings(&value) {
+                self.learned.retain(|it| *it != form);
+                if !self.values.contains(&form) {
+                    self.values.push(form);
+                }
+            }
+        }
+        self.sort();
+    }
+
+    /// Masks members of these names, too.
+    pub fn know_members(&mut self, names: impl IntoIterator<Item = String>) {
+        for name in names.into_iter().map(|it| it.to_lowercase()) {
+            if !self.members.contains(&name) {
+                self.members.push(name);
+            }
+        }
+    }
+
+    /// Masks what the schemas of a tool mark as secret, in calls that name it so.
+    pub fn know_tool(&mut self, name: &str, arguments: Option<&Json>, result: Option<&Json>) {
+        let of =
+            |schema: Option<&Json>| schema.map(|it| secrets(&Tree::of(it))).unwrap_or_default();
+        let secrets = ToolSecrets { arguments: of(arguments), result: of(result) };
+        if self.tools.len() < MOST || self.tools.contains_key(name) {
+            self.tools.insert(name.to_owned(), secrets);
+        }
+    }
+
+    /// Whether members are masked by their names.
+    pub fn has_members(&self) -> bool {
+        !self.members.is_empty()
     }
 
     /// Masks the secrets of a message, and says whether there were any. `session` tells conversations apart.
@@ -152,23 +192,25 @@ impl Redactor {
         }
     }
 
-    /// Remembers a value in its own, its JSON and its URL spelling.
-    fn learn(&mut self, value: &str) {
-        for line in value.lines().map(str::trim) {
-            let last = line.rsplit(char::is_whitespace).next().unwrap_or(line);
-            for value in [line, last] {
-                let json = serde_json::Value::from(value).to_string();
-                let mut url = String::new();
-                percent_encode(value, &mut url);
-                for form in [value.to_owned(), json.trim_matches('"').to_owned(), url] {
-                    let is_new = form.len() >= SHORTEST && !self.values.contains(&form);
-                    if is_new && self.values.len() < MOST_VALUES {
-                        self.values.push(form);
-                    }
-                }
+    /// Remembers a value, such as one that a message held. The one that was learned first makes way for the newest.
+    pub fn learn(&mut self, value: &str) {
+        for form in spellings(value) {
+            if self.values.contains(&form) {
+                continue;
             }
+            if self.learned.len() >= MOST_VALUES
+                && let Some(oldest) = self.learned.pop_front()
+            {
+                self.values.retain(|it| *it != oldest);
+            }
+            self.learned.push_back(form.clone());
+            self.values.push(form);
         }
-        // The longest first, so that a secret within another leaves no rest of it.
+        self.sort();
+    }
+
+    /// The longest first, so that a secret within another leaves no rest of it.
+    fn sort(&mut self) {
         self.values.sort_by_key(|it| std::cmp::Reverse(it.len()));
     }
 
@@ -201,6 +243,25 @@ impl Redactor {
             Tree::Null | Tree::Bool(_) => false,
         }
     }
+}
+
+/// A value line by line, `Bearer x` also as `x`, each in its own, its JSON and its URL spelling, if it is long enough to
+/// be a secret.
+fn spellings(value: &str) -> Vec<String> {
+    let mut all = Vec::new();
+    for line in value.lines().map(str::trim) {
+        let last = line.rsplit(char::is_whitespace).next().unwrap_or(line);
+        for value in [line, last] {
+            let json = serde_json::Value::from(value).to_string();
+            let mut url = String::new();
+            percent_encode(value, &mut url);
+            all.extend([value.to_owned(), json.trim_matches('"').to_owned(), url]);
+        }
+    }
+    all.retain(|it| it.len() >= SHORTEST);
+    all.sort();
+    all.dedup();
+    all
 }
 
 fn mask_paths(tree: &mut Tree, paths: &[SecretPath], found: &mut Vec<String>) {
@@ -257,7 +318,7 @@ fn mask_members(tree: &mut Tree, names: &[String], found: &mut Vec<String>, dept
 const SHORTEST: usize = 4;
 /// How many tools, forms and open calls are remembered.
 const MOST: usize = 4096;
-/// How many spellings of secrets are looked for in every text.
+/// How many learned spellings of secrets are looked for in every text, beside those that were given.
 const MOST_VALUES: usize = 1024;
 /// How deep JSON in texts is followed.
 const NESTED: usize = 3;
@@ -337,6 +398,36 @@ mod tests {
             > {"id":2,"method":"tools/call","params":{"name":"login","arguments":{"user":"ada","password":"hunter2"}}} => {"id":2,"method":"tools/call","params":{"name":"login","arguments":{"user":"ada","password":"***"}}}
             < {"id":2,"result":{"content":[{"text":"hunter2 is right, take k-9876"}],"structuredContent":{"key":"k-9876"}}} => {"id":2,"result":{"content":[{"text":"*** is right, take ***"}],"structuredContent":{"key":"***"}}}
             > {"id":3,"method":"tools/call","params":{"name":"other","arguments":{"password":"open"}}} => {"id":3,"method":"tools/call","params":{"name":"other","arguments":{"password":"open"}}}
+            "#,
+        );
+    }
+
+    #[test]
+    fn the_newest_secrets_are_known_however_many_there_were_and_those_given_are_never_forgotten() {
+        let mut redactor = Redactor::new(["key".to_owned()], ["given-1".to_owned()]);
+        for n in 0..2 * MOST_VALUES {
+            let mut tree = Tree::parse(&format!(r#"{{"key":"secret-{n}"}}"#)).unwrap();
+            assert!(redactor.redact(Party::Client, 1, &mut tree));
+        }
+        redactor.know_values(["given-2".to_owned()]);
+        let newest = format!("secret-{}", 2 * MOST_VALUES - 1);
+        for (text, expected) in
+            [("given-1", MASK), ("given-2", MASK), (&newest, MASK), ("secret-0", "secret-0")]
+        {
+            assert_eq!(redactor.text(text), expected);
+        }
+    }
+
+    #[test]
+    fn a_tools_schemas_can_be_given_under_any_name() {
+        let mut redactor = Redactor::default();
+        let marked = Json::parse(r#"{"properties":{"pin":{"writeOnly":true}}}"#).unwrap();
+        redactor.know_tool("bank.pay", Some(&marked), None);
+        check(
+            &mut redactor,
+            r#"
+            > {"id":1,"method":"tools/call","params":{"name":"bank.pay","arguments":{"pin":"4711-x"}}} => {"id":1,"method":"tools/call","params":{"name":"bank.pay","arguments":{"pin":"***"}}}
+            < {"id":1,"result":{"content":[{"text":"4711-x"}]}} => {"id":1,"result":{"content":[{"text":"***"}]}}
             "#,
         );
     }

@@ -13,6 +13,7 @@ use std::task::Poll;
 use anyhow::{Context, Result, bail};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
+use trunkline_gateway::admin::Opened;
 use trunkline_gateway::catalog::plan::Plan;
 use trunkline_gateway::catalog::{self, Watch};
 use trunkline_gateway::{Gateway, Operation, OtelSettings, Selector, Settings, admin};
@@ -188,6 +189,7 @@ async fn work(args: Args, stopped: watch::Receiver<bool>, reload: Option<Signal>
     let gateway = Gateway::open(plan, settings).await.map_err(anyhow::Error::msg)?;
     let operation = Operation::new(gateway.clone(), file.clone());
     operation.comes_from(files);
+    operation.keeps_recordings(state.join("recordings"));
     let following = changes.map(|changes| {
         let operation = Arc::clone(&operation);
         tokio::spawn(async move { match operation.keep_following(changes).await {} })
@@ -205,12 +207,13 @@ async fn work(args: Args, stopped: watch::Receiver<bool>, reload: Option<Signal>
     let served = async {
         let opened = entrance.admin(&admin_plan, &state).await?;
         let place = opened.as_ref().map(|it| it.place.clone()).unwrap_or_default();
+        let link = opened.as_ref().and_then(Opened::console_link);
         let admin = opened.map(|it| {
             tokio::spawn(admin::serve(it, Arc::clone(&operation), until(stopped.clone())))
         });
         // A gateway does not end with the reader of its stderr.
         let tell = |url: &str| {
-            let _ = announce(url, file.as_deref(), &place, &elsewhere);
+            let _ = announce(url, file.as_deref(), (&place, link.as_deref()), &elsewhere);
             crate::ready::tell();
         };
         let served = entrance.serve(&gateway, &operation, joined, stopped, tell).await;
@@ -290,7 +293,13 @@ fn otel() -> Result<Option<OtelSettings>> {
 }
 
 /// `elsewhere` is the option that leads to our state folder, if that is not the usual one.
-fn announce(url: &str, file: Option<&Path>, admin: &str, elsewhere: &str) -> std::io::Result<()> {
+fn announce(
+    url: &str,
+    file: Option<&Path>,
+    (admin, console): (&str, Option<&str>),
+    elsewhere: &str,
+) -> std::io::Result<()> {
+    let console = console.map(|it| format!("Console: {it}\n")).unwrap_or_default();
     let (from, first, second) = match file {
         Some(file) => (
             format!("`{}`", file.display()),
@@ -306,7 +315,7 @@ fn announce(url: &str, file: Option<&Path>, admin: &str, elsewhere: &str) -> std
     // One write, so that a reader gets all of it at once.
     let text = format!(
         "The gateway serves {from} at {url}/mcp (2024-11-05: {url}/sse).\n\
-         Its admin API is at {admin}.\n\n\
+         Its admin API is at {admin}.\n{console}\n\
          Try next, in another terminal:\n  trunkline list {url}/mcp\n  {first}\n  {second}\n"
     );
     std::io::stderr().lock().write_all(text.as_bytes())

@@ -5,6 +5,7 @@ mod asks;
 mod bridge;
 mod catalog;
 mod clients;
+mod console;
 mod conversations;
 mod crossings;
 mod demo;

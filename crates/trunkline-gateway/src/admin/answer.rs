@@ -19,9 +19,18 @@ pub fn health(path: &str, is_ready: bool) -> Option<(StatusCode, &'static str)> 
 }
 
 pub(super) fn json(status: StatusCode, value: &Value) -> Response<HttpBody> {
-    let mut text = hidden::escape_json(value.to_string()).into_bytes();
+    json_text(status, value.to_string())
+}
+
+/// A text that is JSON.
+pub(super) fn json_text(status: StatusCode, text: String) -> Response<HttpBody> {
+    let mut text = hidden::escape_json(text).into_bytes();
     text.push(b'\n');
     with(status, "application/json", text.into())
+}
+
+pub(super) fn events(body: HttpBody) -> Response<HttpBody> {
+    with(StatusCode::OK, "text/event-stream", body)
 }
 
 pub(super) fn text(status: StatusCode, kind: &'static str, text: String) -> Response<HttpBody> {
@@ -55,5 +64,6 @@ fn with(status: StatusCode, kind: &'static str, body: HttpBody) -> Response<Http
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert("cross-origin-resource-policy", HeaderValue::from_static("same-origin"));
     response
 }

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
+use std::sync::Arc;
 
 use http::StatusCode;
 use http::header::AUTHORIZATION;
@@ -16,6 +17,8 @@ use trunkline_proto::http::fields::Fields;
 use trunkline_transport::http::Listener;
 
 use super::Complaint;
+use super::console::{Console, WebFiles};
+use super::console_keys::is_same;
 use crate::catalog::plan::AdminPlan;
 use crate::certificates::Certificates;
 use crate::socket::{self, Socket};
@@ -27,10 +30,29 @@ pub struct Opened {
     pub(super) entry: Entry,
     pub(super) certificates: Option<Certificates>,
     pub(super) socket: Option<Socket>,
+    pub(super) console: Arc<Console>,
+    /// The listener for browsers, if the API itself is at a socket.
+    pub(super) beside: Option<(Listener, Entry)>,
+    pub(super) files: Option<WebFiles>,
     /// `unix:PATH`, `http://HOST:PORT` or `https://HOST:PORT`.
     pub place: String,
     /// The token that callers must send; `None` for the Unix socket.
     pub token: Option<String>,
+}
+
+impl Opened {
+    /// Serves the console's page.
+    #[must_use]
+    pub fn with_page(mut self, files: WebFiles) -> Self {
+        self.files = Some(files);
+        self
+    }
+
+    /// A link to the console, good once and for five minutes; `None` if there is no page, or no browser reaches it.
+    pub fn console_link(&self) -> Option<String> {
+        self.files?;
+        self.console.link().ok()
+    }
 }
 
 /// Listens where the plan says, or else at `admin.sock` in the state folder.
@@ -46,9 +68,31 @@ pub async fn open(plan: &AdminPlan, state: &Path) -> io::Result<Opened> {
             None => return tcp(listen, plan, state).await,
         },
     };
-    let opened = open_at(&path).await?;
+    let mut opened = open_at(&path).await?;
     note(state, &opened.place);
+    match beside(state).await {
+        Ok((listener, entry, place)) => {
+            opened.beside = Some((listener, entry));
+            opened.console = Console::new(Some(place));
+        }
+        // Without it there is no console, and everything else.
+        Err(error) => tracing::warn!(%error, "the console cannot listen"),
+    }
     Ok(opened)
+}
+
+/// A listener for browsers: at the usual port, or at another if that is taken.
+async fn beside(state: &Path) -> io::Result<(Listener, Entry, String)> {
+    let usual = trunkline_transport::http::bind(CONSOLE).await;
+    let listener = match usual {
+        Ok(listener) => listener,
+        Err(_) => trunkline_transport::http::bind("127.0.0.1:0").await?,
+    };
+    let place = format!("http://{}", listener.local_addr()?);
+    // Without a token, only browsers with a link get in.
+    let token = kept_token(state).unwrap_or_else(|_| random_name() + &random_name());
+    let entry = Entry { tokens: vec![sha256(token.as_bytes())], door: Some(Door::default()) };
+    Ok((listener.into(), entry, place))
 }
 
 /// Listens at a path without announcing it.
@@ -60,6 +104,9 @@ pub async fn open_at(path: &Path) -> io::Result<Opened> {
         entry: Entry { tokens: Vec::new(), door: None },
         certificates: None,
         socket: Some(socket),
+        console: Console::new(None),
+        beside: None,
+        files: None,
         place,
         token: None,
     })
@@ -121,6 +168,9 @@ async fn tcp(listen: &str, plan: &AdminPlan, state: &Path) -> io::Result<Opened>
         },
         certificates,
         socket: None,
+        console: Console::new(Some(place.clone())),
+        beside: None,
+        files: None,
         place,
         token: token.or(kept),
     })
@@ -231,14 +281,8 @@ impl Entry {
     }
 }
 
-/// Constant-time comparison.
-fn is_same(one: &str, other: &str) -> bool {
-    let pairs = one.bytes().zip(other.bytes());
-    let differing =
-        pairs.fold(0, |found, (one, other)| std::hint::black_box(found | (one ^ other)));
-    one.len() == other.len() && differing == 0
-}
-
+/// Where the console listens if nothing is said.
+const CONSOLE: &str = "127.0.0.1:7374";
 /// The shortest token that is accepted, against guessing.
 const SHORTEST: usize = 16;
 const TOKEN: &str = "Send `Authorization: Bearer TOKEN` with the token of `gateway.admin.token`, \

@@ -16,21 +16,32 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use trunkline_transport::http::{Answers, Envelopes, HttpBody, RequestBody};
 
+use super::console::{self, Console, WebFiles};
 use super::open::Entry;
-use super::{Complaint, Operate, answer, limits};
+use super::wanted::{Query, Wanted};
+use super::{
+    Approving, Complaint, Keeping, Operate, TrafficFilter, TrafficUpdates, answer, limits,
+};
 use crate::policy::pins::Approval;
 
 /// The admin API of a gateway.
 pub(crate) struct Admin<O> {
     operate: Arc<O>,
     entry: Entry,
-    /// Clients that follow the log.
+    console: Arc<Console>,
+    files: Option<WebFiles>,
+    /// Clients that follow the log or the traffic.
     followers: Mutex<JoinSet<()>>,
 }
 
 impl<O: Operate> Admin<O> {
-    pub(super) fn new(operate: Arc<O>, entry: Entry) -> Self {
-        Self { operate, entry, followers: Mutex::default() }
+    pub(super) fn new(
+        operate: Arc<O>,
+        entry: Entry,
+        console: Arc<Console>,
+        files: Option<WebFiles>,
+    ) -> Self {
+        Self { operate, entry, console, files, followers: Mutex::default() }
     }
 
     async fn respond(
@@ -44,8 +55,16 @@ impl<O: Operate> Admin<O> {
             only(&head, &Method::GET)?;
             return Ok(answer::text(status, "text/plain; charset=utf-8", text.to_owned()));
         }
-        self.entry.knows(&head)?;
-        let wanted = Wanted::of(path).ok_or_else(|| nothing_at(path))?;
+        if let Some(file) = self.files.and_then(|files| files(path)) {
+            only(&head, &Method::GET)?;
+            return Ok(console::page(&head, file));
+        }
+        if path == ENTER {
+            only(&head, &Method::POST)?;
+            return self.console.enter(&read(body).await?);
+        }
+        self.knows(&head)?;
+        let wanted = Wanted::of(path, &head.method).ok_or_else(|| nothing_at(path))?;
         only(&head, wanted.method())?;
         let query = Query::of(&head, &wanted)?;
         let operate = &self.operate;
@@ -54,6 +73,57 @@ impl<O: Operate> Admin<O> {
                 return Ok(answer::text(StatusCode::OK, PROMETHEUS, operate.metrics()));
             }
             Wanted::Logs => return self.logs(&query),
+            Wanted::Servers => operate.servers(),
+            Wanted::Traffic => operate.traffic(&query.filter),
+            Wanted::Export => return Ok(answer::lines(operate.export(&query.filter).into())),
+            Wanted::Stream => return self.stream(query.filter),
+            Wanted::Call(id) => {
+                let found = operate.recorded_call(id).ok_or_else(|| no_call(id))?;
+                return Ok(answer::json_text(StatusCode::OK, found));
+            }
+            Wanted::Offers(name) => operate.offers(name, query.revision).await?,
+            Wanted::Try => {
+                let events = operate.begin_try(parsed(&read(body).await?, TRY)?)?;
+                return Ok(answer::events(HttpBody::pieces(events)));
+            }
+            Wanted::TryAnswer(id) => {
+                operate.answer_try(id, parsed(&read(body).await?, TRY_ANSWER)?)?
+            }
+            Wanted::TryCancel(id) => operate.cancel_try(id)?,
+            Wanted::Tokens => operate.tokens(),
+            Wanted::Approvals => operate.approvals(),
+            Wanted::ApproveOne => {
+                let which: Approving = parsed(&read(body).await?, APPROVE)?;
+                operate.approve_one(&which).await?
+            }
+            Wanted::RefuseOne => {
+                let which: Approving = parsed(&read(body).await?, APPROVE)?;
+                operate.refuse_one(&which)?
+            }
+            Wanted::Recordings => operate.recordings()?,
+            Wanted::Keep => {
+                let keep: Keeping = parsed(&read(body).await?, KEEP)?;
+                operate.keep_recording(&keep.name, &keep.filter()?)?
+            }
+            Wanted::Kept(id) => {
+                let lines = operate.kept_recording(id)?;
+                return Ok(answer::lines(lines.into_bytes().into()));
+            }
+            Wanted::Compare => {
+                let which: Comparing = parsed(&read(body).await?, COMPARE)?;
+                operate.compare_recordings(&which.a, &which.b)?
+            }
+            Wanted::LoginStart => {
+                let LoginAt { url } = parsed(&read(body).await?, LOGIN)?;
+                operate.begin_login(&url).await?
+            }
+            Wanted::LoginStep => {
+                let LoginNamed { id } = parsed(&read(body).await?, LOGIN_STEP)?;
+                operate.step_login(&id).await?
+            }
+            Wanted::Me => self.console.me(&head)?,
+            Wanted::Link => json!({ "url": self.console.link()? }),
+            Wanted::Leave => return Ok(self.console.leave(&head)),
             Wanted::Status => operate.status(),
             Wanted::Server(name) => server(operate.status(), name)?,
             Wanted::Instances => instances(operate.status()),
@@ -71,6 +141,42 @@ impl<O: Operate> Admin<O> {
         Ok(answer::json(StatusCode::OK, &done))
     }
 
+    /// Whether the request has the token, or comes from a browser that was let in.
+    fn knows(&self, head: &Parts) -> Result<(), Complaint> {
+        let has_token = head.headers.contains_key(http::header::AUTHORIZATION);
+        match self.console.knows(head).filter(|_| !has_token) {
+            Some(known) => known,
+            None => self.entry.knows(head),
+        }
+    }
+
+    /// Recorded calls as they change.
+    fn stream(&self, filter: TrafficFilter) -> Result<Response<HttpBody>, Complaint> {
+        let updates = self.operate.follow_traffic(filter).ok_or_else(|| {
+            Complaint::new(StatusCode::CONFLICT, "Calls are not recorded.")
+                .advice("Remove `recording: off` from the catalog.")
+        })?;
+        let pieces = self.follower(|sender| tell(updates, sender))?;
+        Ok(answer::events(pieces))
+    }
+
+    /// A body that a task writes until its client disconnects.
+    fn follower<F: Future<Output = ()> + Send + 'static>(
+        &self,
+        follow: impl FnOnce(mpsc::Sender<Vec<u8>>) -> F,
+    ) -> Result<HttpBody, Complaint> {
+        let (sender, pieces) = mpsc::channel(PIECES);
+        let mut followers = self.followers.lock().unwrap_or_else(PoisonError::into_inner);
+        while followers.try_join_next().is_some() {}
+        if followers.len() >= FOLLOWERS {
+            let message = "Too many clients follow the log already.";
+            return Err(Complaint::new(StatusCode::SERVICE_UNAVAILABLE, message)
+                .advice("End one of them, or ask without `follow`."));
+        }
+        followers.spawn(follow(sender));
+        Ok(HttpBody::pieces(pieces))
+    }
+
     /// The last lines; with `follow`, also the next ones as they come.
     fn logs(&self, query: &Query) -> Result<Response<HttpBody>, Complaint> {
         let server = query.server.as_deref();
@@ -81,16 +187,9 @@ impl<O: Operate> Admin<O> {
         if !query.follow {
             return Ok(answer::lines(first.into()));
         }
-        let (sender, pieces) = mpsc::channel(PIECES);
-        let mut followers = self.followers.lock().unwrap_or_else(PoisonError::into_inner);
-        while followers.try_join_next().is_some() {}
-        if followers.len() >= FOLLOWERS {
-            let message = "Too many clients follow the log already.";
-            return Err(Complaint::new(StatusCode::SERVICE_UNAVAILABLE, message)
-                .advice("End one of them, or ask without `follow`."));
-        }
-        followers.spawn(follow::<O>(first, updates, query.server.clone(), sender));
-        Ok(answer::lines(HttpBody::pieces(pieces)))
+        let server = query.server.clone();
+        let pieces = self.follower(|sender| follow::<O>(first, updates, server, sender))?;
+        Ok(answer::lines(pieces))
     }
 }
 
@@ -110,93 +209,10 @@ impl<O: Operate> Answers for Admin<O> {
     fn end(&self) {}
 }
 
-/// What a path means.
-enum Wanted<'a> {
-    Status,
-    Server(&'a str),
-    Instances,
-    Calls,
-    Logs,
-    Metrics,
-    Reload,
-    Retry(&'a str),
-    Held(&'a str),
-    Approve(&'a str),
-    Stop(&'a str),
-    LogOut(&'a str),
-}
-
-impl<'a> Wanted<'a> {
-    fn of(path: &'a str) -> Option<Self> {
-        let rest = match path {
-            "/metrics" => return Some(Self::Metrics),
-            path => path.strip_prefix("/v1/")?,
-        };
-        let mut parts = rest.split('/');
-        let wanted = match (parts.next()?, parts.next(), parts.next()) {
-            ("status", None, None) => Self::Status,
-            ("instances", None, None) => Self::Instances,
-            ("calls", None, None) => Self::Calls,
-            ("logs", None, None) => Self::Logs,
-            ("reload", None, None) => Self::Reload,
-            ("servers", Some(name), None) => Self::Server(name),
-            ("servers", Some(name), Some("retry")) => Self::Retry(name),
-            ("servers", Some(name), Some("held")) => Self::Held(name),
-            ("servers", Some(name), Some("approve")) => Self::Approve(name),
-            ("servers", Some(name), Some("stop")) => Self::Stop(name),
-            ("servers", Some(name), Some("logout")) => Self::LogOut(name),
-            _ => return None,
-        };
-        parts.next().is_none().then_some(wanted)
-    }
-
-    fn method(&self) -> &'static Method {
-        match self {
-            Self::Reload | Self::Retry(_) | Self::Approve(_) | Self::Stop(_) | Self::LogOut(_) => {
-                &Method::POST
-            }
-            _ => &Method::GET,
-        }
-    }
-}
-
-/// The query parameters.
-#[derive(Default)]
-struct Query {
-    server: Option<String>,
-    limit: Option<usize>,
-    follow: bool,
-}
-
-impl Query {
-    fn of(head: &Parts, wanted: &Wanted<'_>) -> Result<Self, Complaint> {
-        let wrong = |message: String| Complaint::new(StatusCode::BAD_REQUEST, message);
-        let mut query = Self::default();
-        let pairs = head.uri.query().unwrap_or_default().split('&').filter(|it| !it.is_empty());
-        for pair in pairs {
-            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            match (name, wanted) {
-                ("server", Wanted::Logs) => {
-                    query.server = (!value.is_empty()).then(|| value.to_owned());
-                }
-                ("limit", Wanted::Logs | Wanted::Calls) => {
-                    let limit =
-                        value.parse().map_err(|_| wrong("`limit` is no number.".to_owned()))?;
-                    query.limit = Some(limit);
-                }
-                ("follow", Wanted::Logs) => match value {
-                    "" | "1" | "true" => query.follow = true,
-                    "0" | "false" => query.follow = false,
-                    _ => return Err(wrong("`follow` is `1` or `0`.".to_owned())),
-                },
-                _ => {
-                    let name: String = name.chars().take(64).collect();
-                    return Err(wrong(format!("`{name}` means nothing here.")));
-                }
-            }
-        }
-        Ok(query)
-    }
+fn no_call(id: &str) -> Complaint {
+    let id: String = id.chars().take(64).collect();
+    Complaint::new(StatusCode::NOT_FOUND, format!("There is no call `{id}`, or not any more."))
+        .advice("`/v1/traffic` has those there are.")
 }
 
 fn only(head: &Parts, method: &Method) -> Result<(), Complaint> {
@@ -252,6 +268,36 @@ fn approved(body: &[u8]) -> Result<Vec<Approval>, Complaint> {
             ))
         }
     }
+}
+
+/// Two recordings to compare.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Comparing {
+    a: String,
+    b: String,
+}
+
+/// Where to log in.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LoginAt {
+    url: String,
+}
+
+/// Which login goes on.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LoginNamed {
+    id: String,
+}
+
+/// The body as JSON of this shape.
+fn parsed<T: serde::de::DeserializeOwned>(body: &[u8], shape: &str) -> Result<T, Complaint> {
+    serde_json::from_slice(body).map_err(|_| {
+        let message = "The body cannot be understood.";
+        Complaint::new(StatusCode::BAD_REQUEST, message).advice(format!("Send `{shape}`."))
+    })
 }
 
 /// Who is logged out: one principal, or `None` for all.
@@ -316,6 +362,22 @@ async fn read(body: RequestBody) -> Result<Vec<u8>, Complaint> {
     })
 }
 
+/// Streams changes of calls until the client disconnects.
+async fn tell(mut updates: TrafficUpdates, sender: mpsc::Sender<Vec<u8>>) {
+    // A comment shows at once that the server answers.
+    let mut piece = b":\n\n".to_vec();
+    while sender.send(piece).await.is_ok() {
+        let next = tokio::select! {
+            () = sender.closed() => return,
+            next = updates.next() => next,
+        };
+        match next {
+            Some(next) => piece = next,
+            None => return,
+        }
+    }
+}
+
 /// Streams lines until the client disconnects. A client that is too slow is told how many lines it missed.
 async fn follow<O: Operate>(
     first: Vec<u8>,
@@ -354,6 +416,16 @@ fn write_line(out: &mut Vec<u8>, line: &impl serde::Serialize) {
     out.push(b'\n');
 }
 
+/// Where a browser shows the key of a link.
+const ENTER: &str = "/v1/console/enter";
+/// The bodies of requests.
+const TRY: &str = r#"{"server":"NAME","revision":"2026-07-28","method":"tools/call","params":{…}}"#;
+const TRY_ANSWER: &str = r#"{"question":"ID","result":{…}}"#;
+const APPROVE: &str = r#"{"server":"NAME","name":"NAME","digest":"sha256:…"}"#;
+const KEEP: &str = r#"{"name":"NAME","filter":{"server":"NAME"}}"#;
+const LOGIN: &str = r#"{"url":"https://…"}"#;
+const LOGIN_STEP: &str = r#"{"id":"ID"}"#;
+const COMPARE: &str = r#"{"a":"NAME","b":"NAME"}"#;
 /// Calls and lines shown by default.
 const CALLS: usize = 100;
 const LINES: usize = 200;

@@ -52,7 +52,12 @@ async fn every_route_answers() {
 async fn invalid_requests_are_refused_with_advice() {
     let admin = Running::on_socket().await;
     for (request, body, expected) in [
-        ("GET /", "", "404 There is nothing at `/`. | `/v1/status` is a good place to begin."),
+        ("GET /x", "", "404 There is nothing at `/x`. | `/v1/status` is a good place to begin."),
+        ("GET /v1/traffic?since=soon", "", "400 `since` is a time such as `90s`"),
+        ("GET /v1/traffic?colour=red", "", "400 `colour` means nothing here."),
+        ("GET /v1/traffic/stream", "", "409 Calls are not recorded. | Remove `recording: off`"),
+        ("GET /v1/calls/nope", "", "404 There is no call `nope`, or not any more."),
+        ("GET /v1/console/link", "", "405 "),
         ("GET /v1/status/x", "", "404 There is nothing at `/v1/status/x`. | `/v1/"),
         ("GET /v1/servers/time/retry/x", "", "404 There is nothing at"),
         ("POST /v1/status", "", "405 `/v1/status` is asked for with GET."),
@@ -171,6 +176,147 @@ async fn over_tcp_there_is_a_token_and_a_name() {
     assert!(admin.ask("GET /healthz", "host: evil.example\r\n", "").await.starts_with("403"));
     *admin.operate.is_ready.lock().unwrap() = false;
     assert_eq!(admin.ask("GET /readyz", "host: localhost\r\n", "").await, "503 not ready");
+    admin.stop().await;
+}
+
+#[tokio::test]
+async fn a_browser_with_a_link_gets_in_once() {
+    let plan = AdminPlan { listen: Some("127.0.0.1:0".to_owned()), ..AdminPlan::default() };
+    let admin = Running::open(&plan).await;
+    let token = admin.token.clone().unwrap();
+    let own = format!("host: localhost\r\nauthorization: Bearer {token}\r\n");
+    let link = admin.ask("POST /v1/console/link", &own, "").await;
+    let start = format!(r#"200 {{"url":"{}/#k="#, admin.place);
+    let key = link.strip_prefix(&start).and_then(|it| it.strip_suffix("\"}")).unwrap().to_owned();
+    let port = admin.place.rsplit(':').next().unwrap().to_owned();
+    let origin = format!("host: 127.0.0.1:{port}\r\norigin: http://127.0.0.1:{port}\r\n");
+    let enter = "POST /v1/console/enter";
+    let body = json!({ "key": key }).to_string();
+
+    // From elsewhere the link is worth nothing, and stays good.
+    for headers in [
+        "host: evil.example\r\n".to_owned(),
+        "host: localhost\r\norigin: http://evil.example\r\n".to_owned(),
+        format!("host: 127.0.0.1:{port}\r\norigin: http://127.0.0.1:1\r\n"),
+    ] {
+        assert!(admin.ask(enter, &headers, &body).await.starts_with("403"), "{headers}");
+    }
+    for wrong in ["", "{}", r#"{"key":1}"#] {
+        assert!(admin.ask(enter, &origin, wrong).await.starts_with("400"), "{wrong}");
+    }
+    assert!(admin.ask(enter, &origin, r#"{"key":"guessed"}"#).await.starts_with("401"));
+
+    let (head, told) = admin.raw(enter, &origin, &body).await;
+    let csrf = serde_json::from_str::<Value>(&told).unwrap()["csrf"].as_str().unwrap().to_owned();
+    let cookie = head.lines().find_map(|it| it.strip_prefix("set-cookie: ")).unwrap().to_owned();
+    assert!(cookie.ends_with("; HttpOnly; SameSite=Strict; Path=/"), "{cookie}");
+    let cookie = cookie.split(';').next().unwrap().to_owned();
+    assert!(cookie.starts_with(&format!("trunkline_console_{port}=")), "{cookie}");
+    let again = admin.ask(enter, &origin, &body).await;
+    assert!(again.starts_with("401") && again.contains("trunkline console"), "{again}");
+
+    let stop = "POST /v1/servers/time/stop";
+    let inside = format!("host: localhost\r\ncookie: a=b; {cookie}\r\n");
+    let page = format!("{inside}sec-fetch-site: same-origin\r\n");
+    let value = cookie.split_once('=').unwrap().1;
+    for (request, headers, expected) in [
+        ("GET /v1/servers/git", inside.clone(), "200"),
+        ("GET /v1/servers/git", page.clone(), "200"),
+        ("GET /v1/console/me", page.clone(), &*format!(r#"200 {{"csrf":"{csrf}"}}"#)),
+        // Only the browser can vouch for the page.
+        ("GET /v1/console/me", inside.clone(), "403"),
+        ("GET /v1/servers/git", format!("{inside}sec-fetch-site: same-site\r\n"), "403"),
+        ("GET /v1/servers/git", format!("{inside}sec-fetch-site: cross-site\r\n"), "403"),
+        // What changes something needs more than a cookie.
+        (stop, page.clone(), "403"),
+        (stop, format!("{page}x-trunkline-csrf: guessed\r\n"), "403"),
+        (stop, format!("{page}x-trunkline-csrf: {csrf}\r\n"), "200"),
+        (stop, format!("{page}x-trunkline-csrf: {csrf}\r\norigin: http://evil.example\r\n"), "403"),
+        ("GET /v1/servers/git", page.replace("localhost", "evil.example"), "403"),
+        // The cookie of another port, under its name and under ours.
+        (
+            "GET /v1/servers/git",
+            format!("host: localhost\r\ncookie: trunkline_console_1={value}\r\n"),
+            "401",
+        ),
+        (
+            "GET /v1/servers/git",
+            format!("host: localhost\r\ncookie: trunkline_console_{port}={}\r\n", "0".repeat(64)),
+            "401",
+        ),
+        ("GET /v1/servers/git", "host: localhost\r\n".to_owned(), "401"),
+    ] {
+        let found = admin.ask(request, &headers, "").await;
+        assert!(found.starts_with(expected), "{request}\n{headers}{found}");
+    }
+    let out = format!("{page}x-trunkline-csrf: {csrf}\r\n");
+    let (head, _) = admin.raw("POST /v1/console/leave", &out, "").await;
+    assert!(head.contains("Max-Age=0"), "{head}");
+    assert!(admin.ask("GET /v1/console/me", &page, "").await.starts_with("401"));
+    assert!(admin.ask("GET /v1/servers/git", &inside, "").await.starts_with("401"));
+    admin.stop().await;
+}
+
+#[tokio::test]
+async fn beside_the_socket_browsers_have_a_port() {
+    let admin = Running::on_socket().await;
+    let link = admin.ask("POST /v1/console/link", "", "").await;
+    let url = link.strip_prefix(r#"200 {"url":"http://"#).and_then(|it| it.strip_suffix("\"}"));
+    let (address, key) = url.and_then(|it| it.split_once("/#k=")).unwrap();
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let body = json!({ "key": key }).to_string();
+    for (request, expected) in [
+        ("GET /v1/servers/git HTTP/1.1\r\nhost: localhost\r\n\r\n".to_owned(), "401"),
+        ("GET / HTTP/1.1\r\nhost: localhost\r\n\r\n".to_owned(), "200"),
+        ("GET /healthz HTTP/1.1\r\nhost: evil.example\r\n\r\n".to_owned(), "403"),
+        (
+            format!(
+                "POST /v1/console/enter HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+                body.len()
+            ),
+            "200",
+        ),
+    ] {
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut head = vec![0; 12];
+        stream.read_exact(&mut head).await.unwrap();
+        assert_eq!(&head[9..], expected.as_bytes(), "{request}");
+        let mut rest = BufReader::new(&mut stream);
+        let mut length = 0;
+        loop {
+            let mut line = String::new();
+            rest.read_line(&mut line).await.unwrap();
+            if let Some(value) = line.strip_prefix("content-length: ") {
+                length = value.trim().parse().unwrap();
+            }
+            if line == "\r\n" {
+                break;
+            }
+        }
+        rest.read_exact(&mut vec![0; length]).await.unwrap();
+    }
+    admin.stop().await;
+}
+
+#[tokio::test]
+async fn the_page_is_for_everyone_and_strict() {
+    let admin = Running::on_socket().await;
+    let (head, body) = admin.raw("GET /", "host: localhost\r\n", "").await;
+    assert_eq!(body, "<p>page</p>");
+    for header in [
+        "content-security-policy: default-src 'none'; script-src 'self';",
+        "x-content-type-options: nosniff",
+        "content-type: text/html; charset=utf-8",
+        "referrer-policy: no-referrer",
+        "etag: \"1\"",
+    ] {
+        assert!(head.contains(header), "{header}: {head}");
+    }
+    assert!(!head.contains("inline") && !head.contains("set-cookie"), "{head}");
+    let known = "host: localhost\r\nif-none-match: \"1\"\r\n";
+    assert!(admin.raw("GET /", known, "").await.0.starts_with("HTTP/1.1 304"));
+    assert!(admin.raw("POST /", "host: localhost\r\n", "").await.0.starts_with("HTTP/1.1 405"));
+    assert!(admin.ask("GET /web/nothing.js", "", "").await.starts_with("404"));
     admin.stop().await;
 }
 
@@ -301,6 +447,12 @@ impl Operate for MadeUp {
     }
 }
 
+/// A page of one file.
+fn page(path: &str) -> Option<WebFile> {
+    let (content_type, bytes) = ("text/html; charset=utf-8", b"<p>page</p>");
+    (path == "/").then(|| WebFile { content_type, bytes, etag: "\"1\"".to_owned() })
+}
+
 struct Running {
     operate: Arc<MadeUp>,
     place: String,
@@ -326,6 +478,7 @@ impl Running {
         });
         let (end, ended) = oneshot::channel::<()>();
         let shutdown = async { drop(ended.await) };
+        let opened = opened.with_page(page);
         let served = tokio::spawn(serve(opened, Arc::clone(&operate), shutdown));
         Self { operate, place, token, state, end, served }
     }
@@ -342,6 +495,14 @@ impl Running {
 
     /// The status and the body, trimmed.
     async fn ask(&self, request: &str, headers: &str, body: &str) -> String {
+        let (head, body) = self.raw(request, headers, body).await;
+        assert!(!head.contains("access-control"), "{head}");
+        assert!(head.contains("cache-control: no-store"), "{head}");
+        format!("{} {}", &head["HTTP/1.1 ".len()..][..3], body.trim_end())
+    }
+
+    /// The head and the body.
+    async fn raw(&self, request: &str, headers: &str, body: &str) -> (String, String) {
         let mut stream = self.connect().await;
         let headers = if headers.is_empty() { "host: localhost\r\n" } else { headers };
         let length = body.len();
@@ -354,9 +515,7 @@ impl Running {
         let mut text = String::new();
         stream.read_to_string(&mut text).await.unwrap();
         let (head, body) = text.split_once("\r\n\r\n").unwrap();
-        assert!(!head.contains("access-control"), "{head}");
-        assert!(head.contains("cache-control: no-store"), "{head}");
-        format!("{} {}", &head["HTTP/1.1 ".len()..][..3], body.trim_end())
+        (head.to_owned(), body.to_owned())
     }
 
     /// The status, the message and the advice.

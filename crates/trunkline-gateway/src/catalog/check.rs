@@ -2,6 +2,7 @@
 
 mod address;
 mod gateway;
+mod recording;
 mod replicas;
 mod section;
 mod server;
@@ -16,7 +17,7 @@ use super::expand::Env;
 use super::fault::Fault;
 use super::file::{Data, Document, Mark, join};
 use super::keys;
-use super::plan::{GatewayPlan, Plan, ServerPlan};
+use super::plan::{FilledIn, GatewayPlan, Plan, ServerPlan};
 
 /// The result of a check.
 pub(super) struct Checked {
@@ -42,6 +43,7 @@ pub(super) fn check(document: &Document, base: &Path, env: &dyn Env) -> Checked 
         warnings: RefCell::default(),
         files: RefCell::default(),
         variables: RefCell::default(),
+        filled_in: RefCell::default(),
         #[cfg(test)]
         asked: RefCell::default(),
     };
@@ -89,6 +91,11 @@ pub fn may_listen(listen: &str, plan: &GatewayPlan) -> Result<(), String> {
     gateway::may_listen(listen, plan, None).map_err(refusal)
 }
 
+/// Whether only this machine can reach `HOST:PORT`.
+pub(crate) fn is_local(listen: &str) -> bool {
+    address::parts(listen).is_some_and(|(host, _)| address::is_loopback(host))
+}
+
 /// The plan, and how many faults concern servers that it leaves out.
 fn root(reader: &Reader<'_>, document: &Document) -> (Plan, usize) {
     let at = At { reader, node: &document.root, path: String::new() };
@@ -122,7 +129,8 @@ fn root(reader: &Reader<'_>, document: &Document) -> (Plan, usize) {
     for plan in servers.values_mut().filter(|_| !inherited.is_empty()) {
         Arc::make_mut(plan).inherits(&inherited);
     }
-    (Plan { servers, out, gateway }, left_out)
+    let filled_in = FilledIn(reader.filled_in());
+    (Plan { servers, out, gateway, filled_in }, left_out)
 }
 
 /// The servers of all keys that can hold them. `is_shared`: many callers may use them, and no rule limits that.

@@ -92,6 +92,7 @@ fn gateway(old: &GatewayPlan, new: &GatewayPlan) -> (Vec<&'static str>, Vec<&'st
         rules,
         rates,
         audit,
+        recording,
         plugins,
         automatic,
         bootstrap,
@@ -115,6 +116,7 @@ fn gateway(old: &GatewayPlan, new: &GatewayPlan) -> (Vec<&'static str>, Vec<&'st
         ("rules", *rules != old.rules, false),
         ("rates", *rates != old.rates, false),
         ("audit", *audit != old.audit, false),
+        ("recording", *recording != old.recording, false),
         ("plugins", *plugins != old.plugins, false),
         ("automatic", *automatic != old.automatic, false),
         ("bootstrap", *bootstrap != old.bootstrap, false),
@@ -213,6 +215,7 @@ mod tests {
             ),
             ("{ auth: { tokens: [{ name: a, token: 0123456789abcdef }] } }", &["auth"], &[]),
             ("{ rules: [{ effect: deny }], audit: a.jsonl }", &["rules", "audit"], &[]),
+            ("{ recording: off }", &["recording"], &[]),
         ] {
             let found = diff(&usual, &of(new));
             assert_eq!(

@@ -186,6 +186,8 @@ pub(super) static GATEWAY: &[Key] = &[
     key("envFile", Path,
         "A file of `NAME=value` lines for `${NAME}`, used if the environment does not have the variable. Only its owner may be able to read it."),
     key("audit", PathOr(AUDIT), "The audit: where calls are recorded, one line of JSON each."),
+    key("recording", PathOr(RECORDING),
+        "What is recorded of calls for operators, in memory and in files; `off` for nothing."),
     key("plugins", Objects(PLUGIN), "Programs that inspect calls."),
     key("automatic", Object(AUTOMATIC), "Automatic mode: clients get two tools, to find and to call the others."),
     key("bootstrap", Count(1), "How many servers are listed concurrently at the start. Default 3."),
@@ -214,6 +216,16 @@ static AUDIT: &[Key] = &[
     key("onFailure", Choice(&["continue", "refuse"]),
         "What happens to calls while it cannot be written: they `continue` and are counted as lost (the default), or are refused."),
     key("syncSeconds", Seconds(true), "The interval of `fsync`. Default 1."),
+];
+
+#[rustfmt::skip]
+static RECORDING: &[Key] = &[
+    key("payloads", Choice(&["never", "loopback", "always"]),
+        "When messages are kept, without secrets: `never`, if only this machine can reach the gateway (`loopback`, the default), or `always`. Who called what, when and how it ended is known in any case."),
+    key("sample", Text, "Of which share of calls messages are kept, from 0 to 1. Default 1."),
+    key("keep", Text, "How much memory calls may take before the oldest make way: `64MiB`, the default."),
+    key("file", Path, "A file for the messages of calls, as JSON lines; only its owner can read it."),
+    key("redact", Texts, "Names of members that are masked, wherever they are."),
 ];
 
 #[rustfmt::skip]

@@ -6,6 +6,7 @@
 mod debug;
 mod inward;
 mod login_client;
+mod recording;
 mod replicas;
 
 use std::collections::BTreeMap;
@@ -19,6 +20,7 @@ use trunkline_wire::revision::Revisions;
 
 pub use inward::{ClaimsPlan, GroupPlan, Inward, TokenPlan};
 pub use login_client::LoginClient;
+pub use recording::{FilledIn, Payloads, RecordingPlan};
 pub use replicas::{ReplicasPlan, WhenAway};
 
 /// The whole plan.
@@ -30,6 +32,8 @@ pub struct Plan {
     pub out: BTreeMap<String, String>,
     /// The gateway itself.
     pub gateway: GatewayPlan,
+    /// What files filled in.
+    pub filled_in: FilledIn,
 }
 
 /// One server.
@@ -454,6 +458,8 @@ pub struct GatewayPlan {
     pub rates: Vec<Rate>,
     /// Where calls are recorded, as JSON lines.
     pub audit: Option<AuditPlan>,
+    /// What is recorded of calls for operators; `None` for nothing.
+    pub recording: Option<RecordingPlan>,
     /// Programs that inspect calls.
     pub plugins: Vec<PluginPlan>,
     /// Which clients get automatic mode: two tools that find and call the others.
@@ -486,6 +492,7 @@ impl Default for GatewayPlan {
             rules: Vec::new(),
             rates: Vec::new(),
             audit: None,
+            recording: Some(RecordingPlan::default()),
             plugins: Vec::new(),
             automatic: None,
             bootstrap: 3,

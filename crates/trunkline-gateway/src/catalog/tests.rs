@@ -156,6 +156,7 @@ gateway:
   rates: [{ principals: [b], tools: [git.*], perMinute: 600, burst: 50 }, { perMinute: 5 }]
   envFile: variables
   audit: { path: audit.jsonl, onFailure: refuse, syncSeconds: 2 }
+  recording: { payloads: always, sample: 0.25, keep: 8MiB, file: traffic.jsonl, redact: apiKey }
   plugins:
     - name: p
       category: rate_limiting

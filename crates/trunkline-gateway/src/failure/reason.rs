@@ -30,6 +30,7 @@ reasons! {
     BadAudit "bad_audit" "The audit cannot be opened."
     BadAuth "bad_auth" "The settings of `gateway.auth` cannot be used."
     BadCertificates "bad_certificates" "The certificates of a server's entry cannot be used."
+    BadRecording "bad_recording" "The file of recorded calls cannot be opened."
     Busy "busy" "Every instance was busy for as long as the caller waited."
     Cancelled "cancelled" "The server cancelled the work."
     Draining "draining" "The server is being stopped or replaced."

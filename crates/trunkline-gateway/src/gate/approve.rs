@@ -13,6 +13,7 @@ use crate::policy::ask::{Binding, is_approved, question};
 use crate::policy::audit::Decision;
 use crate::policy::{self, What};
 use crate::state::GatewayState;
+use crate::traffic::{FROM_CLIENT, TO_CLIENT};
 
 /// Asks the user, unless the user has answered. `Some` ends this round with the question.
 pub(crate) async fn approve(
@@ -34,11 +35,17 @@ pub(crate) async fn approve(
     let answer = match walk.call.revision.era() {
         Era::Stateful => {
             let asked = InputRequest::Elicit(asked);
-            let params = asked.params().and_then(|it| Object::parse(it.get()).ok());
+            let shown = asked.params().unwrap_or_else(Json::empty_object);
+            let recorded = record.recording.clone();
+            let recorded = recorded.map(|it| (it.asks(TO_CLIENT, asked.method(), &shown), it));
+            let params = Object::parse(shown.get()).ok();
             let mut request = Request::new(asked.method(), params.unwrap_or_default());
             request.during = Some(walk.call.key);
             request.timing = Some(crate::question::THINKING);
             let answer = walk.handle.ask(request).await;
+            if let (Some((id, recording)), Ok(answer)) = (recorded, &answer) {
+                recording.replies(FROM_CLIENT, id, Ok(answer));
+            }
             answer.map_err(|_| denied())?
         }
         Era::Stateless => {

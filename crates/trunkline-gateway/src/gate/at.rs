@@ -25,6 +25,7 @@ use crate::pool::{Cause, Lease};
 use crate::question;
 use crate::seal::Sealed;
 use crate::server::{Hop, Server, Who, key_of};
+use crate::traffic::TO_CLIENT;
 use crate::upstream::{Instance, Upstream, timing};
 use crate::upstream_call::{Guard, UpstreamCallContext};
 
@@ -199,7 +200,13 @@ impl Walk {
             Arc::clone(&self.shared.notices),
             self.guard(),
         );
+        let context = context.recorded(record.recording.as_ref());
         let method = self.call.method.method;
+        if let Some(recording) = &record.recording {
+            let (at, is_new) =
+                ((instance.id, instance.opened.revision), instance.is_newer(record.began));
+            recording.sends(at, is_new, method, &params);
+        }
         let mut forward = Forward::begin(lease, context, method, params, timing(plan), relays);
         forward.span = span;
         Ok(forward)
@@ -272,6 +279,9 @@ impl Walk {
                         None => Some(what),
                     };
                     if let Some(what) = what {
+                        if let Some(recording) = &record.recording {
+                            recording.event(TO_CLIENT, &what);
+                        }
                         Box::pin(self.handle.say(self.call.key, what)).await;
                     }
                 }

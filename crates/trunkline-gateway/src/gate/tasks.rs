@@ -112,6 +112,7 @@ fn show(
     // If the registry is full by now, dropping `drive` cancels the task.
     walk.shared.tasks.add(&entry).map_err(begun)?;
     entry.follow(drive);
+    record.is_task(&entry.known().id);
     Ok(CallOutcome::Told(tell_created(walk, &entry)))
 }
 
@@ -131,6 +132,7 @@ async fn wrap_as_task(
     walk.shared.tasks.add(&entry).map_err(begun)?;
     entry.finish(End::Result(said, from)).await;
     entry.expire_later();
+    record.is_task(&entry.known().id);
     Ok(CallOutcome::Told(tell_created(walk, &entry)))
 }
 
@@ -152,6 +154,7 @@ async fn await_task_inline(
         Arc::clone(&walk.shared.notices),
         walk.guard(),
     );
+    let context = context.recorded(record.recording.as_ref());
     let asker = Asker::Caller(Arc::clone(&context));
     let nudge = Arc::new(Notify::new());
     let mut drive = Drive::new(&walk.shared.tasks, server, &lease, task, asker, nudge);

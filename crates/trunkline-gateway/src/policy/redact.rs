@@ -44,42 +44,8 @@ impl Redactor {
     }
 
     fn within(plan: &Plan, variable: impl Fn(&str) -> Option<String>) -> Self {
-        let inherited: Vec<String> = {
-            let reaches = plan.servers.values().map(|it| &it.reach);
-            let names = reaches.filter_map(|it| match it {
-                Reach::Stdio { inherit, .. } => Some(inherit),
-                Reach::Http { .. } => None,
-            });
-            let names = names.flatten().filter(|it| !hidden::is_place(it));
-            names.filter_map(|it| variable(it)).collect()
-        };
-        let mut values: Vec<&str> = inherited.iter().map(String::as_str).collect();
-        for server in plan.servers.values() {
-            match &server.reach {
-                Reach::Stdio { env, args, .. } => {
-                    values.extend(env.iter().map(|(_, it)| it.as_str()));
-                    values.extend(hidden::in_args(args));
-                }
-                Reach::Http { url, headers, auth, .. } => {
-                    values.extend(hidden::in_url(url));
-                    values.extend(headers.iter().map(|(_, it)| it.as_str()));
-                    match auth {
-                        Outward::ClientCredentials { client_secret, .. } => {
-                            values.push(client_secret);
-                        }
-                        Outward::PerUser(client) => values.extend(client.secret.as_deref()),
-                        Outward::Headers | Outward::Login => {}
-                    }
-                }
-            }
-        }
-        let gateway = &plan.gateway;
-        values.extend(gateway.auth.tokens.iter().map(|it| it.token.as_str()));
-        values.extend(gateway.auth.client.secret.as_deref());
-        values.extend(gateway.admin.token.as_deref());
-        let plugins = gateway.plugins.iter().flat_map(|it| &it.env);
-        values.extend(plugins.map(|(_, it)| it.as_str()));
-        Self::new(values)
+        let values = secrets_within(plan, variable);
+        Self::new(values.iter().map(String::as_str))
     }
 
     /// The text without secrets.
@@ -110,6 +76,53 @@ impl std::fmt::Debug for Redactor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Redactor({} secrets)", self.secrets.len())
     }
+}
+
+/// Everything in a plan that may be secret, as it is, also what files filled in wherever it is used.
+pub(crate) fn secrets_of(plan: &Plan) -> Vec<String> {
+    let mut values = secrets_within(plan, |name| std::env::var(name).ok());
+    values.extend(plan.filled_in.0.iter().cloned());
+    values.retain(|it| it.len() >= SHORTEST);
+    values
+}
+
+fn secrets_within(plan: &Plan, variable: impl Fn(&str) -> Option<String>) -> Vec<String> {
+    let inherited: Vec<String> = {
+        let reaches = plan.servers.values().map(|it| &it.reach);
+        let names = reaches.filter_map(|it| match it {
+            Reach::Stdio { inherit, .. } => Some(inherit),
+            Reach::Http { .. } => None,
+        });
+        let names = names.flatten().filter(|it| !hidden::is_place(it));
+        names.filter_map(|it| variable(it)).collect()
+    };
+    let mut values: Vec<&str> = inherited.iter().map(String::as_str).collect();
+    for server in plan.servers.values() {
+        match &server.reach {
+            Reach::Stdio { env, args, .. } => {
+                values.extend(env.iter().map(|(_, it)| it.as_str()));
+                values.extend(hidden::in_args(args));
+            }
+            Reach::Http { url, headers, auth, .. } => {
+                values.extend(hidden::in_url(url));
+                values.extend(headers.iter().map(|(_, it)| it.as_str()));
+                match auth {
+                    Outward::ClientCredentials { client_secret, .. } => {
+                        values.push(client_secret);
+                    }
+                    Outward::PerUser(client) => values.extend(client.secret.as_deref()),
+                    Outward::Headers | Outward::Login => {}
+                }
+            }
+        }
+    }
+    let gateway = &plan.gateway;
+    values.extend(gateway.auth.tokens.iter().map(|it| it.token.as_str()));
+    values.extend(gateway.auth.client.secret.as_deref());
+    values.extend(gateway.admin.token.as_deref());
+    let plugins = gateway.plugins.iter().flat_map(|it| &it.env);
+    values.extend(plugins.map(|(_, it)| it.as_str()));
+    values.into_iter().map(str::to_owned).collect()
 }
 
 /// The percent-encoded spelling.

@@ -80,6 +80,10 @@ impl Watcher for GatewayState {
         Some(self.settings.logins.as_ref()?(url))
     }
 
+    fn uses_token(&self, value: &str) {
+        self.traffic.learn_secret(value);
+    }
+
     fn account(&self, plan: &ServerPlan, owner: Option<&str>) -> Option<Arc<Account>> {
         match owner {
             Some(owner) => self.accounts.credentials(plan, owner),

@@ -21,6 +21,7 @@ use trunkline_wire::method::Method;
 use trunkline_wire::model::{Implementation, SubscriptionFilter};
 use trunkline_wire::revision::{Era, Revisions};
 
+use super::watched_login::WatchedLogin;
 use super::{Guard as PlaceGuard, Instance, LAST_WORDS, Pids, Process, Way, redacted};
 use crate::accounts::{Account, LISTER};
 use crate::catalog::plan::{Outward, Reach, ServerPlan};
@@ -222,7 +223,8 @@ impl Opening {
             return Err((self.login_required(), None));
         }
         if let Some(credentials) = credentials {
-            target = target.credentials(credentials);
+            let watched = WatchedLogin::new(credentials, Weak::clone(&self.watcher));
+            target = target.credentials(Arc::new(watched));
         }
         let shown = target.shown();
         let router = self.router();

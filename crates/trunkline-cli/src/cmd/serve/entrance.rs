@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use tokio::sync::watch;
-use trunkline_gateway::admin::{self, Opened};
+use trunkline_gateway::admin::{self, Opened, WebFile};
 use trunkline_gateway::attach::Attach;
 use trunkline_gateway::catalog::plan::{AdminPlan, GatewayPlan};
 use trunkline_gateway::certificates::Certificates;
@@ -51,8 +51,8 @@ impl Entrance {
     pub(super) async fn admin(&self, plan: &AdminPlan, state: &Path) -> Result<Option<Opened>> {
         let opened = match self {
             Self::Http { .. } => {
-                let opened = admin::open(plan, state).await;
-                return opened.map(Some).context("The admin API cannot open");
+                let opened = admin::open(plan, state).await.context("The admin API cannot open")?;
+                return Ok(Some(opened.with_page(web_file)));
             }
             Self::Hosts { admin, .. } => admin::open_at(admin).await,
             Self::Stdio(_) => admin::open_at(&own_admin(state).await).await,
@@ -182,4 +182,10 @@ impl Door {
             }) => match never {},
         }
     }
+}
+
+/// A file of the console's page.
+fn web_file(path: &str) -> Option<WebFile> {
+    let trunkline_console::File { content_type, bytes, etag } = trunkline_console::file(path)?;
+    Some(WebFile { content_type, bytes, etag })
 }

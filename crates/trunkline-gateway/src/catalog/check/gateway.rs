@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::address::{is_loopback, is_private, is_url, is_user_in, parts};
+use super::recording::recording;
 use super::replicas;
 use super::section::{At, Section};
 use super::server::{command, tags, variables};
@@ -35,6 +36,7 @@ pub(super) fn gateway(section: &Section<'_>) -> GatewayPlan {
         rules: section.sections("rules").iter().filter_map(rule).collect(),
         rates: section.sections("rates").iter().filter_map(rate).collect(),
         audit: audit(section),
+        recording: recording(section),
         plugins: plugins(section),
         automatic: section
             .section("automatic")

@@ -23,6 +23,8 @@ pub(super) struct Reader<'a> {
     pub(super) files: RefCell<BTreeSet<PathBuf>>,
     /// The variables of `gateway.envFile`.
     pub(super) variables: RefCell<BTreeMap<String, String>>,
+    /// What those files said.
+    pub(super) filled_in: RefCell<BTreeSet<String>>,
     /// The keys that were read, to compare with the table.
     #[cfg(test)]
     pub(super) asked: RefCell<BTreeSet<String>>,
@@ -78,7 +80,11 @@ impl Reader<'_> {
         let path = self.resolve(path);
         self.files.borrow_mut().insert(path.clone());
         match self.env.read(&path) {
-            Ok(text) => Ok(Some(text.trim_end_matches(['\r', '\n']).to_owned())),
+            Ok(text) => {
+                let text = text.trim_end_matches(['\r', '\n']).to_owned();
+                self.filled_in.borrow_mut().insert(text.clone());
+                Ok(Some(text))
+            }
             Err(error) => {
                 let shown = match is_filled_in(written) {
                     true => shortly(written),
@@ -90,6 +96,12 @@ impl Reader<'_> {
                 ))
             }
         }
+    }
+
+    /// What files filled in so far.
+    pub(super) fn filled_in(&self) -> Vec<String> {
+        let variables = self.variables.borrow();
+        variables.values().cloned().chain(self.filled_in.borrow().iter().cloned()).collect()
     }
 
     fn look(&self, wanted: Wanted<'_>) -> Result<Option<String>, Problem> {

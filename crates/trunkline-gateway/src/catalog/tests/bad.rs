@@ -333,6 +333,19 @@ fn faults_of_the_gateway_are_reported_with_position_and_advice() {
             "rates: [{ perMinute: 0 }]",
             "rates[0].perMinute: This must be a whole number, at least 1; it is `0`. | Write a number that is at least 1, without quotes.",
         ),
+        ("recording: none", "recording: `none` is none of `on`, `off`. | Choose one of them."),
+        (
+            "recording: { payloads: some }",
+            "recording.payloads: `some` is none of `never`, `loopback`, `always`. | Choose one of them.",
+        ),
+        (
+            "recording: { sample: 2 }",
+            "recording.sample: This must be a share from 0 to 1. | Write `0.1` for every tenth call.",
+        ),
+        (
+            "recording: { keep: 64 cats }",
+            "recording.keep: This is no size, or less than 1MiB. | Write `64MiB`.",
+        ),
         (
             "plugins: [{ name: a, command: [b] }]",
             "plugins[0]: `category` is missing. | Add `category: …`.",

@@ -133,6 +133,13 @@ fn every_key_of_the_gateway_has_its_effect() {
             refuses: true,
             sync: Duration::from_secs(2),
         }),
+        recording: Some(RecordingPlan {
+            payloads: Payloads::Always,
+            sample: 0.25,
+            keep: 8 << 20,
+            file: Some(file("traffic.jsonl")),
+            redact: texts(&["apiKey"]),
+        }),
         plugins: vec![PluginPlan {
             name: "p".to_owned(),
             category: Category::RateLimiting,

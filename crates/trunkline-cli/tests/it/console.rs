@@ -1,0 +1,272 @@
+//! What operators see of real calls, how they get in, and what they try themselves.
+
+use std::net::SocketAddr;
+
+use serde_json::{Value, json};
+use trunkline::Revision;
+use trunkline_testkit::http::{Guest, Head, Line, request};
+
+use crate::gateway_kit::{Caller, Gateway, Place};
+use crate::run::TRUNKLINE;
+
+/// A server that repeats everything it knows: its variable, its arguments, and what it was told before.
+const PARROT: &str = r#"
+import json, os, sys
+heard = [os.environ["PARROT_KEY"], sys.argv[1]]
+schema = {"type": "object", "properties": {"pin": {"type": "string", "writeOnly": True}}}
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" not in message:
+        continue
+    method, params = message["method"], message.get("params", {})
+    if method == "initialize":
+        result = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "parrot", "version": "1"}}
+    elif method == "tools/list":
+        result = {"tools": [{"name": name, "inputSchema": schema if name == "tell" else {"type": "object"}} for name in ("tell", "say")]}
+    elif method == "tools/call":
+        heard.extend(str(value) for value in params.get("arguments", {}).values())
+        result = {"content": [{"type": "text", "text": " ".join(heard)}]}
+    else:
+        result = {}
+    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
+"#;
+
+/// The admin API of a gateway, as its operator reaches it.
+struct Operator {
+    address: SocketAddr,
+    token: String,
+}
+
+impl Operator {
+    fn of(place: &Place) -> Self {
+        let at = place.read("state/admin.place");
+        let address = at.strip_prefix("http://").unwrap().parse().unwrap();
+        Self { address, token: place.read("state/admin.token") }
+    }
+
+    async fn send(&self, line: &str, body: &Value) -> (Line, Head) {
+        let headers = [("Authorization", format!("Bearer {}", self.token))];
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let mut stream = Line::to(self.address).await;
+        stream.send(request(self.address, line, &headers, &body)).await;
+        let head = stream.head().await;
+        (stream, head)
+    }
+
+    async fn text(&self, path: &str) -> String {
+        let (mut stream, head) = self.send(&format!("GET {path}"), &Value::Null).await;
+        let text = String::from_utf8(stream.body().await).unwrap();
+        assert_eq!(head.status, 200, "{path}: {text}");
+        text
+    }
+
+    async fn get(&self, path: &str) -> Value {
+        serde_json::from_str(&self.text(path).await).unwrap()
+    }
+
+    async fn post(&self, path: &str, body: &Value) -> Value {
+        let (mut stream, head) = self.send(&format!("POST {path}"), body).await;
+        let told = stream.json().await;
+        assert_eq!(head.status, 200, "{path}: {told}");
+        told
+    }
+}
+
+const ADMIN: &str = "127.0.0.1:0";
+
+#[tokio::test]
+async fn no_planted_secret_is_in_the_api_in_exports_or_in_files() {
+    let place = Place::new("secrets");
+    let script = place.file("parrot.py", PARROT);
+    let file = place.file("key.txt", "secret-of-a-file-1\n");
+    let traffic = place.file("unused", "").replace("unused", "traffic.jsonl");
+    place.catalog(&json!({
+        "gateway": {
+            "admin": { "listen": ADMIN },
+            "auth": { "tokens": [{ "name": "ann", "token": "secret-token-of-ann-2" }] },
+            "recording": { "file": traffic, "redact": ["apiKey"] },
+        },
+        "mcpServers": { "parrot": {
+            "command": "python3", "args": [script, format!("${{file:{file}}}")],
+            "env": { "PARROT_KEY": "secret-of-the-environment-3" },
+        }},
+    }));
+    let gateway = Gateway::start(&place).await;
+    let operator = Operator::of(&place);
+    for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
+        let mut guest = Guest::new(gateway.address, revision);
+        let arguments = [
+            json!({ "name": "parrot.tell", "arguments": { "pin": "secret-of-a-schema-4" } }),
+            json!({ "name": "parrot.say", "arguments": { "apiKey": "secret-of-a-member-5" } }),
+            json!({ "name": "parrot.say", "arguments": { "text": "secret-token-of-ann-2" } }),
+        ];
+        let token = ("Authorization".to_owned(), "Bearer secret-token-of-ann-2".to_owned());
+        let mut ask = async |method: &str, params: Value| {
+            let message = guest.prepare(method, params);
+            let mut headers = guest.headers(&message);
+            headers.push(token.clone());
+            let mut line = Line::to(gateway.address).await;
+            let text = message.to_string();
+            line.send(request(gateway.address, "POST /mcp", &headers, &text)).await;
+            let head = line.head().await;
+            guest.session = guest.session.take().or(head.get("mcp-session-id").map(str::to_owned));
+            if head.is_events() { line.message().await.unwrap().1 } else { line.json().await }
+        };
+        if revision != Revision::V2026_07_28 {
+            ask("initialize", Guest::new(gateway.address, revision).hello()).await;
+        }
+        for params in arguments {
+            let said = ask("tools/call", params).await;
+            let text = said["result"]["content"][0]["text"].as_str().unwrap_or_default();
+            assert!(text.contains("secret-of-the-environment-3"), "the caller gets all: {said}");
+        }
+    }
+    let list = operator.get("/v1/traffic?server=parrot").await;
+    let calls = list["calls"].as_array().unwrap();
+    assert_eq!(calls.len(), 6, "{list}");
+    let mut everything = list.to_string() + &operator.text("/v1/traffic/export").await;
+    for call in calls {
+        let id = call["id"].as_str().unwrap();
+        everything += &operator.text(&format!("/v1/calls/{id}")).await;
+    }
+    let kept = json!({ "name": "one", "filter": { "server": "parrot" } });
+    operator.post("/v1/recordings", &kept).await;
+    everything += &operator.text("/v1/recordings/one").await;
+    for path in ["/v1/status", "/v1/servers", "/v1/servers/parrot/offers", "/v1/tokens", "/v1/logs"]
+    {
+        everything += &operator.text(path).await;
+    }
+    // What an operator tries is repeated to the operator alone, and still without secrets.
+    let tried = json!({ "server": "parrot", "method": "tools/call", "params": { "name": "say" } });
+    let (mut stream, _) = operator.send("POST /v1/try", &tried).await;
+    while let Some((_, said)) = stream.message().await {
+        everything += &said.to_string();
+    }
+    // The gateway writes the file on its own time, and has written it when it has ended.
+    let Gateway { mut process, .. } = gateway;
+    crate::gateway_kit::signal("TERM", &[process.id().unwrap()]).await;
+    process.wait().await.unwrap();
+    let written = place.read("traffic.jsonl");
+    assert!(written.lines().count() > 20, "{written}");
+    everything += &written;
+    for secret in ["file-1", "ann-2", "environment-3", "schema-4", "member-5"] {
+        let planted =
+            everything.find(secret).map(|at| &everything[at.saturating_sub(300)..at + 20]);
+        assert_eq!(planted, None, "{secret}");
+    }
+    assert!(everything.contains("*** *** ***"), "something was masked");
+}
+
+#[tokio::test]
+async fn a_call_of_ones_own_asks_its_operator_in_every_revision() {
+    let place = Place::new("try");
+    place.catalog(&json!({
+        "gateway": { "admin": { "listen": ADMIN } },
+        "mcpServers": { "demo": { "command": TRUNKLINE, "args": ["demo"] } },
+    }));
+    let _gateway = Gateway::start(&place).await;
+    let operator = Operator::of(&place);
+    for revision in ["2024-11-05", "2025-11-25", "2026-07-28"] {
+        let offers = operator.get(&format!("/v1/servers/demo/offers?revision={revision}")).await;
+        let tools = offers["tools"].as_array().unwrap();
+        assert!(tools.iter().any(|it| it["name"] == "greet"), "{revision}: {offers}");
+        assert!(!offers["prompts"].as_array().unwrap().is_empty(), "{revision}: {offers}");
+    }
+    for revision in ["2025-06-18", "2025-11-25", "2026-07-28"] {
+        let body = json!({
+            "server": "demo", "revision": revision, "method": "tools/call",
+            "params": { "name": "greet", "arguments": {} },
+        });
+        let (mut stream, head) = operator.send("POST /v1/try", &body).await;
+        assert_eq!((head.status, head.is_events()), (200, true));
+        let (event, begun) = stream.message().await.unwrap();
+        assert_eq!(event.event.as_deref(), Some("begun"));
+        let id = begun["try"].as_str().unwrap().to_owned();
+        let done = loop {
+            let (event, data) = stream.message().await.expect("it ends with `done`");
+            match event.event.as_deref() {
+                Some("question") => {
+                    assert_eq!(data["method"], "elicitation/create", "{data}");
+                    let result = json!({ "action": "accept", "content": { "name": "Ada" } });
+                    let answer = json!({ "question": data["id"], "result": result });
+                    operator.post(&format!("/v1/try/{id}/answer"), &answer).await;
+                }
+                Some("done") => break data,
+                other => panic!("{other:?} {data}"),
+            }
+        };
+        assert_eq!(done["result"]["content"][0]["text"], "Hello, Ada!", "{revision}: {done}");
+        let call = operator.get(&format!("/v1/calls/{}", done["call"].as_str().unwrap())).await;
+        assert_eq!((&call["name"], &call["revision"]), (&json!("demo.greet"), &json!(revision)));
+        assert_eq!((&call["outcome"], &call["questions"]), (&json!("ok"), &json!(1)), "{call}");
+        assert_eq!(call["client"]["name"], "trunkline-console");
+        assert_eq!(stream.event().await, None, "the stream ends");
+    }
+}
+
+#[tokio::test]
+async fn a_call_appears_while_it_runs_and_is_followed_to_its_end() {
+    let place = Place::new("traffic");
+    place.catalog(&json!({
+        "gateway": { "admin": { "listen": ADMIN } },
+        "mcpServers": { "demo": { "command": TRUNKLINE, "args": ["demo"] } },
+    }));
+    let gateway = Gateway::start(&place).await;
+    let operator = Operator::of(&place);
+    let (mut stream, head) =
+        operator.send("GET /v1/traffic/stream?server=demo", &Value::Null).await;
+    assert_eq!((head.status, head.is_events()), (200, true));
+    let mut caller = Caller::new(Guest::open(gateway.address, Revision::V2026_07_28).await).await;
+    let heard = caller.call("demo.sum", json!({ "a": 1, "b": 2 }), json!({})).await.unwrap();
+    assert!(heard.message["result"].is_object(), "{}", heard.message);
+    let call = loop {
+        let (event, call) = stream.message().await.unwrap();
+        assert_eq!(event.event.as_deref(), Some("call"), "{call}");
+        if call["state"] == "done" {
+            break call;
+        }
+    };
+    assert_eq!((&call["name"], &call["outcome"]), (&json!("demo.sum"), &json!("ok")), "{call}");
+    let told = operator.get(&format!("/v1/calls/{}", call["id"].as_str().unwrap())).await;
+    let said: Vec<String> = told["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| format!("{} {}", it["side"].as_str().unwrap(), it["dir"].as_str().unwrap()))
+        .collect();
+    assert_eq!(said, ["client in", "server out", "server in", "client out"], "{told}");
+    let params = &told["messages"][0]["message"]["params"];
+    assert_eq!((&params["name"], &params["arguments"]["b"]), (&json!("demo.sum"), &json!(2)));
+    assert_eq!(told["messages"][1]["message"]["params"]["name"], "sum");
+    assert_eq!(told["messages"][3]["message"]["result"], heard.message["result"]);
+    let servers = operator.get("/v1/servers").await;
+    assert_eq!(servers["servers"][0]["traffic"]["count"], 1, "{servers}");
+    let tokens = operator.get("/v1/tokens").await;
+    assert!(tokens["automatic"]["saved"].as_u64().unwrap() > 0, "{tokens}");
+
+    // The export is a recording that the other verbs read.
+    let path = place.file("export.jsonl", &operator.text("/v1/traffic/export").await);
+    let compared = tokio::process::Command::new(TRUNKLINE).args(["diff", &path, &path]).output();
+    let compared = compared.await.unwrap();
+    let said = String::from_utf8_lossy(&compared.stdout).into_owned();
+    assert!(compared.status.success() && said.starts_with("No difference in "), "{said}");
+}
+
+#[tokio::test]
+async fn the_verb_prints_a_link() {
+    let place = Place::new("link");
+    place.catalog(&json!({ "mcpServers": {} }));
+    let _gateway = Gateway::start(&place).await;
+    let link = place.run(&["console"]).await;
+    let (address, key) =
+        link.trim().strip_prefix("http://127.0.0.1:").unwrap().split_once("/#k=").unwrap();
+    assert!(address.parse::<u16>().is_ok() && key.len() >= 32, "{link}");
+    let address: SocketAddr = format!("127.0.0.1:{address}").parse().unwrap();
+    let mut line = Line::to(address).await;
+    let body = json!({ "key": key }).to_string();
+    let none: [(&str, &str); 0] = [];
+    line.send(request(address, "POST /v1/console/enter", &none, &body)).await;
+    let head = line.head().await;
+    assert_eq!(head.status, 200);
+    assert!(head.get("set-cookie").unwrap().contains("HttpOnly"), "{head:?}");
+}

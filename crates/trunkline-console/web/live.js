@@ -1,0 +1,208 @@
+// The list of calls and its stream into one store, a frame at a time.
+import { follow, get, sentence } from './api.js';
+import { Calls } from './calls.js';
+import { query } from './filter.js';
+import { Store } from './store.js';
+
+/** @typedef {import('./types.d.ts').Call} Call */
+
+/**
+ * @typedef {object} LiveState
+ * @property {'connecting' | 'live' | 'lost'} link
+ * @property {string} why why the link is lost, or why the list is not there
+ * @property {boolean} paused
+ * @property {number} waiting calls that came while it is paused
+ * @property {number} dropped calls that the gateway left out, because the page was too slow or its memory full
+ * @property {boolean} loaded
+ * @property {boolean} isWhole there is nothing older
+ * @property {Record<string, unknown> | null} recording
+ * @property {number} rate calls per second, lately
+ */
+
+export class Live {
+    constructor() {
+        this.calls = new Calls(MOST);
+        /** Changes with every batch; the calls themselves are in `calls`. */
+        this.rows = new Store(0);
+        this.state = new Store(/** @type {LiveState} */ (BEGIN));
+        /** @type {string[]} */
+        this.pending = [];
+        /** @type {Call[]} */
+        this.held = [];
+        this.scheduled = false;
+        this.abort = new AbortController();
+        this.filter = '';
+        this.seen = new Rate();
+        /** What was seen in the fields that can be filtered by. @type {Map<string, Set<string>>} */
+        this.values = new Map(NOTED.map((field) => [field, new Set()]));
+        document.addEventListener('visibilitychange', () => this.#flush());
+    }
+
+    /** Shows what fits a filter. @param {string} filter */
+    start(filter) {
+        this.stop();
+        this.filter = filter;
+        this.calls.clear();
+        this.held = [];
+        this.state.set({ ...BEGIN, paused: this.state.value.paused, recording: this.state.value.recording });
+        this.rows.set(this.rows.value + 1);
+        const { signal } = (this.abort = new AbortController());
+        void follow(() => `/v1/traffic/stream${query(filter)}`, {
+            signal,
+            opened: () => {
+                this.#tell({ link: 'live', why: '' });
+                // Asked for once the stream is open, so that no call falls between the two.
+                void this.#load({}, signal);
+            },
+            events: (events) => {
+                for (const { event, data } of events) {
+                    if (event === 'call') this.pending.push(data);
+                    else if (event === 'dropped') {
+                        this.#tell({ dropped: this.state.value.dropped + JSON.parse(data).count });
+                    }
+                }
+                if (this.pending.length > 2 * MOST) this.pending.splice(0, this.pending.length - MOST);
+                this.#schedule();
+            },
+            lost: (why) => this.#tell({ link: 'lost', why }),
+        });
+    }
+
+    stop() {
+        this.abort.abort();
+        this.pending = [];
+    }
+
+    /** Asks for calls before the oldest one here. */
+    async older() {
+        const oldest = this.calls.at(this.calls.length - 1);
+        const { loaded, isWhole } = this.state.value;
+        if (oldest === undefined || !loaded || isWhole || this.isAsking || this.calls.length >= MOST) return;
+        this.isAsking = true;
+        await this.#load({ before: oldest.id }, this.abort.signal);
+        this.isAsking = false;
+    }
+
+    /** Values to filter by. @param {string} field */
+    known(field) {
+        return field === 'since' ? ['1m', '5m', '15m', '1h', '1d'] : [...(this.values.get(field) ?? [])].sort();
+    }
+
+    /** @param {boolean} paused */
+    pause(paused) {
+        if (!paused) {
+            this.calls.apply(this.held);
+            this.held = [];
+        }
+        this.#tell({ paused, waiting: 0 });
+        this.rows.set(this.rows.value + 1);
+    }
+
+    /** @param {Record<string, string>} more @param {AbortSignal} signal */
+    async #load(more, signal) {
+        try {
+            const limit = String(PAGE);
+            const found = await get(`/v1/traffic${query(this.filter, { limit, ...more })}`, signal);
+            if (signal.aborted) return;
+            /** @type {Call[]} */
+            const calls = found.calls;
+            this.#note(calls);
+            // What the stream said meanwhile is newer.
+            this.calls.apply(calls.filter((call) => this.calls.byId.get(call.id)?.state !== 'done'));
+            this.#tell({ loaded: true, why: '', isWhole: calls.length < PAGE, recording: found.recording ?? null });
+            this.rows.set(this.rows.value + 1);
+        } catch (error) {
+            if (!signal.aborted) this.#tell({ loaded: true, why: sentence(error) });
+        }
+    }
+
+    /** @param {Call[]} batch */
+    #note(batch) {
+        for (const field of NOTED) {
+            const seen = this.values.get(field);
+            for (const call of batch) {
+                const value = call[field];
+                if (value !== null && value !== '' && seen !== undefined && seen.size < VALUES) seen.add(value);
+            }
+        }
+    }
+
+    #schedule() {
+        if (this.scheduled) return;
+        this.scheduled = true;
+        if (document.hidden) setTimeout(() => this.#flush(), HIDDEN);
+        else requestAnimationFrame(() => this.#flush());
+    }
+
+    #flush() {
+        this.scheduled = false;
+        if (this.pending.length === 0) return;
+        const batch = this.pending.map((data) => /** @type {Call} */ (JSON.parse(data)));
+        this.pending = [];
+        this.#note(batch);
+        this.seen.add(batch.filter((call) => call.state === 'done').length, performance.now());
+        const { paused } = this.state.value;
+        const rate = this.seen.perSecond(performance.now());
+        if (paused) {
+            this.held.push(...batch);
+            if (this.held.length > 2 * MOST) this.held.splice(0, this.held.length - MOST);
+            this.#tell({ waiting: new Set(this.held.map((call) => call.id)).size, rate });
+            return;
+        }
+        this.calls.apply(batch);
+        this.#tell({ rate });
+        this.rows.set(this.rows.value + 1);
+    }
+
+    /** @param {Partial<LiveState>} changes */
+    #tell(changes) {
+        const before = /** @type {Record<string, unknown>} */ (/** @type {unknown} */ (this.state.value));
+        if (Object.entries(changes).some(([name, value]) => before[name] !== value)) {
+            this.state.set({ ...this.state.value, ...changes });
+        }
+    }
+}
+
+/** How many in the last seconds. */
+class Rate {
+    constructor() {
+        /** @type {{ second: number, count: number }[]} */
+        this.seconds = [];
+    }
+
+    /** @param {number} count @param {number} now */
+    add(count, now) {
+        const second = Math.floor(now / 1000);
+        const last = this.seconds.at(-1);
+        if (last?.second === second) last.count += count;
+        else this.seconds.push({ second, count });
+    }
+
+    /** @param {number} now */
+    perSecond(now) {
+        const from = Math.floor(now / 1000) - WINDOW;
+        this.seconds = this.seconds.filter(({ second }) => second >= from);
+        const whole = this.seconds.filter(({ second }) => second < Math.floor(now / 1000));
+        return Math.round(whole.reduce((sum, { count }) => sum + count, 0) / WINDOW);
+    }
+}
+
+/** @type {LiveState} */
+const BEGIN = {
+    link: 'connecting',
+    why: '',
+    paused: false,
+    waiting: 0,
+    dropped: 0,
+    loaded: false,
+    isWhole: false,
+    recording: null,
+    rate: 0,
+};
+/** The most calls in the page; older ones are still at the gateway. */
+const MOST = 10_000;
+const PAGE = 200;
+const NOTED = /** @type {const} */ (['server', 'outcome', 'principal', 'method']);
+const VALUES = 500;
+const HIDDEN = 1000;
+const WINDOW = 5;

@@ -1,0 +1,331 @@
+//! The recorder: what was received and sent for each call on both sides, kept for operators.
+//!
+//! A call hands over the texts that it carries anyway; they are shared, not copied. Nothing of it is shown, exported or
+//! written but through [`show`], which takes the secrets out. What a schema or the catalog marks as secret is learned
+//! before a server can repeat it.
+
+mod call_log;
+mod file;
+mod filter;
+mod marked_tools;
+mod rates;
+mod recording;
+mod ring;
+mod show;
+mod stream;
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use tokio::sync::broadcast;
+use trunkline_proto::Call;
+use trunkline_recording::line::Party;
+use trunkline_recording::redact::Redactor;
+use trunkline_recording::tree::Tree;
+use trunkline_wire::json::Json;
+use trunkline_wire::jsonrpc::Object;
+use trunkline_wire::method::Method;
+use trunkline_wire::model::Tool;
+use trunkline_wire::revision::{Era, Revision};
+
+use crate::caller::Caller;
+use crate::catalog::plan::{Plan, RecordingPlan};
+use crate::policy::redact::secrets_of;
+use crate::trace::Trace;
+use call_log::CallLog;
+pub(crate) use call_log::{CallTarget, FROM_CLIENT, FROM_SERVER, TO_CLIENT, TO_SERVER};
+use file::TrafficFile;
+pub use filter::TrafficFilter;
+use marked_tools::MarkedTools;
+use rates::Rates;
+pub(crate) use rates::STEP;
+pub(crate) use recording::Recording;
+use ring::Ring;
+pub use stream::TrafficUpdates;
+pub(crate) use stream::event;
+
+/// The calls that are remembered, whatever plan is in force.
+pub(crate) struct Traffic {
+    ring: Mutex<Ring<Arc<CallEntry>>>,
+    redactor: Mutex<Redactor>,
+    updates: broadcast::Sender<Arc<CallEntry>>,
+    /// One moment on both clocks.
+    base: (SystemTime, Instant),
+    digests: RandomState,
+    marked: Mutex<MarkedTools>,
+    /// How often each server is called. There are few.
+    rates: Mutex<Vec<(Arc<str>, Rates)>>,
+}
+
+/// The recorder of a plan. Where recording is off there is none.
+pub(crate) struct Recorder {
+    pub(crate) traffic: Arc<Traffic>,
+    plan: RecordingPlan,
+    /// Whether messages are kept.
+    pub(crate) keeps: bool,
+    /// Of how many calls in 65,536 messages are kept.
+    share: u64,
+    file: Option<TrafficFile>,
+}
+
+/// One call.
+pub(crate) struct CallEntry {
+    number: u64,
+    pub(crate) id: Trace,
+    began: Instant,
+    method: Method,
+    revision: Revision,
+    caller: Arc<Caller>,
+    log: Mutex<CallLog>,
+}
+
+impl Traffic {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self {
+            ring: Mutex::new(Ring::new(MOST_CALLS, RecordingPlan::default().keep)),
+            redactor: Mutex::default(),
+            updates: broadcast::Sender::new(UPDATES),
+            base: (SystemTime::now(), Instant::now()),
+            digests: RandomState::new(),
+            marked: Mutex::default(),
+            rates: Mutex::default(),
+        })
+    }
+
+    /// Learns a secret that is no part of a plan, such as the token of a login.
+    pub(crate) fn learn_secret(&self, value: &str) {
+        self.redactor().learn(value);
+    }
+
+    fn ring(&self) -> MutexGuard<'_, Ring<Arc<CallEntry>>> {
+        self.ring.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn redactor(&self) -> MutexGuard<'_, Redactor> {
+        self.redactor.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The call that a `requestState` or a task belongs to.
+    fn known(&self, name: &str) -> Option<Arc<CallEntry>> {
+        let digest = self.digests.hash_one(name);
+        self.ring().named(digest).cloned()
+    }
+
+    /// The time on the clock of people.
+    fn at(&self, moment: Instant) -> SystemTime {
+        let (at, base) = self.base;
+        match moment.checked_duration_since(base) {
+            Some(after) => at + after,
+            None => at - base.duration_since(moment),
+        }
+    }
+
+    fn tell(&self, entry: &Arc<CallEntry>) {
+        if self.updates.receiver_count() > 0 {
+            // The last follower may have left just now.
+            let _ = self.updates.send(Arc::clone(entry));
+        }
+    }
+
+    /// A call to a server ended.
+    ///
+    /// The list grows no longer than the catalogs of this run.
+    fn count(&self, server: &Arc<str>, took: Duration, has_failed: bool, now: Duration) {
+        let mut all = self.rates.lock().unwrap_or_else(PoisonError::into_inner);
+        let same = |it: &Arc<str>| Arc::ptr_eq(it, server) || **it == **server;
+        let place = all.iter().position(|(it, _)| same(it));
+        let place = place.unwrap_or_else(|| {
+            all.push((Arc::clone(server), Rates::default()));
+            all.len() - 1
+        });
+        all[place].1.note(took, has_failed, now);
+    }
+
+    /// How often a server was called lately, and how long that took.
+    pub(crate) fn rates(&self, server: &str) -> serde_json::Value {
+        let now = self.base.1.elapsed();
+        let mut all = self.rates.lock().unwrap_or_else(PoisonError::into_inner);
+        match all.iter_mut().find(|(it, _)| **it == *server) {
+            Some((_, rates)) => rates.show(now),
+            None => Rates::default().show(now),
+        }
+    }
+
+    /// Changes the ring, and drops calls until all fit.
+    fn arrange(&self, with: impl FnOnce(&mut Ring<Arc<CallEntry>>)) {
+        let mut gone = {
+            let mut ring = self.ring();
+            with(&mut ring);
+            ring.evict()
+        };
+        // Dropped outside the lock.
+        while gone.take().is_some() {
+            gone = self.ring().evict();
+        }
+    }
+
+    /// Learns what the schema of a tool marks as secret in these parameters.
+    fn learn_call(&self, tool: Option<&Tool>, method: Method, params: &Object) {
+        let mut message = Object::default();
+        message.set("method", Json::string(method.name()));
+        message.set("params", params.to_json());
+        let mut redactor = self.redactor();
+        if let Some(tool) = tool {
+            redactor.know_tool(&tool.name, Some(&tool.input_schema), tool.output_schema.as_ref());
+        }
+        redactor.redact(Party::Client, 0, &mut Tree::of(&message.to_json()));
+    }
+
+    /// Learns the secrets of a message that has this member: the schemas of forms, the answers to them, and members
+    /// that the catalog names.
+    fn learn(&self, by: Party, member: &'static str, value: &Json) {
+        let mut message = Object::default();
+        message.set(member, value.clone());
+        self.redactor().redact(by, 0, &mut Tree::of(&message.to_json()));
+    }
+
+    fn is_marked(&self, tool: &Arc<Tool>) -> bool {
+        self.marked.lock().unwrap_or_else(PoisonError::into_inner).is_marked(tool)
+    }
+}
+
+impl Recorder {
+    /// The recorder of a plan; `before` goes on if nothing has changed.
+    ///
+    /// # Errors
+    ///
+    /// If its file cannot be written.
+    pub(crate) fn open(
+        traffic: &Arc<Traffic>,
+        plan: &Plan,
+        before: Option<&Arc<Self>>,
+    ) -> Result<Option<Arc<Self>>, String> {
+        let Some(recording) = &plan.gateway.recording else { return Ok(None) };
+        {
+            let mut redactor = traffic.redactor();
+            redactor.know_values(secrets_of(plan));
+            redactor.know_members(recording.redact.iter().cloned());
+        }
+        traffic.arrange(|ring| ring.keep(recording.keep));
+        let keeps = recording.keeps_payloads(&plan.gateway.listen);
+        if let Some(before) = before.filter(|it| it.plan == *recording && it.keeps == keeps) {
+            return Ok(Some(Arc::clone(before)));
+        }
+        let file = match (&recording.file, before) {
+            (None, _) => None,
+            // A file has one writer.
+            (Some(path), Some(before)) if before.plan.file.as_ref() == Some(path) => {
+                before.file.clone()
+            }
+            (Some(path), _) => {
+                let opened = TrafficFile::open(path, Arc::downgrade(traffic));
+                Some(opened.map_err(|why| format!("`{}` {why}", path.display()))?)
+            }
+        };
+        let share = (recording.sample.clamp(0.0, 1.0) * 65_536.0) as u64;
+        let plan = recording.clone();
+        Ok(Some(Arc::new(Self { traffic: Arc::clone(traffic), plan, keeps, share, file })))
+    }
+
+    /// A call begins, or its caller comes back to it.
+    pub(crate) fn begin(
+        self: &Arc<Self>,
+        call: &Call,
+        caller: &Arc<Caller>,
+        id: Trace,
+        began: Instant,
+    ) -> Recording {
+        let (method, revision) = (call.method.method, call.revision);
+        let recorder = Arc::clone(self);
+        if let Some(entry) = self.resumed(call) {
+            let earlier = entry.after(began);
+            {
+                let mut log = entry.log();
+                log.begin(earlier);
+                log.call(FROM_CLIENT, method, &call.params, call.meta.as_ref(), earlier);
+            }
+            if call.params.get("inputResponses").is_some() {
+                self.traffic.learn(Party::Client, "params", &call.params.to_json());
+            }
+            self.traffic.tell(&entry);
+            return Recording { recorder, entry, earlier };
+        }
+        let mut made = None;
+        self.traffic.arrange(|ring| {
+            ring.push(|number| {
+                let mut log = CallLog::new(number, self.keeps && self.is_in_sample(number));
+                log.begin(Duration::ZERO);
+                log.call(FROM_CLIENT, method, &call.params, call.meta.as_ref(), Duration::ZERO);
+                let (caller, log) = (Arc::clone(caller), Mutex::new(log));
+                let entry =
+                    Arc::new(CallEntry { number, id, began, method, revision, caller, log });
+                made = Some(Arc::clone(&entry));
+                entry
+            })
+        });
+        let entry = made.expect("the ring has made it");
+        self.traffic.tell(&entry);
+        Recording { recorder, entry, earlier: Duration::ZERO }
+    }
+
+    /// The earlier call that this request goes on with.
+    fn resumed(&self, call: &Call) -> Option<Arc<CallEntry>> {
+        let name = match call.method.method {
+            Method::TasksGet | Method::TasksResult | Method::TasksCancel | Method::TasksUpdate => {
+                call.params.get("taskId")
+            }
+            _ if call.revision.era() == Era::Stateless => call.params.get("requestState"),
+            _ => None,
+        };
+        self.traffic.known(&name?.as_str()?)
+    }
+
+    fn is_in_sample(&self, number: u64) -> bool {
+        // Multiplying by 2⁶⁴ ÷ φ spreads consecutive numbers evenly (Fibonacci hashing).
+        self.share >= 65_536 || number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48 < self.share
+    }
+
+    /// Waits until its file has what was recorded.
+    pub(crate) async fn settled(&self) {
+        if let Some(file) = &self.file {
+            file.settled().await;
+        }
+    }
+
+    /// How it records, for operators.
+    pub(crate) fn status(&self) -> serde_json::Value {
+        let (calls, bytes) = self.traffic.ring().size();
+        serde_json::json!({
+            "payloads": self.keeps,
+            "sample": self.plan.sample,
+            "keep": self.plan.keep,
+            "calls": calls,
+            "bytes": bytes,
+            "file": self.plan.file,
+            "notWritten": self.file.as_ref().map(TrafficFile::lost),
+        })
+    }
+}
+
+impl CallEntry {
+    fn log(&self) -> MutexGuard<'_, CallLog> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn after(&self, moment: Instant) -> Duration {
+        moment.saturating_duration_since(self.began)
+    }
+
+    fn now(&self) -> Duration {
+        self.began.elapsed()
+    }
+}
+
+/// The calls that are remembered, beside the bound on their bytes.
+const MOST_CALLS: usize = 10_000;
+/// The changes that wait for a follower.
+const UPDATES: usize = 4_096;
+
+#[cfg(test)]
+mod tests;

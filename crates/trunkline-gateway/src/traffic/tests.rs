@@ -1,0 +1,353 @@
+//! Calls that are recorded, and what operators get of them.
+
+use serde_json::{Value, json};
+use trunkline_proto::{Attached, CallKey, Peer};
+use trunkline_recording::recording::Recording as ReadRecording;
+use trunkline_testkit::Folder;
+use trunkline_wire::method::{self, Sender};
+
+use super::*;
+use crate::fixture::plan;
+use crate::outcome;
+use crate::outcome::Outcome::{Asked, Ok as Fine, ToolError};
+
+/// A recorder, and what it is told.
+struct Scene {
+    recorder: Arc<Recorder>,
+    count: u64,
+}
+
+impl Scene {
+    fn of(catalog: &str) -> Self {
+        let recorder = Recorder::open(&Traffic::new(), &plan(catalog), None).unwrap().unwrap();
+        Self { recorder, count: 0 }
+    }
+
+    fn begin(&mut self, method: &str, params: Value) -> Recording {
+        self.count += 1;
+        let call = Call {
+            key: CallKey(self.count),
+            method: method::find(method, Sender::Client, Revision::LATEST).unwrap(),
+            params: Object::parse(&params.to_string()).unwrap(),
+            meta: None,
+            revision: Revision::LATEST,
+            peer: Arc::new(Peer::default()),
+            wants_progress: false,
+            log_level: None,
+            attached: Attached::default(),
+        };
+        let caller = Arc::new(Caller::named("ann"));
+        self.recorder.begin(&call, &caller, Trace::new(7, self.count), Instant::now())
+    }
+
+    /// A call of a tool at a server, with its answer.
+    fn call(&mut self, tool: &Arc<Tool>, arguments: Value, result: Value) {
+        let name = format!("a.{}", tool.name);
+        let recording =
+            self.begin("tools/call", json!({ "name": name, "arguments": arguments.clone() }));
+        recording.permitted(target(tool));
+        let params = json!({ "name": tool.name, "arguments": arguments });
+        let params = Object::parse(&params.to_string()).unwrap();
+        recording.sends((1, Revision::V2025_11_25), false, Method::ToolsCall, &params);
+        let result = Json::of(&result);
+        recording.answered(Some(Ok(&result)));
+        end(&recording, Fine, Some(result));
+    }
+
+    fn list(&self, query: &[(&str, &str)]) -> Value {
+        let mut filter = TrafficFilter::default();
+        for (name, value) in query {
+            assert_eq!(filter.set(name, value), Ok(true));
+        }
+        self.recorder.traffic.list(&filter, None)
+    }
+
+    fn detail(&self, call: &Value) -> Value {
+        let id = call["id"].as_str().unwrap();
+        let text = self.recorder.traffic.detail(id, Some("r1")).unwrap();
+        serde_json::from_str(&text).unwrap()
+    }
+
+    /// Everything that leaves: lists, details, exports.
+    fn everything(&self) -> String {
+        let list = self.list(&[]);
+        let mut all = list.to_string();
+        for call in list["calls"].as_array().unwrap() {
+            all.push_str(&self.detail(call).to_string());
+        }
+        let exported = self.recorder.traffic.export(&TrafficFilter::default());
+        all + &String::from_utf8(exported).unwrap()
+    }
+}
+
+fn tool(name: &str, schema: Value) -> Arc<Tool> {
+    let tool = json!({ "name": name, "inputSchema": schema });
+    Arc::new(serde_json::from_value(tool).unwrap())
+}
+
+fn target(tool: &Arc<Tool>) -> CallTarget {
+    let (server, name) = (Some(Arc::from("a")), Some(Arc::from(tool.name.as_str())));
+    CallTarget { server, name, tool: Some(Arc::clone(tool)) }
+}
+
+fn end(recording: &Recording, outcome: outcome::Outcome, told: Option<Json>) {
+    let told = told.map(Ok);
+    recording.end((outcome, None), told.as_ref(), Duration::from_millis(5), CallTarget::default);
+}
+
+const PLAIN: &str = "mcpServers: {}";
+
+#[test]
+fn a_call_is_there_from_its_beginning_and_newest_first() {
+    let mut scene = Scene::of(PLAIN);
+    let say = tool("say", json!({}));
+    scene.call(&say, json!({ "text": "hi" }), json!({ "content": [] }));
+    let running = scene.begin("resources/read", json!({ "uri": "file:///x" }));
+    let list = scene.list(&[]);
+    let calls = list["calls"].as_array().unwrap();
+    assert_eq!((calls.len(), &list["dropped"]), (2, &json!(0)));
+    assert_eq!((&calls[0]["state"], &calls[0]["outcome"]), (&json!("running"), &Value::Null));
+    assert_eq!(list["oldest"], calls[1]["id"]);
+    let mut told = calls[1].clone();
+    for (name, value) in told.as_object_mut().unwrap() {
+        if matches!(name.as_str(), "at" | "ms" | "stages" | "bytesIn" | "bytesOut") {
+            assert!(!value.is_null(), "{name}");
+            *value = json!("…");
+        }
+    }
+    assert_eq!(
+        told,
+        json!({
+            "id": Trace::new(7, 1).to_string(), "at": "…", "method": "tools/call", "name": "a.say",
+            "server": "a", "instance": "1", "principal": "ann", "client": null,
+            "revision": "2026-07-28", "serverRevision": "2025-11-25", "state": "done",
+            "outcome": "ok", "reason": null, "ms": "…", "stages": "…", "bytesIn": "…",
+            "bytesOut": "…", "rounds": 1, "questions": 0, "replica": null,
+        })
+    );
+    end(&running, ToolError, None);
+    assert_eq!(scene.list(&[])["calls"][0]["outcome"], "tool_error");
+    for (query, count) in [
+        (&[("outcome", "*error")][..], 1),
+        (&[("server", "a"), ("principal", "an*")], 1),
+        (&[("method", "tools/*,resources/*")], 2),
+        (&[("text", "SAY")], 1),
+        (&[("principal", "bob")], 0),
+        (&[("limit", "1")], 1),
+        (&[("since", "1h")], 2),
+        (&[("before", calls[0]["id"].as_str().unwrap())], 1),
+        (&[("before", calls[1]["id"].as_str().unwrap())], 0),
+    ] {
+        let found = scene.list(query)["calls"].as_array().unwrap().len();
+        assert_eq!(found, count, "{query:?}");
+    }
+}
+
+#[test]
+fn rounds_and_tasks_of_a_call_are_one_call() {
+    let mut scene = Scene::of(PLAIN);
+    let first = scene.begin("tools/call", json!({ "name": "a.push" }));
+    first.parks(1, Some("state-1"));
+    end(&first, Asked, Some(Json::of(&json!({ "resultType": "input_required" }))));
+    assert_eq!(scene.list(&[])["calls"][0]["outcome"], "asked");
+    let again = json!({ "name": "a.push", "requestState": "state-1", "inputResponses": {} });
+    let second = scene.begin("tools/call", again);
+    assert_eq!(scene.list(&[])["calls"][0]["state"], "running");
+    second.is_called("task-1");
+    end(&second, Fine, Some(Json::empty_object()));
+    let third = scene.begin("tasks/get", json!({ "taskId": "task-1" }));
+    end(&third, Fine, Some(Json::empty_object()));
+    let list = scene.list(&[]);
+    assert_eq!(list["calls"].as_array().unwrap().len(), 1, "{list}");
+    let call = &list["calls"][0];
+    assert_eq!((&call["rounds"], &call["questions"]), (&json!(3), &json!(1)));
+    assert_eq!(scene.detail(call)["messages"].as_array().unwrap().len(), 6);
+    // A state that nobody knows begins a call of its own.
+    scene.begin("tools/call", json!({ "name": "a.push", "requestState": "state-2" }));
+    assert_eq!(scene.list(&[])["calls"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn messages_are_shown_as_they_were_said_on_both_sides() {
+    let mut scene = Scene::of(PLAIN);
+    let recording = scene.begin("tools/call", json!({ "name": "a.say" }));
+    recording.permitted(target(&tool("say", json!({}))));
+    let params = Object::parse(r#"{"name":"say","arguments":{"n":1.50}}"#).unwrap();
+    recording.sends((4, Revision::V2025_11_25), true, Method::ToolsCall, &params);
+    let id = recording.asks(FROM_SERVER, Method::RootsList, &Json::empty_object());
+    recording.replies(TO_SERVER, id, Ok(&Json::parse(r#"{"roots":[]}"#).unwrap()));
+    let result = Json::parse(r#"{"b":1.50,"a":10000000000000000000000}"#).unwrap();
+    recording.answered(Some(Ok(&result)));
+    end(&recording, Fine, Some(result));
+    let call = scene.list(&[])["calls"][0].clone();
+    let text = scene.recorder.traffic.detail(call["id"].as_str().unwrap(), None).unwrap();
+    let spelled = r#""result":{"b":1.50,"a":10000000000000000000000}"#;
+    assert_eq!(text.matches(spelled).count(), 2, "{text}");
+    let detail: Value = serde_json::from_str(&text).unwrap();
+    let said: Vec<_> = detail["messages"].as_array().unwrap().iter().collect();
+    let places: Vec<_> = said
+        .iter()
+        .map(|it| format!("{} {}", it["side"].as_str().unwrap(), it["dir"].as_str().unwrap()))
+        .collect();
+    let expected =
+        ["client in", "server out", "server in", "server out", "server in", "client out"];
+    assert_eq!(places, expected);
+    assert!(said.iter().all(|it| it["message"]["jsonrpc"] == "2.0"), "{text}");
+    let stages: Vec<_> =
+        detail["stages"].as_array().unwrap().iter().map(|it| &it["stage"]).collect();
+    assert!(stages.contains(&&json!("start")) && stages.contains(&&json!("upstream")), "{detail}");
+    assert_eq!(detail["note"], Value::Null);
+}
+
+#[test]
+fn an_export_is_a_recording_that_can_be_read() {
+    let mut scene = Scene::of(PLAIN);
+    for n in 0..3 {
+        scene.call(&tool("say", json!({})), json!({ "n": n }), json!({ "content": [] }));
+    }
+    let text = scene.recorder.traffic.export(&TrafficFilter::default());
+    let text = String::from_utf8(text).unwrap();
+    let read = ReadRecording::read(&text).unwrap();
+    assert_eq!((read.runs.len(), read.conversations.len()), (1, 1), "{text}");
+    assert_eq!(read.conversations[0].said.len(), 6, "the client's side: {text}");
+    assert_eq!(text.matches(r#""side":"server""#).count(), 6);
+    let line: Value = serde_json::from_str(text.lines().nth(1).unwrap()).unwrap();
+    for (name, value) in [("principal", json!("ann")), ("server", json!("a")), ("v", json!(1))] {
+        assert_eq!(line[name], value, "{line}");
+    }
+}
+
+#[test]
+fn no_secret_leaves_wherever_it_was_said() {
+    let folder = Folder::new();
+    let file = folder.put("key", "from-a-file-1\n");
+    let catalog = format!(
+        "
+gateway:
+  auth: {{ tokens: [{{ name: ann, token: bearer-of-ann-0123456789 }}] }}
+  recording: {{ redact: [apiKey] }}
+mcpServers:
+  a: {{ command: a, env: {{ KEY: env-value-77 }}, args: ['--x', '${{file:{}}}'] }}
+  b: {{ url: 'https://b.example/mcp', headers: {{ x-key: header-value-88 }} }}
+",
+        file.display()
+    );
+    let mut scene = Scene::of(&catalog);
+    let schema = json!({ "properties": { "pin": { "writeOnly": true } } });
+    let marked = tool("pay", schema);
+    let plain = tool("say", json!({}));
+    let secrets = [
+        "bearer-of-ann-0123456789",
+        "env-value-77",
+        "header-value-88",
+        "from-a-file-1",
+        "marked-pin-99",
+        "member-value-11",
+        "form-value-22",
+        "late-value-33",
+    ];
+    scene.call(&marked, json!({ "pin": "marked-pin-99" }), json!({ "content": [] }));
+    scene.call(
+        &plain,
+        json!({ "apiKey": "member-value-11" }),
+        json!({ "apiKey": "late-value-33" }),
+    );
+    let asked = scene.begin("tools/call", json!({ "name": "a.say" }));
+    let form = json!({ "requestedSchema": { "properties": { "p": { "format": "password" } } } });
+    let id = asked.asks(FROM_SERVER, Method::ElicitationCreate, &Json::of(&form));
+    let answer = json!({ "action": "accept", "content": { "p": "form-value-22" } });
+    asked.replies(TO_SERVER, id, Ok(&Json::of(&answer)));
+    end(&asked, Fine, None);
+    // A server repeats all it has heard, also as the name of something.
+    let echo = secrets.join(" ");
+    scene.call(&plain, json!({ "text": echo }), json!({ "content": [{ "text": echo }] }));
+    let named = scene.begin("resources/read", json!({ "uri": echo }));
+    let about = || CallTarget { name: Some(Arc::from(echo.as_str())), ..CallTarget::default() };
+    named.end((Fine, None), None, Duration::ZERO, about);
+    let everything = scene.everything();
+    for secret in secrets {
+        assert!(!everything.contains(secret), "{secret} in {everything}");
+    }
+    assert!(everything.contains("*** *** *** ***"), "{everything}");
+}
+
+#[test]
+fn payloads_are_kept_where_only_this_machine_calls_or_the_catalog_says_so() {
+    let open = "listen: '0.0.0.0:1', plaintext: true, auth: { tokens: [{ name: a, token: 0123456789abcdef0123456789abcdef }] }";
+    for (settings, keeps) in [
+        ("{}".to_owned(), true),
+        ("{ recording: { payloads: never } }".to_owned(), false),
+        (format!("{{ {open} }}"), false),
+        (format!("{{ {open}, recording: {{ payloads: always }} }}"), true),
+        ("{ recording: { sample: 0 } }".to_owned(), false),
+    ] {
+        let mut scene = Scene::of(&format!("gateway: {settings}\nmcpServers: {{}}"));
+        scene.call(&tool("say", json!({})), json!({ "n": "the-argument" }), json!({}));
+        let everything = scene.everything();
+        assert_eq!(everything.contains("the-argument"), keeps, "{settings}");
+        let detail = scene.detail(&scene.list(&[])["calls"][0]);
+        assert_eq!(detail["note"].is_null(), keeps, "{detail}");
+        assert_eq!(detail["messages"].as_array().unwrap().len(), 4);
+    }
+    let off = plan("gateway: { recording: off }\nmcpServers: {}");
+    assert!(Recorder::open(&Traffic::new(), &off, None).unwrap().is_none());
+}
+
+#[test]
+fn of_a_sample_so_many_are_kept() {
+    let mut scene = Scene::of("gateway: { recording: { sample: 0.1 } }\nmcpServers: {}");
+    let say = tool("say", json!({}));
+    (0..1000).for_each(|_| scene.call(&say, json!({}), json!({})));
+    let all = scene.recorder.traffic.ring();
+    let kept = all.iter().filter(|it| it.log().keeps()).count();
+    assert!((80..=120).contains(&kept), "{kept}");
+}
+
+#[test]
+fn the_ring_is_bounded_and_says_what_it_dropped() {
+    let mut scene = Scene::of("gateway: { recording: { keep: 1MiB } }\nmcpServers: {}");
+    let (say, text) = (tool("say", json!({})), "x".repeat(100_000));
+    (0..20).for_each(|_| scene.call(&say, json!({}), json!({ "text": text })));
+    let (calls, bytes) = scene.recorder.traffic.ring().size();
+    assert!(bytes <= 1 << 20 && (3..8).contains(&calls), "{calls} {bytes}");
+    assert_eq!(scene.list(&[])["dropped"], json!(20 - calls));
+}
+
+#[tokio::test]
+async fn followers_hear_of_calls_that_fit_and_of_what_they_missed() {
+    let mut scene = Scene::of(PLAIN);
+    let mut filter = TrafficFilter::default();
+    filter.set("server", "a").unwrap();
+    let mut updates = TrafficUpdates::new(&scene.recorder.traffic, filter, None);
+    let say = tool("say", json!({}));
+    scene.call(&say, json!({}), json!({}));
+    let other = scene.begin("tools/list", json!({}));
+    end(&other, Fine, None);
+    let text = String::from_utf8(updates.next().await.unwrap()).unwrap();
+    assert_eq!(text.matches("event: call\ndata: {").count(), 1, "{text}");
+    assert!(text.contains(r#""outcome":"ok""#) && text.ends_with("\n\n"), "{text}");
+    (0..2 * UPDATES).for_each(|_| scene.call(&say, json!({}), json!({})));
+    let text = String::from_utf8(updates.next().await.unwrap()).unwrap();
+    assert!(text.starts_with("event: dropped\ndata: {\"count\":"), "{text}");
+}
+
+#[tokio::test]
+async fn calls_go_to_a_file_without_secrets_and_each_message_once() {
+    let folder = Folder::new();
+    let path = folder.join("traffic.jsonl");
+    let catalog = format!(
+        "gateway: {{ recording: {{ file: {} }} }}\nmcpServers: {{ a: {{ command: a, env: {{ K: env-value-77 }} }} }}",
+        path.display()
+    );
+    let mut scene = Scene::of(&catalog);
+    let first = scene.begin("tools/call", json!({ "name": "a.push", "text": "env-value-77" }));
+    first.parks(1, Some("s"));
+    end(&first, Asked, Some(Json::empty_object()));
+    let second = scene.begin("tools/call", json!({ "name": "a.push", "requestState": "s" }));
+    end(&second, Fine, Some(Json::empty_object()));
+    scene.recorder.settled().await;
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert_eq!(text.lines().count(), 5, "a beginning and four messages: {text}");
+    assert!(text.contains("***") && !text.contains("env-value-77"), "{text}");
+    assert_eq!(ReadRecording::read(&text).unwrap().conversations[0].said.len(), 4);
+}

@@ -1,0 +1,136 @@
+// A gateway with real servers, clients that call through it, and a browser with the console.
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { Client as Client2, StreamableHTTPClientTransport as Http2 } from '@modelcontextprotocol/client';
+import { Client as Client1 } from '@modelcontextprotocol/sdk/client/index.js';
+import { StreamableHTTPClientTransport as Http1 } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js';
+import { chromium } from 'playwright-core';
+import { within } from '../check.mjs';
+import { CAPABILITIES, Person } from '../demo.mjs';
+
+const here = (path) => fileURLToPath(new URL(path, import.meta.url));
+
+export class Stage {
+    static async begin(trunkline) {
+        const stage = new Stage();
+        stage.trunkline = trunkline;
+        stage.dir = mkdtempSync(join(tmpdir(), 'trunkline-console-'));
+        stage.description = join(stage.dir, 'description.txt');
+        stage.describe('Takes a note.');
+        writeFileSync(join(stage.dir, 'trunkline.yaml'), JSON.stringify(stage.catalog()));
+        await stage.#serve();
+        const isRoot = process.getuid() === 0;
+        stage.browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: isRoot ? ['--no-sandbox'] : [] });
+        stage.faults = [];
+        stage.clients = [];
+        return stage;
+    }
+
+    catalog() {
+        const node = process.execPath;
+        return {
+            gateway: { admin: { listen: '127.0.0.1:0' } },
+            mcpServers: {
+                broken: { command: node, args: ['-e', 'console.error("the database is not there"); process.exit(3)'] },
+                changing: { command: node, args: [here('changing_server.mjs'), this.description] },
+                demo: { command: this.trunkline, args: ['demo'] },
+                everything: { command: node, args: [here('../node_modules/@modelcontextprotocol/server-everything/dist/index.js')] },
+            },
+        };
+    }
+
+    /** How the tool of `changing` is described from its next start on. */
+    describe(text) {
+        writeFileSync(this.description, text);
+    }
+
+    async #serve() {
+        const words = ['serve', '--config', join(this.dir, 'trunkline.yaml'), '--listen', '127.0.0.1:0', '--state', join(this.dir, 'state')];
+        this.gateway = spawn(this.trunkline, words, { stdio: ['ignore', 'ignore', 'pipe'] });
+        const said = [];
+        const found = new Promise((resolve, reject) => {
+            createInterface(this.gateway.stderr).on('line', (line) => {
+                said.push(line);
+                this.link ??= /Console: (http:\S+)/.exec(line)?.[1];
+                this.url ??= /(http:\S+\/mcp)\b/.exec(line)?.[1];
+                if (this.link !== undefined && this.url !== undefined) resolve();
+            });
+            this.gateway.once('exit', (code) => reject(new Error(`The gateway ended with ${code}: ${said.join(' ')}`)));
+        });
+        await within(20_000, found);
+        this.origin = new URL(this.link).origin;
+    }
+
+    /** What the command line says. */
+    cli(...words) {
+        return execFileSync(this.trunkline, [...words, '--state', join(this.dir, 'state')], { encoding: 'utf8' });
+    }
+
+    /** A new link, good once. */
+    newLink() {
+        return this.cli('console').trim();
+    }
+
+    /** A client of 2026-07-28, or of the revisions before. */
+    async client(era = 'new') {
+        const person = new Person();
+        const info = { name: era === 'new' ? 'modern-client' : 'older-client', version: '1.2.3' };
+        let client;
+        if (era === 'new') {
+            client = new Client2(info, { capabilities: CAPABILITIES, versionNegotiation: { mode: 'auto' } });
+            client.setRequestHandler('elicitation/create', async ({ params }) => person.elicitation(params));
+        } else {
+            client = new Client1(info, { capabilities: CAPABILITIES });
+            client.setRequestHandler(ElicitRequestSchema, ({ params }) => person.elicitation(params));
+        }
+        await within(30_000, client.connect(new (era === 'new' ? Http2 : Http1)(new URL(this.url))));
+        this.clients.push(client);
+        const call = (name, args = {}) => {
+            const params = { name, arguments: args };
+            return era === 'new' ? client.callTool(params) : client.callTool(params, undefined, { timeout: 30_000 });
+        };
+        return { client, person, call };
+    }
+
+    /** A browser that nobody has used, at the given size and theme. */
+    async page({ width = 1280, height = 800, theme = 'light', isWatched = true } = {}) {
+        const context = await this.browser.newContext({ viewport: { width, height }, colorScheme: theme });
+        await context.grantPermissions(['clipboard-read', 'clipboard-write']);
+        const page = await context.newPage();
+        page.setDefaultTimeout(20_000);
+        page.on('request', (request) => {
+            const { origin, protocol } = new URL(request.url());
+            if (origin !== this.origin && protocol !== 'data:') this.faults.push(`a request to ${request.url()}`);
+        });
+        page.on('pageerror', (error) => this.faults.push(`an error: ${error.stack}`));
+        page.on('console', (message) => {
+            if (isWatched && ['error', 'warning'].includes(message.type())) this.faults.push(`the log: ${message.text()}`);
+        });
+        return page;
+    }
+
+    /** A browser that was let in and shows a view. */
+    async entered(view = 'traffic', options = {}) {
+        const page = await this.page(options);
+        await page.goto(this.newLink());
+        await page.getByRole('navigation', { name: 'Views' }).waitFor();
+        await page.goto(`${this.origin}/#/${view}`);
+        return page;
+    }
+
+    async end() {
+        for (const client of this.clients ?? []) await client.close().catch(() => {});
+        await this.browser?.close();
+        this.gateway.kill('SIGTERM');
+        if (this.gateway.exitCode === null) await within(10_000, once(this.gateway, 'exit'));
+        rmSync(this.dir, { recursive: true, force: true });
+    }
+}
+
+export const axeSource = readFileSync(here('../node_modules/axe-core/axe.min.js'), 'utf8');

@@ -1,0 +1,26 @@
+//! The console in a real browser: `peers/console`, driven by Debian's chromium.
+
+use crate::{peers, run};
+use std::process::Command;
+use std::time::Duration;
+
+/// Installs what is missing, builds, and runs the stories; with `--pictures` it takes the pictures of the docs instead.
+pub fn run(args: &[String]) -> Result<(), String> {
+    if args.iter().any(|arg| arg != PICTURES) {
+        return Err(format!("`browser` takes `{PICTURES}` or nothing."));
+    }
+    peers::npm()?;
+    run::run(&mut run::build(["--quiet"]))?;
+    stories(args)
+}
+
+/// Runs the stories with the binary as it is; the last line counts them.
+pub fn stories(args: &[String]) -> Result<(), String> {
+    run::install_missing("The console's tests need", BROWSER)?;
+    let mut node = Command::new("node");
+    node.arg(peers::folder().join("console/browser.mjs")).arg(run::trunkline()).args(args);
+    run::run_within(node.current_dir(run::root()), Duration::from_secs(180))
+}
+
+const PICTURES: &str = "--pictures";
+const BROWSER: &[(&str, &str)] = &[("chromium", "chromium")];
