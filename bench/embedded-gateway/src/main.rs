@@ -21,7 +21,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         pins: Some(state.join("pins.json")),
         logins: None,
         accounts: Arc::new(MemoryVault::new()),
-        limits: Limits::default().in_flight(1024),
+        limits: Limits::default().in_flight(1024).body_bytes(LONGEST).message_bytes(LONGEST),
         otel: None,
         lasting: Some(Arc::new(Lasting::new([7; 32]))),
         fleet: None,
@@ -35,3 +35,6 @@ async fn main() -> Result<(), Box<dyn Error>> {
     println!("{address}");
     Ok(serve(listener, front, Limits::default(), pending()).await?)
 }
+
+/// What is measured may be longer than clients need.
+const LONGEST: usize = 32 << 20;

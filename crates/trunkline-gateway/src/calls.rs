@@ -15,7 +15,7 @@ pub(crate) struct Noted<'a> {
     /// The server; empty if the call reached none.
     pub(crate) server: &'a str,
     /// `tools/call`, `resources/read`, …
-    pub(crate) method: &'a str,
+    pub(crate) method: &'static str,
     /// The tool, prompt or resource.
     pub(crate) name: &'a str,
     /// The principal.
@@ -43,7 +43,7 @@ struct Ring {
 struct Slot {
     at: SystemTime,
     server: String,
-    method: String,
+    method: &'static str,
     name: String,
     principal: String,
     has_principal: bool,
@@ -78,7 +78,7 @@ impl Slot {
         Self {
             at: SystemTime::UNIX_EPOCH,
             server: String::new(),
-            method: String::new(),
+            method: "",
             name: String::new(),
             principal: String::new(),
             has_principal: false,
@@ -90,11 +90,10 @@ impl Slot {
 
     fn fill(&mut self, at: SystemTime, call: Noted<'_>) {
         (self.at, self.took, self.outcome) = (at, call.took, call.outcome);
-        self.trace = call.trace;
+        (self.trace, self.method) = (call.trace, call.method);
         self.has_principal = call.principal.is_some();
         for (slot, text) in [
             (&mut self.server, call.server),
-            (&mut self.method, call.method),
             (&mut self.name, call.name),
             (&mut self.principal, call.principal.unwrap_or_default()),
         ] {

@@ -359,6 +359,8 @@ fn door(plan: &GatewayPlan) -> Door {
 }
 
 impl Answers for Front {
+    // In its caller the future is made where it stays: it is large.
+    #[inline]
     fn answer(
         &self,
         request: Request<RequestBody>,

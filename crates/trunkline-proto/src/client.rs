@@ -29,7 +29,7 @@ use trunkline_wire::model::meta;
 use trunkline_wire::revision::{Era, Revision};
 
 use crate::input_required::Round;
-use crate::pending::{Asked, Calls, Clock, OpenCall, Sent, add_meta, cancelled};
+use crate::pending::{Asked, Calls, Clock, OpenCall, Sent, add_meta, cancelled, earlier};
 use crate::{
     Ask, Attached, Call, CallError, CallKey, Conversation, Input, Outgoing, Output, Peer,
     RequestStream, Ticket, checked,
@@ -59,8 +59,8 @@ pub struct Client {
     renewing: Option<Revision>,
     /// Until when the server may still work on a call that we gave up.
     aftermath: Option<Instant>,
-    /// The last `_meta` of a call and the merged result (a one-entry cache).
-    last_meta: Option<(Json, Json)>,
+    /// The last `_meta` of a call, if it had one, and the merged result (a one-entry cache).
+    last_meta: Option<(Option<Json>, Json)>,
 }
 
 #[derive(Debug)]
@@ -395,15 +395,15 @@ impl Client {
 
     /// Sends a request with the `_meta` members of the era.
     fn send_call(&mut self, id: i64, method: Method, mut params: Object, progress: bool) {
-        // The calls of one host mostly have the same `_meta`.
+        // The calls of one host mostly have the same `_meta`, or none.
         if !progress
-            && let (Some(given), Some((last, whole))) = (params.get("_meta"), &self.last_meta)
-            && given == last
+            && let Some((last, whole)) = &self.last_meta
+            && params.get("_meta") == last.as_ref()
         {
             params.set("_meta", whole.clone());
             return self.request(id, method, params);
         }
-        let given = params.get("_meta").cloned().filter(|_| !progress);
+        let given = params.get("_meta").cloned();
         let mut more = match &self.phase {
             Phase::Open { envelope, .. } => envelope.clone(),
             _ => Object::default(),
@@ -412,7 +412,9 @@ impl Client {
             more.set(meta::PROGRESS_TOKEN, Id::Number(id).to_json());
         }
         add_meta(&mut params, more, &CALLER_META);
-        self.last_meta = given.zip(params.get("_meta").cloned());
+        if !progress {
+            self.last_meta = params.get("_meta").cloned().map(|whole| (given, whole));
+        }
         self.request(id, method, params);
     }
 
@@ -535,10 +537,8 @@ impl Conversation for Client {
             Phase::Initializing { deadline, .. } => Some(*deadline),
             _ => None,
         };
-        [handshake, self.asked.next_timeout(), self.calls.next_timeout(), self.next_retry()]
-            .into_iter()
-            .flatten()
-            .min()
+        let asked = earlier(self.asked.next_timeout(), self.next_retry());
+        earlier(earlier(handshake, asked), self.calls.next_timeout())
     }
 
     fn open_calls(&self) -> usize {

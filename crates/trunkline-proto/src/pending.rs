@@ -230,6 +230,14 @@ impl<T> Asked<T> {
     }
 }
 
+/// The earlier of two deadlines, if there are any.
+pub(crate) fn earlier(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
+}
+
 /// Adds members to the `_meta` of some parameters. They replace existing members except those in
 /// `except`.
 pub(crate) fn add_meta(params: &mut Object, more: Object, except: &[&str]) {

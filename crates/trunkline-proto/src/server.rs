@@ -28,13 +28,14 @@ use trunkline_wire::model::{
 use trunkline_wire::revision::{Era, Revision, Revisions};
 
 use crate::input_required::missing_capability;
-use crate::pending::cancelled;
+use crate::pending::{cancelled, earlier};
 use crate::{
     Ask, Attached, Bounds, CallError, CallKey, Change, Conversation, HandlerEvent, Input, Output,
     RequestStream,
 };
 use shared::{Asking, From, Shared};
 
+pub(crate) use envelope_cache::ReadEnvelope;
 pub use envelope_cache::{ClientEnvelope, EnvelopeCache, StatelessRequest};
 pub use instruct::Instruct;
 
@@ -219,7 +220,9 @@ impl Server {
     ) -> Result<MessageEra, ErrorObject> {
         let (shared, meta) = (&mut self.shared, params.get("_meta"));
         let speaks_stateless = shared.speaks(Era::Stateless);
-        let is_claim = speaks_stateless && meta.is_some_and(|it| shared.envelopes.is_claim(it));
+        let claims = meta.filter(|_| speaks_stateless);
+        let known = claims.and_then(|it| shared.envelopes.known(it));
+        let is_claim = known.is_some() || claims.is_some_and(|it| shared.envelopes.is_claim(it));
         if is_claim && from.from.batch.is_some() {
             return Err(ErrorObject::invalid_request("This revision has no batches."));
         }
@@ -233,7 +236,7 @@ impl Server {
         if !is_claim && !has_forgotten() {
             return Ok(MessageEra::Stateful);
         }
-        let (envelope, token) = shared.envelopes.read(meta)?;
+        let (envelope, token) = known.map_or_else(|| shared.envelopes.read(meta), Ok)?;
         StatelessRequest::new(envelope, token, &shared.config).map(MessageEra::Stateless)
     }
 
@@ -468,8 +471,7 @@ impl Conversation for Server {
     }
 
     fn next_timeout(&self) -> Option<Instant> {
-        let (calls, asked) = (self.shared.calls.next_timeout(), self.shared.asked.next_timeout());
-        calls.into_iter().chain(asked).min()
+        earlier(self.shared.calls.next_timeout(), self.shared.asked.next_timeout())
     }
 
     fn open_calls(&self) -> usize {

@@ -51,6 +51,10 @@ impl Choice {
 
 impl<'a> Place<'a> {
     pub(super) fn of(path: &'a str) -> Self {
+        // Nearly every request.
+        if path == ALL {
+            return Self { base: ALL, named: None, is_mcp: true };
+        }
         let base = path.strip_suffix("/sse").or_else(|| path.strip_suffix("/messages"));
         let base = base.filter(|it| it.starts_with("/mcp/")).unwrap_or(path);
         let name = |prefix: &str| {

@@ -16,7 +16,7 @@ use trunkline_wire::revision::{Era, Revision};
 
 use super::Refusal;
 use super::fields::{Field, Fields, McpFields};
-use crate::server::{Config, EnvelopeCache, StatelessRequest, unsupported_revision};
+use crate::server::{Config, EnvelopeCache, ReadEnvelope, StatelessRequest, unsupported_revision};
 
 /// Where a POST goes.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,7 +51,7 @@ pub fn classify<'a>(
     rules: Rules<'_>,
     envelopes: &mut EnvelopeCache,
 ) -> Result<Route<'a>, Refusal> {
-    let asking = Asking { fields, rules, version: version(fields)? };
+    let asking = Asking::new(fields, rules)?;
     match incoming {
         Incoming::Bad(malformed) => Err(asking.malformed(malformed)),
         Incoming::Batch(items) => {
@@ -88,9 +88,16 @@ struct Asking<'a, 'r> {
     fields: &'r McpFields<'a>,
     rules: Rules<'r>,
     version: Option<&'a str>,
+    /// The revision of that name, if it is one.
+    named: Option<Revision>,
 }
 
-impl<'a> Asking<'a, '_> {
+impl<'a, 'r> Asking<'a, 'r> {
+    fn new(fields: &'r McpFields<'a>, rules: Rules<'r>) -> Result<Self, Refusal> {
+        let version = version(fields)?;
+        Ok(Self { fields, rules, version, named: version.and_then(Revision::parse) })
+    }
+
     fn request(
         &self,
         id: &Id,
@@ -103,23 +110,29 @@ impl<'a> Asking<'a, '_> {
             return Err(self.malformed(&Malformed::new(MalformedKind::NullId)));
         }
         let bad = |error| Err(Refusal::bad_request(error, Some(id.clone())));
-        if self.is_claim(params, envelopes) {
+        let known = match params.get("_meta") {
+            Some(meta) if self.speaks(Era::Stateless) => envelopes.known(meta),
+            _ => None,
+        };
+        if known.is_some() || self.is_claim(params, envelopes) {
             if dialect {
                 // The dialect has no envelope, and the revision has no such method.
                 let error = ErrorObject::method_not_found(method);
                 let refusal = Refusal::bad_request(error, Some(id.clone()));
                 return Err(Refusal { status: StatusCode::NOT_FOUND, ..refusal });
             }
-            return self.claim(method, params, envelopes).map(Route::Stateless).or_else(bad);
+            let read = known.map_or_else(|| envelopes.read(params.get("_meta")), Ok);
+            let claim = read.and_then(|it| self.claim(method, params, it));
+            return claim.map(Route::Stateless).or_else(bad);
         }
         if *method == Method::Initialize {
-            return match self.version.map(Revision::parse) {
-                None => Ok(Route::Open),
-                Some(Some(revision)) if revision.era() == Era::Stateful => Ok(Route::Open),
-                Some(Some(_)) => bad(mismatch(
+            return match (self.version, self.named) {
+                (None, _) => Ok(Route::Open),
+                (_, Some(revision)) if revision.era() == Era::Stateful => Ok(Route::Open),
+                (_, Some(_)) => bad(mismatch(
                     "The MCP-Protocol-Version header names a revision without `initialize`.",
                 )),
-                Some(None) => bad(self.unsupported()),
+                (_, None) => bad(self.unsupported()),
             };
         }
         if self.is_modern() && !self.speaks(Era::Stateless) {
@@ -145,9 +158,8 @@ impl<'a> Asking<'a, '_> {
         &self,
         method: &MethodName,
         params: &Params,
-        envelopes: &mut EnvelopeCache,
+        (envelope, token): ReadEnvelope,
     ) -> Result<StatelessRequest, ErrorObject> {
-        let (envelope, token) = envelopes.read(params.get("_meta"))?;
         match self.version {
             None => return Err(mismatch("The MCP-Protocol-Version header is missing.")),
             Some(version) if version != envelope.revision => {
@@ -215,7 +227,7 @@ impl<'a> Asking<'a, '_> {
             None => {
                 Some(Revision::V2025_03_26).filter(|it| spoken.contains(*it)).or(spoken.newest())
             }
-            Some(version) => Revision::parse(version).filter(|it| spoken.contains(*it)),
+            Some(_) => self.named.filter(|it| spoken.contains(*it)),
         };
         let Some(revision) = revision else { return bad(self.unsupported()) };
         if !self.rules.sessions {
@@ -231,8 +243,7 @@ impl<'a> Asking<'a, '_> {
     }
 
     fn malformed(&self, malformed: &Malformed) -> Refusal {
-        let revision = self.version.and_then(Revision::parse);
-        let null = revision.is_some_and(|it| it.profile().unreadable_id_is_null);
+        let null = self.named.is_some_and(|it| it.profile().unreadable_id_is_null);
         let id = malformed.id.clone().filter(|_| !malformed.is_response);
         Refusal::bad_request(malformed.to_error(), id.or(null.then_some(Id::Null)))
     }
@@ -247,7 +258,7 @@ impl<'a> Asking<'a, '_> {
 
     /// Whether the header names a stateless revision.
     fn is_modern(&self) -> bool {
-        self.version.and_then(Revision::parse).is_some_and(|it| it.era() == Era::Stateless)
+        self.named.is_some_and(|it| it.era() == Era::Stateless)
     }
 
     fn speaks(&self, era: Era) -> bool {
@@ -268,7 +279,7 @@ fn session_id<'a>(fields: &McpFields<'a>) -> Result<Option<&'a str>, Refusal> {
 /// The session id of a GET or DELETE. Without sessions, and in the stateless era, only POST is allowed.
 pub fn session_request<'a>(headers: &'a HeaderMap, rules: Rules<'_>) -> Result<&'a str, Refusal> {
     let fields = &Fields::of(headers).mcp;
-    let asking = Asking { fields, rules, version: version(fields)? };
+    let asking = Asking::new(fields, rules)?;
     if asking.is_modern() || !rules.sessions || !asking.speaks(Era::Stateful) {
         return Err(Refusal::method("POST"));
     }
@@ -284,7 +295,10 @@ fn version<'a>(fields: &McpFields<'a>) -> Result<Option<&'a str>, Refusal> {
         .version
         .only_bytes()
         .map_err(|_| mismatch("There is more than one MCP-Protocol-Version header."))?;
-    let text = |it| {
+    let text = |it: &'a [u8]| {
+        if let Some(revision) = Revision::ALL.iter().find(|known| known.as_str().as_bytes() == it) {
+            return Ok(revision.as_str());
+        }
         let text = std::str::from_utf8(it).map(str::trim);
         text.map_err(|_| mismatch("The MCP-Protocol-Version header cannot be read."))
     };

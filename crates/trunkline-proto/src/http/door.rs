@@ -60,7 +60,7 @@ impl Door {
         let origin = origin.ok_or_else(|| forbidden(""))?;
         let own = ["http://", "https://"].iter().any(|scheme| {
             origin.get(..scheme.len()).is_some_and(|it| it.eq_ignore_ascii_case(scheme))
-                && origin[scheme.len()..].eq_ignore_ascii_case(host)
+                && origin.as_bytes()[scheme.len()..].eq_ignore_ascii_case(host)
         });
         match own || self.knows_origin(origin) {
             true => Ok(()),
@@ -69,31 +69,31 @@ impl Door {
     }
 
     /// The one host that the request names, if it is allowed.
-    fn check_host<'a>(&self, uri: &'a Uri, fields: &Fields<'a>) -> Result<&'a str, Refusal> {
+    fn check_host<'a>(&self, uri: &'a Uri, fields: &Fields<'a>) -> Result<&'a [u8], Refusal> {
         let header = fields
             .host
             .only()
             .map_err(|_| Refusal::new(StatusCode::BAD_REQUEST, "There is more than one Host."))?;
-        let header = match header.map(|it| it.to_str()) {
-            None => None,
-            Some(Ok(host)) => Some(host),
-            Some(Err(_)) => return Err(Refusal::new(StatusCode::BAD_REQUEST, "This is no Host.")),
-        };
+        let said = header.map(HeaderValue::as_bytes);
         // HTTP/2 and requests in absolute form name the host in the target.
-        let target = uri.authority().map(|it| it.as_str());
-        let Some(host) = target.or(header) else {
-            return Err(Refusal::new(StatusCode::BAD_REQUEST, "The request names no Host."));
-        };
-        let mut all = target.into_iter().chain(header);
-        if all.all(|it| self.is_ours(it)) {
-            return Ok(host);
+        let target = uri.authority().map(|it| it.as_str().as_bytes());
+        let is_ours = |it: Option<&[u8]>| it.is_none_or(|it| self.is_ours(it));
+        match target.or(said) {
+            Some(host) if is_ours(target) && is_ours(said) => return Ok(host),
+            Some(_) => {}
+            None => {
+                return Err(Refusal::new(StatusCode::BAD_REQUEST, "The request names no Host."));
+            }
+        }
+        if header.is_some_and(|it| it.to_str().is_err()) {
+            return Err(Refusal::new(StatusCode::BAD_REQUEST, "This is no Host."));
         }
         let message = "This server does not go by that name; its owner can allow it by name.";
         Err(Refusal::new(StatusCode::FORBIDDEN, message))
     }
 
-    fn is_ours(&self, host: &str) -> bool {
-        self.hosts.iter().any(|it| {
+    fn is_ours(&self, host: &[u8]) -> bool {
+        self.hosts.iter().map(String::as_bytes).any(|it| {
             let named = host.split_at_checked(it.len());
             named.is_some_and(|(name, rest)| {
                 (it == name || it.eq_ignore_ascii_case(name)) && is_any_port(rest)
@@ -191,9 +191,12 @@ fn accepts(headers: &HeaderMap, kind: &str, subkind: &str) -> bool {
 }
 
 /// Whether nothing, or only a port, follows a name.
-fn is_any_port(rest: &str) -> bool {
-    let port = rest.strip_prefix(':').unwrap_or(rest);
-    port.bytes().all(|it| it.is_ascii_digit()) && (rest.is_empty() || rest.starts_with(':'))
+fn is_any_port(rest: &[u8]) -> bool {
+    match rest {
+        [] => true,
+        [b':', port @ ..] => port.iter().all(u8::is_ascii_digit),
+        _ => false,
+    }
 }
 
 /// What the operator writes to allow an origin; empty for text that is no origin.

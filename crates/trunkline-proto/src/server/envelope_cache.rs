@@ -62,17 +62,21 @@ impl StatelessRequest {
     }
 }
 
+/// An envelope, and the progress token that came with it.
+pub(crate) type ReadEnvelope = (Arc<ClientEnvelope>, Option<Json>);
+
 impl EnvelopeCache {
+    /// The cached envelope, if the text is the same.
+    pub(crate) fn known(&self, meta: &Json) -> Option<ReadEnvelope> {
+        let read = self.0.as_ref()?;
+        let token = read.again(meta.get())?;
+        Some((Arc::clone(&read.known), token.and_then(|it| Json::parse(it).ok())))
+    }
+
     /// Reads an envelope, or returns the cached one if the text is the same.
-    pub(crate) fn read(
-        &mut self,
-        meta: Option<&Json>,
-    ) -> Result<(Arc<ClientEnvelope>, Option<Json>), ErrorObject> {
-        if let (Some(meta), Some(read)) = (meta, &self.0)
-            && let Some(token) = read.again(meta.get())
-        {
-            let token = token.and_then(|it| Json::parse(it).ok());
-            return Ok((Arc::clone(&read.known), token));
+    pub(crate) fn read(&mut self, meta: Option<&Json>) -> Result<ReadEnvelope, ErrorObject> {
+        if let Some(known) = meta.and_then(|it| self.known(it)) {
+            return Ok(known);
         }
         let envelope = Envelope::read(meta)?;
         let token = envelope.progress_token.map(|it| it.to_json());

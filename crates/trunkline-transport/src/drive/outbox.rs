@@ -96,13 +96,13 @@ impl Outbox {
     }
 
     /// Frees what the peer has read, for a slow but steady reader, and gives back the memory of one
-    /// large answer.
+    /// large answer. What is left moves only when it is the smaller part: each byte moves once at most.
     fn forget_written(&mut self) {
         if self.written == self.bytes.len() {
             self.bytes.clear();
             self.bytes.shrink_to(KEEP);
             self.written = 0;
-        } else if self.written > KEEP {
+        } else if self.written > KEEP.max(self.bytes.len() / 2) {
             self.bytes.drain(..self.written);
             self.written = 0;
         }
@@ -113,3 +113,56 @@ impl Outbox {
 const OWED_FACTOR: usize = 4;
 /// Capacity kept while the outbox is empty.
 const KEEP: usize = 64 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use std::task::Waker;
+
+    use super::*;
+
+    /// A peer that reads one piece at a time.
+    struct Slow {
+        is_full: bool,
+    }
+
+    impl AsyncWrite for Slow {
+        fn poll_write(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            bytes: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            self.is_full = !self.is_full;
+            match self.is_full {
+                true => Poll::Ready(Ok(bytes.len().min(KEEP))),
+                false => Poll::Pending,
+            }
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    #[test]
+    fn a_large_message_moves_once_at_most_however_slowly_it_is_read() {
+        const LENGTH: usize = 16 << 20;
+        let mut outbox = Outbox::new(1 << 20);
+        outbox.bytes = vec![b'x'; LENGTH];
+        let (mut slow, mut cx) = (Slow { is_full: false }, Context::from_waker(Waker::noop()));
+        let (mut moved, mut turns) = (0, 0);
+        while !outbox.is_empty() {
+            let before = outbox.bytes.len();
+            assert!(outbox.send(Pin::new(&mut slow), &mut cx).expect("it reads"));
+            if outbox.bytes.len() < before {
+                moved += outbox.bytes.len();
+            }
+            turns += 1;
+        }
+        assert!(moved <= LENGTH, "{moved} bytes were moved");
+        assert!(turns >= LENGTH / KEEP, "it was read in pieces");
+    }
+}

@@ -178,6 +178,7 @@ impl<H: Handler> Endpoint<H> {
     }
 
     /// Answers one request. The requests of one connection share `envelopes`.
+    #[inline]
     pub fn answer<B: Body>(
         &self,
         request: Request<B>,

@@ -226,7 +226,8 @@ impl<H: Handler> Events for ExchangeEvents<H> {
         if this.expiry.poll(cx) {
             return Poll::Ready(None);
         }
-        let mut out = Vec::with_capacity(1024);
+        // Nothing is allocated before there is something to write.
+        let mut out = Vec::new();
         if let Some(first) = this.first.take() {
             write_event(&first, &mut out);
         }

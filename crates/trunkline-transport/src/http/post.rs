@@ -26,7 +26,7 @@ use super::budgets::Meter;
 use super::endpoint::{Endpoint, attached};
 use super::exchange::{ExchangeEvents, Owned};
 use super::expiry::Expiry;
-use super::response::{accepted, events, json_in, no_session};
+use super::response::{accepted, events, events_in, json_in, no_session};
 use super::session::{Posted, Session};
 use super::shared_sessions::{Asked, close_later};
 use super::sse::{KeepAlive, write_event};
@@ -275,7 +275,7 @@ impl<H: Handler> Endpoint<H> {
         if !is_answer {
             let keep_alive = KeepAlive::new(self.settings.limits.stream_keep_alive);
             let rest = ExchangeEvents::new(exchange, first, keep_alive, listed);
-            return Ok(events(HttpBody::events(rest)));
+            return Ok(events_in(room, HttpBody::events(rest)));
         }
         let status = reply::status(&first, era, exchange.get().dispatched());
         if self.settings.always_stream && status == StatusCode::OK {

@@ -17,19 +17,28 @@ pub(super) fn json_in(
     status: StatusCode,
     text: Vec<u8>,
 ) -> Response<HttpBody> {
-    let mut response = Response::new(HttpBody::whole(text));
+    let mut response = response_in(room, HttpBody::whole(text));
     *response.status_mut() = status;
-    let headers = response.headers_mut();
+    response.headers_mut().insert(header::CONTENT_TYPE, JSON);
+    response
+}
+
+fn response_in(room: Option<&mut HeaderMap>, body: HttpBody) -> Response<HttpBody> {
+    let mut response = Response::new(body);
     if let Some(room) = room.filter(|it| it.capacity() <= MOST_ROOM) {
         room.clear();
-        std::mem::swap(headers, room);
+        std::mem::swap(response.headers_mut(), room);
     }
-    headers.insert(header::CONTENT_TYPE, JSON);
     response
 }
 
 pub(super) fn events(body: HttpBody) -> Response<HttpBody> {
-    let mut response = Response::new(body);
+    events_in(None, body)
+}
+
+/// The same in the room of the request's header fields.
+pub(super) fn events_in(room: Option<&mut HeaderMap>, body: HttpBody) -> Response<HttpBody> {
+    let mut response = response_in(room, body);
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, EVENTS);
     headers.insert(header::CACHE_CONTROL, NO_CACHE);

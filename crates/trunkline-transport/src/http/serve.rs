@@ -18,6 +18,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpSocket, TcpStream, ToSocketAddrs};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
+use tokio::task::coop::has_budget_remaining;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use trunkline_proto::server::EnvelopeCache;
 
@@ -278,7 +279,8 @@ async fn watched<C: Future>(
                 continue;
             }
             if look.as_mut().poll(cx).is_pending() {
-                woken = Some(cx.waker().clone());
+                // A connection that has used up its turn is woken again, but by neither of them.
+                woken = has_budget_remaining().then(|| cx.waker().clone());
                 return Poll::Pending;
             }
             woken = None;

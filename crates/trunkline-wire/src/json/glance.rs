@@ -22,6 +22,8 @@ pub struct Glance {
     pub has_content: bool,
     /// `resultType` stands more than once.
     pub repeats_type: bool,
+    /// A name may stand more than once: there are many, or one has escapes. Only a closer look can tell.
+    pub is_doubtful: bool,
 }
 
 /// The kind of a result, from `resultType`.
@@ -62,10 +64,12 @@ impl Glance {
         }
         let start = reader.position();
         reader.open(b'{')?;
-        let mut is_first = true;
-        while let Some(name) = reader.member(std::mem::take(&mut is_first))? {
+        let mut names = Names::default();
+        while let Some(name) = reader.member(names.count == 0)? {
             let value = reader.value()?;
-            match &*name.decode().unwrap_or_default() {
+            let name = name.decode();
+            glance.is_doubtful |= !names.add(name.as_ref());
+            match &*name.unwrap_or_default() {
                 "isError" => glance.is_error = value == "true",
                 "resultType" => {
                     glance.repeats_type |= glance.result_type != ResultType::None;
@@ -77,6 +81,28 @@ impl Glance {
             }
         }
         Ok((reader.since(start), glance))
+    }
+}
+
+/// The names of an object, as long as they are few.
+#[derive(Default)]
+struct Names<'a> {
+    few: [&'a str; 8],
+    count: usize,
+}
+
+impl<'a> Names<'a> {
+    /// Whether a name is certainly a new one.
+    fn add(&mut self, name: Option<&Cow<'a, str>>) -> bool {
+        let at = self.count;
+        self.count += 1;
+        match (name, self.few.get_mut(..=at)) {
+            (Some(Cow::Borrowed(plain)), Some([before @ .., last])) => {
+                *last = *plain;
+                !before.contains(plain)
+            }
+            _ => false,
+        }
     }
 }
 
@@ -218,6 +244,27 @@ mod tests {
             assert_eq!(Glance::of(&Json::copied(text)), Glance::at(text), "{text}");
         }
         assert_eq!(size_of::<Json>(), 3 * size_of::<usize>());
+    }
+
+    #[test]
+    fn a_name_that_stands_twice_leaves_a_doubt() {
+        let members =
+            |count| (0..count).map(|it| format!(r#""m{it}":0"#)).collect::<Vec<_>>().join(",");
+        for plain in [
+            "{}".to_owned(),
+            r#"{"a":{"a":1},"b":[{"b":2}]}"#.into(),
+            format!("{{{}}}", members(8)),
+        ] {
+            assert!(!Glance::at(&plain).is_doubtful, "{plain}");
+        }
+        for doubtful in [
+            r#"{"a":1,"b":2,"a":3}"#.to_owned(),
+            r#"{"\u0061":1}"#.into(),
+            r#"{"\ud800":1}"#.into(),
+            format!("{{{}}}", members(9)),
+        ] {
+            assert!(Glance::at(&doubtful).is_doubtful, "{doubtful}");
+        }
     }
 
     #[test]

@@ -132,11 +132,10 @@ struct Envelope<'a> {
 
 impl<'a> Envelope<'a> {
     fn read(text: &'a str) -> Result<Message, Malformed> {
-        let mut reader = Reader::new(text);
-        let envelope = Self::of(&mut reader).and_then(|it| reader.end().map(|()| it));
-        match envelope {
-            Ok(envelope) if !reader.is_too_deep() => envelope.judge(),
-            Ok(_) => Err(Malformed::new(MalformedKind::TooDeep)),
+        let (mut reader, mut envelope) = (Reader::new(text), Self::default());
+        match envelope.fill(&mut reader).and_then(|()| reader.end()) {
+            Ok(()) if !reader.is_too_deep() => envelope.judge(),
+            Ok(()) => Err(Malformed::new(MalformedKind::TooDeep)),
             Err(_) if is_too_deep(text.as_bytes(), MAX_DEPTH) => {
                 Err(Malformed::new(MalformedKind::TooDeep))
             }
@@ -147,8 +146,7 @@ impl<'a> Envelope<'a> {
         }
     }
 
-    fn of(reader: &mut Reader<'a>) -> Result<Self, Unreadable> {
-        let mut it = Self::default();
+    fn fill(&mut self, reader: &mut Reader<'a>) -> Result<(), Unreadable> {
         let mut others = Names::default();
         reader.open(b'{')?;
         let mut is_first = true;
@@ -163,27 +161,27 @@ impl<'a> Envelope<'a> {
                 "error" => ERROR,
                 _ => {
                     if !others.add(&name) {
-                        it.blame(MalformedKind::DuplicateKey);
+                        self.blame(MalformedKind::DuplicateKey);
                     } else if is_disguised(&name) {
-                        it.blame(MalformedKind::NotJsonRpc);
+                        self.blame(MalformedKind::NotJsonRpc);
                     }
                     reader.value()?;
                     continue;
                 }
             };
-            if it.seen & (1 << member) != 0 {
-                it.blame(MalformedKind::DuplicateKey);
+            if self.seen & (1 << member) != 0 {
+                self.blame(MalformedKind::DuplicateKey);
                 if member == ID {
                     // Two ids are as good as none.
-                    it.id = None;
+                    self.id = None;
                 }
                 reader.value()?;
                 continue;
             }
-            it.seen |= 1 << member;
-            it.take(member, reader)?;
+            self.seen |= 1 << member;
+            self.take(member, reader)?;
         }
-        Ok(it)
+        Ok(())
     }
 
     /// Reads the value of a known member.
@@ -307,7 +305,9 @@ fn read_members(reader: &mut Reader<'_>) -> Result<(Object, bool), Unreadable> {
     while let Some(name) = reader.member(members.is_empty())? {
         let name = known_member(name.decode().ok_or(Unreadable)?);
         let value = Json::copied(reader.value()?);
-        duplicate |= !names.add_after(&name, &members) || has_control(&name);
+        // A name that is known has no control characters.
+        let is_odd = || matches!(name, Cow::Owned(_)) && has_control(&name);
+        duplicate |= !names.add_after(&name, &members) || is_odd();
         members.push((name, value));
     }
     Ok((Object(members), duplicate))
@@ -334,7 +334,8 @@ fn has_control(name: &str) -> bool {
 #[derive(Default)]
 struct Names {
     few: Vec<String>,
-    many: HashSet<String>,
+    /// Made when it is needed: nearly no message has so many.
+    many: Option<HashSet<String>>,
 }
 
 impl Names {
@@ -345,14 +346,18 @@ impl Names {
             self.few.push(name.to_owned());
             return is_new;
         }
-        !self.few.iter().any(|it| it == name) && self.many.insert(name.to_owned())
+        !self.few.iter().any(|it| it == name) && self.insert(name)
     }
 
     /// The same for a name that follows `members`, which serve as the list while they are few.
     fn add_after(&mut self, name: &str, members: &[(MemberName, Json)]) -> bool {
         let few = &members[..members.len().min(FEW)];
         let is_new = few.iter().all(|(it, _)| it != name);
-        is_new && (members.len() < FEW || self.many.insert(name.to_owned()))
+        is_new && (members.len() < FEW || self.insert(name))
+    }
+
+    fn insert(&mut self, name: &str) -> bool {
+        self.many.get_or_insert_default().insert(name.to_owned())
     }
 }
 

@@ -13,7 +13,7 @@ use trunkline_proto::Timing;
 use trunkline_wire::code;
 use trunkline_wire::era::Tasks;
 use trunkline_wire::json::Json;
-use trunkline_wire::json::glance::ResultType;
+use trunkline_wire::json::glance::{Glance, ResultType};
 use trunkline_wire::jsonrpc::Object;
 use trunkline_wire::method::Method;
 use trunkline_wire::model::{
@@ -82,13 +82,14 @@ async fn start(ask: &mut Ask) -> Result<ToolCall, CallError> {
         }
         outcome => outcome?,
     };
-    let object = Object::parse(raw.get())
-        .map_err(|err| CallError::Decode { method: ask.method.name(), why: err.to_string() })?;
+    let glance = Glance::of(&raw);
+    if glance.is_doubtful || !raw.is_object() {
+        Object::parse(raw.get())
+            .map_err(|err| CallError::Decode { method: ask.method.name(), why: err.to_string() })?;
+    }
     let is_task = match ask.caller.revision().era() {
-        Era::Stateful => object.get("task").is_some() && object.get("content").is_none(),
-        Era::Stateless => {
-            object.get("resultType").is_some_and(|it| ResultType::of(it.get()) == ResultType::Task)
-        }
+        Era::Stateful => glance.has_task && !glance.has_content,
+        Era::Stateless => glance.result_type == ResultType::Task,
     };
     match is_task {
         true => Task::read(&raw)

@@ -127,10 +127,8 @@ pub static AXES: [Axis; 8] = [
             .up_to(1_000_000),
             line(BARE_GATEWAY, |programs, size| {
                 heavy(hop(programs, STATELESS, &GATEWAYS[0]), size)
-            })
-            .up_to(1_000_000),
-            line(GATEWAY, |programs, size| heavy(gateway(programs, STATELESS), size))
-                .up_to(1_000_000),
+            }),
+            line(GATEWAY, |programs, size| heavy(gateway(programs, STATELESS), size)),
         ],
     },
     Axis {

@@ -185,10 +185,10 @@ fn the_accept_header_is_parsed() {
 
 #[test]
 fn ports_are_digits() {
-    let is_ours = |host, name| {
+    let is_ours = |host: &str, name| {
         let mut door = Door { hosts: Vec::new(), origins: Vec::new() };
         door.allow_host(name);
-        door.is_ours(host)
+        door.is_ours(host.as_bytes())
     };
     for (host, name) in [
         ("a:80", "a"),
