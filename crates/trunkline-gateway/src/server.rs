@@ -1,5 +1,6 @@
 //! One server of the catalog: its pool of instances and its lists.
 
+mod affinity;
 mod placed;
 
 use std::collections::BTreeSet;
@@ -17,7 +18,7 @@ use trunkline_wire::revision::Era;
 
 use crate::accounts;
 use crate::caller::Caller;
-use crate::catalog::plan::{Affinity, Reach, ServerPlan, Sharing, Strategy};
+use crate::catalog::plan::{Reach, ServerPlan, Sharing, Strategy};
 use crate::client_profile::{self, ClientProfile};
 use crate::compared::Epoch;
 use crate::failure::{Failure, Reason, Stage};
@@ -32,6 +33,7 @@ use crate::question;
 use crate::upstream::{Instance, Upstream};
 use crate::watcher::Watcher;
 
+pub(crate) use affinity::{key_of, session_key};
 pub(crate) use placed::Hop;
 
 /// On whose behalf the gateway asks a server.
@@ -103,11 +105,8 @@ impl Server {
         if let Some((fleet, sessions)) = replicas {
             upstream.admitted_by(placed::admission(&name, fleet, sessions));
         }
-        let followed = match &placement {
-            Some(placement) => placement.plan_here(&plan),
-            None => Arc::clone(&plan),
-        };
-        let pool = Pool::new(followed, Arc::clone(&upstream));
+        let here = placement.as_ref().map(|it| it.plan_here(&plan));
+        let pool = Pool::new(here.unwrap_or_else(|| Arc::clone(&plan)), Arc::clone(&upstream));
         let server = Arc::new(Self {
             name,
             plan: RwLock::new(plan),
@@ -137,10 +136,8 @@ impl Server {
     pub(crate) fn reconfigure(&self, plan: Arc<ServerPlan>) {
         *self.plan.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&plan);
         self.upstream.reconfigure(Arc::clone(&plan));
-        self.pool.reconfigure(match &self.placement {
-            Some(placement) => placement.plan_here(&plan),
-            None => plan,
-        });
+        let here = self.placement.as_ref().map(|it| it.plan_here(&plan));
+        self.pool.reconfigure(here.unwrap_or(plan));
     }
 
     /// The lists, if known.
@@ -583,28 +580,6 @@ impl Server {
         }
         Ok(())
     }
-}
-
-/// The affinity key of a caller at a stateful server.
-pub(crate) fn key_of(plan: &ServerPlan, caller: &Caller, meta: Option<&Json>) -> Option<Box<str>> {
-    if plan.strategy != Strategy::Stateful {
-        return None;
-    }
-    Some(match &plan.affinity {
-        Affinity::Session if caller.has_session => session_key(caller.conversation),
-        Affinity::Session | Affinity::Principal => format!("p{}", caller.id).into(),
-        Affinity::Meta(name) => {
-            let meta = meta.and_then(|it| Object::parse(it.get()).ok());
-            let value = meta.and_then(|it| it.get(name).map(|it| it.get().to_owned()));
-            // A key that a client chooses is scoped to its principal.
-            format!("m{}\0{}", caller.id, value.unwrap_or_default()).into()
-        }
-    })
-}
-
-/// The affinity key of a session.
-pub(crate) fn session_key(conversation: u64) -> Box<str> {
-    format!("s{conversation}").into()
 }
 
 /// The current time; tests can control it.

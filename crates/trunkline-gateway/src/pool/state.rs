@@ -235,16 +235,6 @@ impl<H: Clone, W> State<H, W> {
         self.crash(id, Why::Killed, None, now);
     }
 
-    /// The caller that an instance was started for is done with it. If no other caller has used it, it stops
-    /// now.
-    pub(crate) fn done_with(&mut self, id: u64, now: Duration) {
-        let unused = |slot: &Slot<H>| slot.is_idle() && slot.uses <= 1;
-        if self.slots.get(&id).is_some_and(unused) && self.will_have_surplus() {
-            self.stop(id, Why::Idle, None, now);
-            self.settle(now);
-        }
-    }
-
     /// A stopping instance's process is gone.
     pub(crate) fn stopped(&mut self, id: u64, now: Duration) {
         let Some(Slot { phase: Phase::Stopping { why, since }, .. }) = self.slots.get(&id) else {

@@ -1,4 +1,5 @@
-//! Instances that live at one replica for all: whether one is here, and its end when it may not be here any more.
+//! Instances that are not needed or may not be here any more: started for their lists alone, or living at another
+//! replica now.
 
 use std::time::Duration;
 
@@ -18,6 +19,16 @@ impl<H: Clone, W> State<H, W> {
     /// Whether an instance was started for its lists, and no caller has used it since.
     pub(crate) fn is_for_lists(&self, id: u64) -> bool {
         self.slots.get(&id).is_some_and(|it| it.cause == Cause::List && it.uses <= 1)
+    }
+
+    /// The caller that an instance was started for is done with it. If no other caller has used it, it stops
+    /// now.
+    pub(crate) fn done_with(&mut self, id: u64, now: Duration) {
+        let unused = |slot: &Slot<H>| slot.is_idle() && slot.uses <= 1;
+        if self.slots.get(&id).is_some_and(unused) && self.will_have_surplus() {
+            self.stop(id, Why::Idle, None, now);
+            self.settle(now);
+        }
     }
 
     /// Whether calls or other work are in flight in instances of this key, or wait for one.
