@@ -97,6 +97,7 @@ mod tests {
     async fn one_that_went_off_unheard_is_set_again() {
         let (mut timer, began) = (DeadlineTimer::default(), now());
         poll_fn(|cx| Poll::Ready(timer.poll(Some(began + SECOND), cx).is_pending())).await;
+        // the sleep is the subject: a deadline passes while nobody polls, on a paused clock.
         tokio::time::sleep(2 * SECOND).await;
         assert!(poll_fn(|cx| Poll::Ready(timer.poll(None, cx).is_pending())).await);
         timer.reset();
