@@ -42,6 +42,7 @@ async function entry() {
         // Only the fragment is another: the page is not loaded again.
         await second.goto(stage.newLink());
         await second.getByRole('link', { name: 'Traffic' }).waitFor();
+        await second.getByRole('status').getByText('live').waitFor();
         await second.context().close();
     });
     await story('whoever has no link sees how to get one, and nothing else', async () => {

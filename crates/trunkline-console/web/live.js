@@ -68,6 +68,15 @@ export class Live {
         });
     }
 
+    /** Ends the stream and lets go of all that is known. */
+    forget() {
+        this.stop();
+        this.calls.clear();
+        this.held = [];
+        for (const seen of this.values.values()) seen.clear();
+        this.state.set(BEGIN);
+    }
+
     stop() {
         this.abort.abort();
         this.pending = [];

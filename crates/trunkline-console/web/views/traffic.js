@@ -1,4 +1,5 @@
 // What is happening: one row a call, its detail beside.
+import { session } from '../api.js';
 import { html, useCallback, useEffect, useRef, useState } from '../html.js';
 import { bytes, clock, count, duration, meaning, outcomeWord, plural } from '../format.js';
 import { query, toggle } from '../filter.js';
@@ -16,6 +17,12 @@ import { CallDetail } from './call.js';
 /** Kept while other views are shown. */
 const live = new Live();
 let shownFilter = /** @type {string | null} */ (null);
+// Whoever signs out leaves nothing in the page, and whoever comes next begins anew.
+session.watch(() => {
+    if (session.value.state === 'open') return;
+    live.forget();
+    shownFilter = null;
+});
 
 /** @param {{ url: string }} props */
 export function Traffic({ url }) {
