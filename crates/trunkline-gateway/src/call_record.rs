@@ -53,6 +53,8 @@ pub(crate) struct CallRecord {
     pub(crate) span: Option<Box<Open>>,
     /// What operators see of the call, if calls are recorded.
     pub(crate) recording: Option<Recording>,
+    /// When the call was let through, for those who record it.
+    pub(crate) permitted: Option<Duration>,
 }
 
 /// What a record needs beside the call.
@@ -90,6 +92,7 @@ impl CallRecord {
             reason: None,
             span,
             recording,
+            permitted: None,
         }
     }
 
@@ -117,7 +120,11 @@ impl CallRecord {
         took: Duration,
     ) {
         if let Some(recording) = &self.recording {
-            recording.end((outcome, self.reason), told, took, || self.target());
+            if let (Some(since), None) = (self.permitted, self.instance) {
+                recording.waited(since);
+            }
+            let ended = (outcome, self.reason, Some(self.id));
+            recording.end(ended, told, took, || self.target());
         }
     }
 

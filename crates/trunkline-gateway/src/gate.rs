@@ -94,7 +94,7 @@ impl Listing {
 
     fn end(&mut self, word: outcome::Outcome, page: Option<&Outcome>) {
         if let Some((recording, began)) = self.0.take() {
-            recording.end((word, None), page, began.elapsed(), CallTarget::default);
+            recording.end((word, None, None), page, began.elapsed(), CallTarget::default);
         }
     }
 }
@@ -278,9 +278,7 @@ impl Walk {
             Decided::Permit(permit) => permit,
             Decided::Told(told) => return Ok(told),
         };
-        if let Some(recording) = &record.recording {
-            recording.permitted(record.target());
-        }
+        record.permitted = record.recording.as_ref().map(Recording::now);
         let result = self.perform(record, &mut about, &permit).await;
         let result = match permit.into_plugins() {
             None => result,

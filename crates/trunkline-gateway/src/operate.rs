@@ -293,7 +293,7 @@ impl Operate for Operation {
     }
 
     fn calls(&self, limit: usize) -> Value {
-        json!(self.gateway.0.calls.recent(limit))
+        json!(self.gateway.0.recent_calls(limit))
     }
 
     fn servers(&self) -> Value {

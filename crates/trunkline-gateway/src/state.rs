@@ -353,6 +353,16 @@ impl GatewayState {
         self.settings.fleet.as_ref().map(Fleet::me)
     }
 
+    /// The last calls, newest first.
+    pub(crate) fn recent_calls(&self, limit: usize) -> Vec<serde_json::Value> {
+        // Those that are recorded are not noted as well.
+        let noted = match self.active_plan().recorder {
+            Some(_) => Vec::new(),
+            None => self.calls.recent(limit),
+        };
+        if noted.is_empty() { self.traffic.recent(limit) } else { noted }
+    }
+
     pub(crate) fn next_trace(&self) -> Trace {
         Trace::new(self.trace.0, self.trace.1.fetch_add(1, Ordering::Relaxed) + 1)
     }
@@ -381,15 +391,18 @@ impl GatewayState {
         if let Some(reason) = record.rejection() {
             self.metrics.rejected(reason);
         }
-        self.calls.note(Noted {
-            server: record.server.as_deref().unwrap_or_default(),
-            method: record.method.name(),
-            name: record.name.as_deref().unwrap_or_default(),
-            principal: record.caller.name.as_deref(),
-            took,
-            outcome,
-            trace: record.id,
-        });
+        // What is recorded has it all.
+        if record.recording.is_none() {
+            self.calls.note(Noted {
+                server: record.server.as_deref().unwrap_or_default(),
+                method: record.method.name(),
+                name: record.name.as_deref().unwrap_or_default(),
+                principal: record.caller.name.as_deref(),
+                took,
+                outcome,
+                trace: record.id,
+            });
+        }
         if let Some(audit) = &active.audit {
             let replica = self.settings.fleet.as_ref().map(|it| it.me().to_owned());
             audit.note(Entry { replica, ..record.entry(outcome) });

@@ -15,6 +15,7 @@ mod show;
 mod stream;
 
 use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -47,15 +48,34 @@ pub(crate) use stream::event;
 
 /// The calls that are remembered, whatever plan is in force.
 pub(crate) struct Traffic {
-    ring: Mutex<Ring<Arc<CallEntry>>>,
+    kept: Mutex<Kept>,
     redactor: Mutex<Redactor>,
     updates: broadcast::Sender<Arc<CallEntry>>,
     /// One moment on both clocks.
     base: (SystemTime, Instant),
     digests: RandomState,
     marked: Mutex<MarkedTools>,
+    /// How many follow the changes.
+    followers: AtomicUsize,
+}
+
+/// What every call changes.
+struct Kept {
+    ring: Ring<Arc<CallEntry>>,
     /// How often each server is called. There are few.
-    rates: Mutex<Vec<(Arc<str>, Rates)>>,
+    rates: Vec<(Arc<str>, Rates)>,
+}
+
+impl Kept {
+    /// A call to a server ended. The list grows no longer than the catalogs of this run.
+    fn count(&mut self, server: &Arc<str>, took: Duration, has_failed: bool, now: Duration) {
+        let same = |it: &Arc<str>| Arc::ptr_eq(it, server) || **it == **server;
+        let place = self.rates.iter().position(|(it, _)| same(it)).unwrap_or_else(|| {
+            self.rates.push((Arc::clone(server), Rates::default()));
+            self.rates.len() - 1
+        });
+        self.rates[place].1.note(took, has_failed, now);
+    }
 }
 
 /// The recorder of a plan. Where recording is off there is none.
@@ -83,13 +103,16 @@ pub(crate) struct CallEntry {
 impl Traffic {
     pub(crate) fn new() -> Arc<Self> {
         Arc::new(Self {
-            ring: Mutex::new(Ring::new(MOST_CALLS, RecordingPlan::default().keep)),
+            kept: Mutex::new(Kept {
+                ring: Ring::new(MOST_CALLS, RecordingPlan::default().keep),
+                rates: Vec::new(),
+            }),
             redactor: Mutex::default(),
             updates: broadcast::Sender::new(UPDATES),
             base: (SystemTime::now(), Instant::now()),
             digests: RandomState::new(),
             marked: Mutex::default(),
-            rates: Mutex::default(),
+            followers: AtomicUsize::new(0),
         })
     }
 
@@ -98,8 +121,8 @@ impl Traffic {
         self.redactor().learn(value);
     }
 
-    fn ring(&self) -> MutexGuard<'_, Ring<Arc<CallEntry>>> {
-        self.ring.lock().unwrap_or_else(PoisonError::into_inner)
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn redactor(&self) -> MutexGuard<'_, Redactor> {
@@ -109,7 +132,7 @@ impl Traffic {
     /// The call that a `requestState` or a task belongs to.
     fn known(&self, name: &str) -> Option<Arc<CallEntry>> {
         let digest = self.digests.hash_one(name);
-        self.ring().named(digest).cloned()
+        self.kept().ring.named(digest).cloned()
     }
 
     /// The time on the clock of people.
@@ -122,46 +145,31 @@ impl Traffic {
     }
 
     fn tell(&self, entry: &Arc<CallEntry>) {
-        if self.updates.receiver_count() > 0 {
+        if self.followers.load(Ordering::Relaxed) > 0 {
             // The last follower may have left just now.
             let _ = self.updates.send(Arc::clone(entry));
         }
     }
 
-    /// A call to a server ended.
-    ///
-    /// The list grows no longer than the catalogs of this run.
-    fn count(&self, server: &Arc<str>, took: Duration, has_failed: bool, now: Duration) {
-        let mut all = self.rates.lock().unwrap_or_else(PoisonError::into_inner);
-        let same = |it: &Arc<str>| Arc::ptr_eq(it, server) || **it == **server;
-        let place = all.iter().position(|(it, _)| same(it));
-        let place = place.unwrap_or_else(|| {
-            all.push((Arc::clone(server), Rates::default()));
-            all.len() - 1
-        });
-        all[place].1.note(took, has_failed, now);
-    }
-
     /// How often a server was called lately, and how long that took.
     pub(crate) fn rates(&self, server: &str) -> serde_json::Value {
         let now = self.base.1.elapsed();
-        let mut all = self.rates.lock().unwrap_or_else(PoisonError::into_inner);
-        match all.iter_mut().find(|(it, _)| **it == *server) {
+        match self.kept().rates.iter_mut().find(|(it, _)| **it == *server) {
             Some((_, rates)) => rates.show(now),
             None => Rates::default().show(now),
         }
     }
 
     /// Changes the ring, and drops calls until all fit.
-    fn arrange(&self, with: impl FnOnce(&mut Ring<Arc<CallEntry>>)) {
+    fn arrange(&self, with: impl FnOnce(&mut Kept)) {
         let mut gone = {
-            let mut ring = self.ring();
-            with(&mut ring);
-            ring.evict()
+            let mut kept = self.kept();
+            with(&mut kept);
+            kept.ring.evict()
         };
         // Dropped outside the lock.
         while gone.take().is_some() {
-            gone = self.ring().evict();
+            gone = self.kept().ring.evict();
         }
     }
 
@@ -207,7 +215,7 @@ impl Recorder {
             redactor.know_values(secrets_of(plan));
             redactor.know_members(recording.redact.iter().cloned());
         }
-        traffic.arrange(|ring| ring.keep(recording.keep));
+        traffic.arrange(|kept| kept.ring.keep(recording.keep));
         let keeps = recording.keeps_payloads(&plan.gateway.listen);
         if let Some(before) = before.filter(|it| it.plan == *recording && it.keeps == keeps) {
             return Ok(Some(Arc::clone(before)));
@@ -252,8 +260,8 @@ impl Recorder {
             return Recording { recorder, entry, earlier };
         }
         let mut made = None;
-        self.traffic.arrange(|ring| {
-            ring.push(|number| {
+        self.traffic.arrange(|kept| {
+            kept.ring.push(|number| {
                 let mut log = CallLog::new(number, self.keeps && self.is_in_sample(number));
                 log.begin(Duration::ZERO);
                 log.call(FROM_CLIENT, method, &call.params, call.meta.as_ref(), Duration::ZERO);
@@ -295,7 +303,7 @@ impl Recorder {
 
     /// How it records, for operators.
     pub(crate) fn status(&self) -> serde_json::Value {
-        let (calls, bytes) = self.traffic.ring().size();
+        let (calls, bytes) = self.traffic.kept().ring.size();
         serde_json::json!({
             "payloads": self.keeps,
             "sample": self.plan.sample,

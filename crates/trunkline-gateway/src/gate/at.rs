@@ -203,9 +203,9 @@ impl Walk {
         let context = context.recorded(record.recording.as_ref());
         let method = self.call.method.method;
         if let Some(recording) = &record.recording {
-            let (at, is_new) =
-                ((instance.id, instance.opened.revision), instance.is_newer(record.began));
-            recording.sends(at, is_new, method, &params);
+            let target = (record.target(), record.permitted);
+            let at = (instance.id, instance.opened.revision);
+            recording.sends(target, at, instance.is_newer(record.began), method, &params);
         }
         let mut forward = Forward::begin(lease, context, method, params, timing(plan), relays);
         forward.span = span;

@@ -86,7 +86,7 @@ fn reason(outcome: &Outcome) -> String {
 }
 
 fn last(gateway: &Gateway) -> Value {
-    gateway.0.calls.recent(1).remove(0)
+    gateway.0.recent_calls(1).remove(0)
 }
 
 async fn with_lists() -> Gateway {

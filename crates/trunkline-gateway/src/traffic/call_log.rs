@@ -13,6 +13,7 @@ use trunkline_wire::model::Tool;
 use trunkline_wire::revision::Revision;
 
 use crate::outcome::Outcome;
+use crate::trace::Trace;
 
 /// The log of one call. Rounds, questions and polls of its task are in the same log.
 #[derive(Debug)]
@@ -30,7 +31,7 @@ pub(crate) struct CallLog {
     pub(crate) questions: u32,
     pub(crate) bytes_in: u64,
     pub(crate) bytes_out: u64,
-    stages: Vec<(Stage, Duration)>,
+    stages: Stages,
     said: Vec<Said>,
     /// The bytes of kept messages.
     kept: usize,
@@ -59,6 +60,8 @@ pub(crate) struct Ended {
     pub(crate) outcome: Outcome,
     pub(crate) reason: Option<&'static str>,
     pub(crate) after: Duration,
+    /// The id of the call in logs and errors.
+    pub(crate) trace: Trace,
 }
 
 /// Where the time goes.
@@ -88,6 +91,55 @@ impl Stage {
             Self::Question => "question",
             Self::Carry => "carry",
         }
+    }
+}
+
+/// When each stage began. A call that asks nothing has four and needs no memory of its own for them.
+#[derive(Debug)]
+struct Stages {
+    first: [(Stage, Duration); 4],
+    count: usize,
+    more: Vec<(Stage, Duration)>,
+}
+
+impl Default for Stages {
+    fn default() -> Self {
+        Self { first: [(Stage::Policy, Duration::ZERO); 4], count: 0, more: Vec::new() }
+    }
+}
+
+impl Stages {
+    fn push(&mut self, stage: Stage, at: Duration) {
+        if self.last_mut().is_some_and(|it| *it == stage) {
+            return;
+        }
+        match self.first.get_mut(self.count) {
+            Some(place) => {
+                *place = (stage, at);
+                self.count += 1;
+            }
+            None if self.more.len() < MOST_STAGES => self.more.push((stage, at)),
+            None => {}
+        }
+    }
+
+    fn last_mut(&mut self) -> Option<&mut Stage> {
+        let last = match self.more.last_mut() {
+            Some(last) => Some(last),
+            None => self.first[..self.count].last_mut(),
+        };
+        last.map(|it| &mut it.0)
+    }
+
+    /// The call has waited for an instance to start, not for a place in one.
+    fn waited_for_start(&mut self) {
+        if let Some(stage @ Stage::Wait) = self.last_mut() {
+            *stage = Stage::Start;
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (Stage, Duration)> {
+        self.first[..self.count].iter().chain(&self.more).copied()
     }
 }
 
@@ -124,7 +176,7 @@ impl CallLog {
             questions: 0,
             bytes_in: 0,
             bytes_out: 0,
-            stages: Vec::with_capacity(4),
+            stages: Stages::default(),
             said: Vec::with_capacity(4),
             kept: 0,
             left_out: 0,
@@ -143,29 +195,23 @@ impl CallLog {
 
     /// From now on the time belongs to this stage.
     pub(crate) fn enter(&mut self, stage: Stage, at: Duration) {
-        match self.stages.last() {
-            Some((last, _)) if *last == stage => {}
-            _ if self.stages.len() >= MOST_STAGES => {}
-            _ => self.stages.push((stage, at)),
-        }
+        self.stages.push(stage, at);
     }
 
     /// An instance was found for the call; `is_new` if it had to start.
     pub(crate) fn leased(&mut self, instance: (u64, Revision), is_new: bool, at: Duration) {
         self.instance = Some(instance);
-        if let Some((stage @ Stage::Wait, _)) = self.stages.last_mut()
-            && is_new
-        {
-            *stage = Stage::Start;
+        if is_new {
+            self.stages.waited_for_start();
         }
         self.enter(Stage::Upstream, at);
     }
 
     /// The call ends, or its round does.
-    pub(crate) fn end(&mut self, outcome: Outcome, reason: Option<&'static str>, at: Duration) {
-        self.ended = Some(Ended { outcome, reason, after: at });
-        if outcome == Outcome::Asked {
-            self.enter(Stage::Question, at);
+    pub(crate) fn end(&mut self, ended: Ended) {
+        self.ended = Some(ended);
+        if ended.outcome == Outcome::Asked {
+            self.enter(Stage::Question, ended.after);
         }
     }
 
@@ -279,7 +325,7 @@ impl CallLog {
     pub(crate) fn stages(&self, now: Duration) -> Vec<(Stage, Duration, Duration)> {
         let end = self.ended.map_or(now, |it| it.after);
         let ends = self.stages.iter().skip(1).map(|it| it.1).chain([end]);
-        let all = self.stages.iter().zip(ends).map(|((stage, from), to)| (*stage, *from, to));
+        let all = self.stages.iter().zip(ends).map(|((stage, from), to)| (stage, from, to));
         all.filter(|(stage, from, to)| to > from || *stage == Stage::Upstream).collect()
     }
 
@@ -321,6 +367,10 @@ mod tests {
         Object::parse(text).unwrap()
     }
 
+    fn ended(outcome: Outcome, after: u64) -> Ended {
+        Ended { outcome, reason: None, after: ms(after), trace: Trace::default() }
+    }
+
     fn shown(log: &CallLog, now: u64) -> String {
         let stages = log.stages(ms(now));
         let all = stages.iter().map(|(stage, from, to)| {
@@ -352,7 +402,7 @@ mod tests {
         log.questions += 1;
         let input = Json::parse(r#"{"resultType":"input_required"}"#).unwrap();
         log.answer(TO_CLIENT, Ok(&input), ms(60));
-        log.end(Outcome::Asked, None, ms(60));
+        log.end(ended(Outcome::Asked, 60));
         assert_eq!(shown(&log, 99), "policy 0-1, start 1-40, upstream 40-60");
         log.begin(ms(90));
         let meta = Json::parse(r#"{"k":1}"#).unwrap();
@@ -364,7 +414,7 @@ mod tests {
         log.answer(FROM_SERVER, Ok(&Json::empty_object()), ms(95));
         log.enter(Stage::Carry, ms(95));
         log.answer(TO_CLIENT, Err(&ErrorObject::new(-1, "No.")), ms(96));
-        log.end(Outcome::Ok, None, ms(96));
+        log.end(ended(Outcome::Ok, 96));
         assert_eq!((log.rounds, log.questions), (2, 1));
         assert_eq!(
             shown(&log, 99),
@@ -412,6 +462,6 @@ mod tests {
             log.enter(Stage::Wait, ms(it));
             log.enter(Stage::Carry, ms(it));
         });
-        assert!(log.stages.len() <= MOST_STAGES);
+        assert!(log.stages.more.len() <= MOST_STAGES);
     }
 }

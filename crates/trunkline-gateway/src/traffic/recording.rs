@@ -11,10 +11,11 @@ use trunkline_wire::jsonrpc::{ErrorObject, Object, Outcome};
 use trunkline_wire::method::Method;
 use trunkline_wire::revision::Revision;
 
-use super::call_log::{CallTarget, FROM_SERVER, Place, Stage, TO_CLIENT, TO_SERVER};
+use super::call_log::{CallTarget, Ended, FROM_SERVER, Place, Stage, TO_CLIENT, TO_SERVER};
 use super::marked_tools::is_marked;
 use super::{CallEntry, Recorder};
 use crate::outcome;
+use crate::trace::Trace;
 
 /// A call while it is recorded.
 #[derive(Clone)]
@@ -26,25 +27,32 @@ pub(crate) struct Recording {
 }
 
 impl Recording {
-    /// The call was let through, and waits for an instance.
-    pub(crate) fn permitted(&self, target: CallTarget) {
-        let (at, mut log) = (self.entry.now(), self.entry.log());
-        log.target = Some(target);
-        log.enter(Stage::Wait, at);
+    /// How long ago the call began, in its first round.
+    pub(crate) fn now(&self) -> Duration {
+        self.entry.now()
+    }
+
+    /// The call has waited for an instance since then, and got none.
+    pub(crate) fn waited(&self, since: Duration) {
+        self.entry.log().enter(Stage::Wait, since);
     }
 
     /// The call is about to reach an instance, which is new if it started for it. What is marked as secret in the
     /// call is learned first.
     pub(crate) fn sends(
         &self,
+        target: (CallTarget, Option<Duration>),
         instance: (u64, Revision),
         is_new: bool,
         method: Method,
         params: &Object,
     ) {
         let at = self.entry.now();
+        let (target, permitted) = target;
         let marked = {
             let mut log = self.entry.log();
+            log.target = Some(target);
+            log.enter(Stage::Wait, permitted.unwrap_or(at));
             log.leased(instance, is_new, at);
             log.call(TO_SERVER, method, params, None, at);
             let tool = log.target.as_ref().and_then(|it| it.tool.as_ref());
@@ -125,37 +133,41 @@ impl Recording {
     pub(crate) fn is_called(&self, name: &str) {
         let traffic = &self.recorder.traffic;
         let digest = traffic.digests.hash_one(name);
-        traffic.ring().name(self.entry.number, digest);
+        traffic.kept().ring.name(self.entry.number, digest);
     }
 
     /// The call ends, or its round does, after this long.
     pub(crate) fn end(
         &self,
-        ended: (outcome::Outcome, Option<&'static str>),
+        ended: (outcome::Outcome, Option<&'static str>, Option<Trace>),
         told: Option<&Outcome>,
         after: Duration,
         target: impl FnOnce() -> CallTarget,
     ) {
+        let (outcome, reason, trace) = ended;
         let Recorder { traffic, file, .. } = &*self.recorder;
-        let bytes = {
+        let (bytes, counted) = {
             let (at, mut log) = (self.earlier + after, self.entry.log());
             log.target.get_or_insert_with(target);
             if let Some(told) = told {
                 log.answer(TO_CLIENT, told.as_ref(), at);
             }
-            log.end(ended.0, ended.1, at);
-            if let Some(server) = log.target.as_ref().and_then(|it| it.server.as_ref()) {
-                let now = (self.entry.began + at).saturating_duration_since(traffic.base.1);
-                traffic.count(server, after, ended.0.is_failure(), now);
-            }
-            log.bytes()
+            log.end(Ended { outcome, reason, after: at, trace: trace.unwrap_or(self.entry.id) });
+            let server = log.target.as_ref().and_then(|it| it.server.clone());
+            (log.bytes(), server.map(|it| (it, self.entry.began + at)))
         };
-        if ended.0 == outcome::Outcome::Asked
+        if outcome == outcome::Outcome::Asked
             && let Some(Ok(input)) = told.filter(|it| it.as_ref().is_ok_and(is_marked))
         {
             traffic.learn(Party::Server, "result", input);
         }
-        traffic.arrange(|ring| ring.takes(self.entry.number, bytes));
+        traffic.arrange(|kept| {
+            kept.ring.takes(self.entry.number, bytes);
+            if let Some((server, moment)) = &counted {
+                let now = moment.saturating_duration_since(traffic.base.1);
+                kept.count(server, after, outcome.is_failure(), now);
+            }
+        });
         traffic.tell(&self.entry);
         if let Some(file) = file {
             file.write(&self.entry);

@@ -18,6 +18,7 @@ use trunkline_wire::revision::{Era, Revision};
 use super::call_log::Said;
 use super::filter::{Facts, TrafficFilter};
 use super::{CallEntry, Traffic};
+use crate::merge::Kind;
 use crate::policy::stamp::rfc3339;
 
 impl Traffic {
@@ -142,8 +143,8 @@ impl Traffic {
         let is_it = |it: &CallEntry| {
             it.caller.peer.info.as_ref().is_some_and(|info| info.version == version)
         };
-        let ring = self.ring();
-        ring.iter().find(|it| is_it(it)).map(|it| it.id.to_string())
+        let kept = self.kept();
+        kept.ring.iter().find(|it| is_it(it)).map(|it| it.id.to_string())
     }
 
     /// Something that a server said to an operator, as JSON without secrets.
@@ -156,8 +157,31 @@ impl Traffic {
         }
     }
 
+    /// The last calls that ended, newest first, in short.
+    pub(crate) fn recent(&self, limit: usize) -> Vec<Value> {
+        let (all, _) = self.all();
+        let redactor = self.redactor();
+        let told = |entry: &Arc<CallEntry>| {
+            let log = entry.log();
+            let ended = log.ended.filter(|_| Kind::of_method(entry.method).is_none())?;
+            let target = log.target.clone().unwrap_or_default();
+            let text = |it: &str| redactor.text(it).into_owned();
+            Some(json!({
+                "time": rfc3339(self.at(entry.began + ended.after)),
+                "server": target.server.as_deref(),
+                "method": entry.method.name(),
+                "name": target.name.as_deref().map(text).unwrap_or_default(),
+                "principal": entry.caller.name,
+                "ms": ms(ended.after),
+                "outcome": ended.outcome.word(),
+                "traceId": ended.trace.to_string(),
+            }))
+        };
+        all.iter().filter_map(told).take(limit).collect()
+    }
+
     /// All changes to come.
-    pub(crate) fn follow(&self) -> broadcast::Receiver<Arc<CallEntry>> {
+    pub(super) fn follow(&self) -> broadcast::Receiver<Arc<CallEntry>> {
         self.updates.subscribe()
     }
 
@@ -173,8 +197,8 @@ impl Traffic {
 
     /// All calls, newest first, and how many made way.
     fn all(&self) -> (Vec<Arc<CallEntry>>, u64) {
-        let ring = self.ring();
-        (ring.iter().cloned().collect(), ring.dropped())
+        let kept = self.kept();
+        (kept.ring.iter().cloned().collect(), kept.ring.dropped())
     }
 
     fn wanted<'a>(

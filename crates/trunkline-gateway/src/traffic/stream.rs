@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use serde_json::json;
@@ -28,6 +29,7 @@ impl TrafficUpdates {
         filter: TrafficFilter,
         replica: Option<String>,
     ) -> Self {
+        traffic.followers.fetch_add(1, Ordering::Relaxed);
         Self { updates: traffic.follow(), traffic: Arc::clone(traffic), filter, replica }
     }
 
@@ -67,6 +69,12 @@ impl TrafficUpdates {
             }
         }
         out
+    }
+}
+
+impl Drop for TrafficUpdates {
+    fn drop(&mut self) {
+        self.traffic.followers.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

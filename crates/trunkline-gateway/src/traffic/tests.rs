@@ -45,10 +45,10 @@ impl Scene {
         let name = format!("a.{}", tool.name);
         let recording =
             self.begin("tools/call", json!({ "name": name, "arguments": arguments.clone() }));
-        recording.permitted(target(tool));
         let params = json!({ "name": tool.name, "arguments": arguments });
         let params = Object::parse(&params.to_string()).unwrap();
-        recording.sends((1, Revision::V2025_11_25), false, Method::ToolsCall, &params);
+        let to = (target(tool), Some(Duration::ZERO));
+        recording.sends(to, (1, Revision::V2025_11_25), false, Method::ToolsCall, &params);
         let result = Json::of(&result);
         recording.answered(Some(Ok(&result)));
         end(&recording, Fine, Some(result));
@@ -92,7 +92,12 @@ fn target(tool: &Arc<Tool>) -> CallTarget {
 
 fn end(recording: &Recording, outcome: outcome::Outcome, told: Option<Json>) {
     let told = told.map(Ok);
-    recording.end((outcome, None), told.as_ref(), Duration::from_millis(5), CallTarget::default);
+    recording.end(
+        (outcome, None, None),
+        told.as_ref(),
+        Duration::from_millis(5),
+        CallTarget::default,
+    );
 }
 
 const PLAIN: &str = "mcpServers: {}";
@@ -171,9 +176,9 @@ fn rounds_and_tasks_of_a_call_are_one_call() {
 fn messages_are_shown_as_they_were_said_on_both_sides() {
     let mut scene = Scene::of(PLAIN);
     let recording = scene.begin("tools/call", json!({ "name": "a.say" }));
-    recording.permitted(target(&tool("say", json!({}))));
+    let to = (target(&tool("say", json!({}))), Some(Duration::ZERO));
     let params = Object::parse(r#"{"name":"say","arguments":{"n":1.50}}"#).unwrap();
-    recording.sends((4, Revision::V2025_11_25), true, Method::ToolsCall, &params);
+    recording.sends(to, (4, Revision::V2025_11_25), true, Method::ToolsCall, &params);
     let id = recording.asks(FROM_SERVER, Method::RootsList, &Json::empty_object());
     recording.replies(TO_SERVER, id, Ok(&Json::parse(r#"{"roots":[]}"#).unwrap()));
     let result = Json::parse(r#"{"b":1.50,"a":10000000000000000000000}"#).unwrap();
@@ -263,7 +268,7 @@ mcpServers:
     scene.call(&plain, json!({ "text": echo }), json!({ "content": [{ "text": echo }] }));
     let named = scene.begin("resources/read", json!({ "uri": echo }));
     let about = || CallTarget { name: Some(Arc::from(echo.as_str())), ..CallTarget::default() };
-    named.end((Fine, None), None, Duration::ZERO, about);
+    named.end((Fine, None, None), None, Duration::ZERO, about);
     let everything = scene.everything();
     for secret in secrets {
         assert!(!everything.contains(secret), "{secret} in {everything}");
@@ -298,8 +303,8 @@ fn of_a_sample_so_many_are_kept() {
     let mut scene = Scene::of("gateway: { recording: { sample: 0.1 } }\nmcpServers: {}");
     let say = tool("say", json!({}));
     (0..1000).for_each(|_| scene.call(&say, json!({}), json!({})));
-    let all = scene.recorder.traffic.ring();
-    let kept = all.iter().filter(|it| it.log().keeps()).count();
+    let all = scene.recorder.traffic.kept();
+    let kept = all.ring.iter().filter(|it| it.log().keeps()).count();
     assert!((80..=120).contains(&kept), "{kept}");
 }
 
@@ -308,7 +313,7 @@ fn the_ring_is_bounded_and_says_what_it_dropped() {
     let mut scene = Scene::of("gateway: { recording: { keep: 1MiB } }\nmcpServers: {}");
     let (say, text) = (tool("say", json!({})), "x".repeat(100_000));
     (0..20).for_each(|_| scene.call(&say, json!({}), json!({ "text": text })));
-    let (calls, bytes) = scene.recorder.traffic.ring().size();
+    let (calls, bytes) = scene.recorder.traffic.kept().ring.size();
     assert!(bytes <= 1 << 20 && (3..8).contains(&calls), "{calls} {bytes}");
     assert_eq!(scene.list(&[])["dropped"], json!(20 - calls));
 }

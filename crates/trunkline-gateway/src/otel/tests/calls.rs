@@ -201,7 +201,7 @@ async fn pair_of(revision: Revision) {
     assert_eq!(meta["traceparent"], expected);
     assert_eq!((&meta["tracestate"], &meta["baggage"]), (&trace["tracestate"], &trace["baggage"]));
     assert_eq!(peers.sent("/v1/metrics").len(), 1, "they are sent at the end, too");
-    let recent = serde_json::to_value(gateway.0.calls.recent(1)).unwrap();
+    let recent = serde_json::to_value(gateway.0.recent_calls(1)).unwrap();
     assert_eq!(recent[0]["traceId"], GOOD[3..35]);
     assert!(gateway.0.metrics.render().contains("otel_spans_total{result=\"sent\"} 2\n"));
 }
