@@ -440,30 +440,21 @@ async function everywhere() {
                 await page.keyboard.press('Control+k');
                 await look('the palette');
                 await page.keyboard.press('Escape');
-                await page.goto(`${stage.origin}/#/servers`);
-                await page.getByRole('link', { name: 'demo' }).waitFor();
-                await look('servers');
-                await page.goto(`${stage.origin}/#/servers?server=demo`);
-                await page.getByRole('region', { name: 'The server demo' }).waitFor();
-                await look('a server');
-                await page.goto(`${stage.origin}/#/try?server=demo&name=book`);
-                await page.getByRole('region', { name: 'Try book' }).waitFor();
-                await look('try');
-                await page.goto(`${stage.origin}/#/tokens?server=demo`);
-                await page.getByRole('link', { name: 'demo.sum' }).waitFor();
-                await look('tokens');
-                await page.goto(`${stage.origin}/#/approvals`);
-                await page.getByText('Nothing is held back.').waitFor();
-                await look('approvals');
-                await page.goto(`${stage.origin}/#/recordings?open=one`);
-                await page.getByRole('region', { name: 'The recording one' }).waitFor();
-                await look('recordings');
-                await page.goto(`${stage.origin}/#/recordings?a=one&b=two`);
-                await page.getByRole('region', { name: 'The comparison' }).waitFor();
-                await look('a comparison');
-                await page.goto(`${stage.origin}/#/login`);
-                await page.getByLabel('Server').waitFor();
-                await look('login');
+                const places = [
+                    ['servers', 'servers', page.getByRole('link', { name: 'demo' })],
+                    ['a server', 'servers?server=demo', page.getByRole('region', { name: 'The server demo' })],
+                    ['try', 'try?server=demo&name=book', page.getByRole('region', { name: 'Try book' })],
+                    ['tokens', 'tokens?server=demo', page.getByRole('link', { name: 'demo.sum' })],
+                    ['approvals', 'approvals', page.getByText('Nothing is held back.')],
+                    ['recordings', 'recordings?open=one', page.getByRole('region', { name: 'The recording one' })],
+                    ['a comparison', 'recordings?a=one&b=two', page.getByRole('region', { name: 'The comparison' })],
+                    ['login', 'login', page.getByLabel('Server')],
+                ];
+                for (const [view, hash, there] of places) {
+                    await page.goto(`${stage.origin}/#/${hash}`);
+                    await there.waitFor();
+                    await look(view);
+                }
                 assert.deepEqual(found, []);
                 await page.context().close();
             }, 60_000);

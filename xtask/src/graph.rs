@@ -21,20 +21,32 @@ pub struct Package {
     pub version: String,
     /// An SPDX expression, or nothing.
     pub licence: String,
-    /// The registry; none for our own.
-    pub source: Option<String>,
-    /// SHA-256 of its archive, in hex.
-    pub checksum: Option<String>,
+    /// None for our own.
+    pub source: Option<Source>,
     /// Whether it has a build script or is a macro.
     pub runs_at_build: bool,
     /// The ids of those it links.
     pub needs: Vec<String>,
 }
 
+/// Where a crate comes from.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// The registry.
+    pub registry: String,
+    /// SHA-256 of its archive, in hex.
+    pub checksum: Option<String>,
+}
+
 impl Package {
     /// Name and version.
     pub fn shown(&self) -> String {
         format!("{} {}", self.name, self.version)
+    }
+
+    /// The checksum of its archive, if it comes with one.
+    pub fn checksum(&self) -> Option<&str> {
+        self.source.as_ref()?.checksum.as_deref()
     }
 }
 
@@ -68,8 +80,10 @@ impl Graph {
             Package {
                 id: id.to_owned(),
                 licence: text(&package["license"]).to_owned(),
-                source: package["source"].as_str().map(str::to_owned),
-                checksum: checksums.get(&(name.clone(), version.clone())).cloned(),
+                source: package["source"].as_str().map(|registry| Source {
+                    registry: registry.to_owned(),
+                    checksum: checksums.get(&(name.clone(), version.clone())).cloned(),
+                }),
                 runs_at_build: kinds.any(|it| *it == "custom-build" || *it == "proc-macro"),
                 needs: needs.get(id).cloned().unwrap_or_default(),
                 name,
@@ -155,9 +169,9 @@ mod tests {
         let lock = "[[package]]\nname = \"b\"\nversion = \"2.0.0\"\nchecksum = \"abc\"\n";
         let graph = Graph::of(&metadata, &checksums(lock));
         assert_eq!(graph.packages[0].needs, ["p2"]);
-        assert_eq!(graph.packages[0].checksum, None);
+        assert_eq!(graph.packages[0].checksum(), None);
         assert!(graph.packages[1].runs_at_build && !graph.packages[0].runs_at_build);
-        assert_eq!(graph.packages[1].checksum.as_deref(), Some("abc"));
+        assert_eq!(graph.packages[1].checksum(), Some("abc"));
         assert_eq!(graph.foreign().count(), 1);
     }
 }

@@ -86,7 +86,7 @@ fn component(package: &Package, kind: &str) -> Value {
         "scope": "required",
         "licenses": [{ "expression": package.licence.replace(" / ", " OR ").replace('/', " OR ") }],
     });
-    if let Some(sum) = &package.checksum {
+    if let Some(sum) = package.checksum() {
         component["hashes"] = json!([{ "alg": "SHA-256", "content": sum }]);
     }
     component
@@ -188,6 +188,7 @@ pub const PAGE_LOCK: &str = "peers/package-lock.json";
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::graph::Source;
 
     fn graph() -> Graph {
         let package = |name: &str, checksum: Option<String>, needs: &[&str]| Package {
@@ -195,8 +196,10 @@ mod tests {
             name: name.to_owned(),
             version: "1.0.0+x".to_owned(),
             licence: "MIT/Apache-2.0".to_owned(),
-            source: checksum.as_ref().map(|_| crate::supply::CRATES_IO.to_owned()),
-            checksum,
+            source: checksum.map(|checksum| Source {
+                registry: crate::supply::CRATES_IO.to_owned(),
+                checksum: Some(checksum),
+            }),
             runs_at_build: false,
             needs: needs.iter().map(|it| (*it).to_owned()).collect(),
         };
@@ -233,7 +236,6 @@ mod tests {
             version: "1.0.0".to_owned(),
             licence: "MIT".to_owned(),
             source: None,
-            checksum: None,
             runs_at_build: false,
             needs: Vec::new(),
         };

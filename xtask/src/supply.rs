@@ -62,12 +62,13 @@ fn licences(graph: &Graph) -> Vec<String> {
 }
 
 fn sources(graph: &Graph) -> Vec<String> {
-    let strange = graph.foreign().filter(|it| it.source.as_deref() != Some(CRATES_IO));
-    let told = |it: &graph::Package| {
-        let source = it.source.as_deref().unwrap_or_default();
-        format!("`{}` comes from `{source}`; crates come from crates.io alone.", it.shown())
+    let strange = |it: &graph::Package| {
+        let registry = &it.source.as_ref()?.registry;
+        let told =
+            format!("`{}` comes from `{registry}`; crates come from crates.io alone.", it.shown());
+        (registry != CRATES_IO).then_some(told)
     };
-    strange.map(told).collect()
+    graph.packages.iter().filter_map(strange).collect()
 }
 
 /// Two versions of a crate are two crates to trust, to build and to patch.
@@ -137,7 +138,11 @@ pub const CRATES_IO: &str = "registry+https://github.com/rust-lang/crates.io-ind
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::graph::Package;
+    use crate::graph::{Package, Source};
+
+    fn source(registry: &str) -> Option<Source> {
+        Some(Source { registry: registry.to_owned(), checksum: Some("0".repeat(64)) })
+    }
 
     fn package(name: &str, version: &str, licence: &str) -> Package {
         Package {
@@ -145,8 +150,7 @@ mod tests {
             name: name.to_owned(),
             version: version.to_owned(),
             licence: licence.to_owned(),
-            source: Some(CRATES_IO.to_owned()),
-            checksum: Some("0".repeat(64)),
+            source: source(CRATES_IO),
             runs_at_build: false,
             needs: Vec::new(),
         }
@@ -169,7 +173,7 @@ mod tests {
 
     #[test]
     fn a_source_beside_the_registry_is_named() {
-        let git = Some("git+https://example.com/a".to_owned());
+        let git = source("git+https://example.com/a");
         let graph =
             Graph { packages: vec![Package { source: git, ..package("a", "1.0.0", "MIT") }] };
         assert!(sources(&graph)[0].contains("`git+https://example.com/a`"));

@@ -21,6 +21,7 @@ pub(crate) const FILES: &[(&str, &[u8])] = &[
     ("/web/main.js", include_bytes!("../web/main.js")),
     ("/web/messages.js", include_bytes!("../web/messages.js")),
     ("/web/parts/chart.js", include_bytes!("../web/parts/chart.js")),
+    ("/web/parts/columns.js", include_bytes!("../web/parts/columns.js")),
     ("/web/parts/copy.js", include_bytes!("../web/parts/copy.js")),
     ("/web/parts/deed.js", include_bytes!("../web/parts/deed.js")),
     ("/web/parts/dialog.js", include_bytes!("../web/parts/dialog.js")),

@@ -28,6 +28,9 @@ pub struct Bar {
 
 impl Chart {
     pub fn svg(&self) -> String {
+        const LEFT: f64 = 270.0;
+        const HEIGHT: f64 = 14.0;
+        const STEP: f64 = 18.0;
         let all = self.groups.iter().flat_map(|group| &group.bars);
         let longest = all.map(|bar| bar.value.max(bar.target.unwrap_or(0.0))).fold(1.0, f64::max);
         // The longest bar leaves room for the text at its end.
@@ -82,10 +85,6 @@ impl Chart {
         out + &label(x + 8.0, 68.0, "start", "#222", "target")
     }
 }
-
-const LEFT: f64 = 270.0;
-const HEIGHT: f64 = 14.0;
-const STEP: f64 = 18.0;
 
 #[cfg(test)]
 mod tests {

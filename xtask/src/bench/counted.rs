@@ -22,7 +22,7 @@ pub struct Measurement {
 impl Measurement {
     pub fn new(name: &str, load: &[&str], command: Vec<String>) -> Measurement {
         let load = load.iter().map(|word| (*word).to_owned()).collect();
-        Measurement { name: name.to_owned(), load, command, calls: (CALLS, CALLS) }
+        Measurement { name: name.to_owned(), load, command, calls: (Self::CALLS, Self::CALLS) }
     }
 
     /// The driver's words for an amount, the program perhaps started `under` another.
@@ -39,13 +39,18 @@ impl Measurement {
             let file: String = self.name.replace(|it: char| !it.is_ascii_alphanumeric(), "-");
             let callgrind = programs.callgrind(&file);
             let mut words = self.words(&["--calls", &calls.to_string()], &callgrind.command);
-            words.splice(1..1, ["--deadline".to_owned(), DEADLINE.to_string()]);
+            words.splice(1..1, ["--deadline".to_owned(), Self::DEADLINE.to_string()]);
             programs.drive_on(core, &words)?;
             callgrind.profile()
         };
         let (few, more) = self.calls;
         Ok(run(few + more)?.per_call(&run(few)?, more))
     }
+
+    /// Enough for what happens once in a hundred calls to be seen, few enough for seconds under callgrind.
+    const CALLS: u64 = 1000;
+    /// A program under callgrind on a busy machine takes its time.
+    const DEADLINE: u32 = 600;
 }
 
 /// What a call of each measurement takes, in their order.
@@ -88,11 +93,6 @@ fn listed(list: &str) -> Vec<u32> {
     };
     list.split(',').filter_map(range).flatten().collect()
 }
-
-/// Enough for what happens once in a hundred calls to be seen, few enough for seconds under callgrind.
-const CALLS: u64 = 1000;
-/// A program under callgrind on a busy machine takes its time.
-const DEADLINE: u32 = 600;
 
 #[cfg(test)]
 mod tests {

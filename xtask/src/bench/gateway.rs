@@ -60,7 +60,7 @@ impl Options {
 impl Bench<Options> {
     /// Builds what is ours and installs what is not.
     fn prepare(options: Options) -> Result<Bench<Options>, String> {
-        let ours = [&programs::BARE_GATEWAY, &programs::BARE, &programs::BARE_HTTP];
+        let ours = [&programs::BARE_GATEWAY, &programs::BARE.stdio, &programs::BARE.http];
         let programs = Programs::build(ours.into_iter().chain([&programs::DRIVER]))?;
         for gateway in &options.gateways {
             match gateway.label {
@@ -107,7 +107,8 @@ impl Bench<Options> {
 /// A call through a gateway, as the driver makes it.
 pub fn measurement(programs: &Programs, case: &Case, gateway: &Gateway) -> Measurement {
     let connections = case.connections.to_string();
-    let (child, upstream) = (programs.path(&programs::BARE), programs.path(&programs::BARE_HTTP));
+    let (child, upstream) =
+        (programs.path(&programs::BARE.stdio), programs.path(&programs::BARE.http));
     let mut load = vec!["gateway", "--label", gateway.label, "--revision", case.revision];
     load.extend(["--connections", &connections, "--path", gateway.path, "--tool", gateway.tool]);
     let config = match case.upstream {

@@ -17,7 +17,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
     let labels = options.labels.clone();
     let used = labels.iter().flat_map(|label| cases::programs(label));
     // The clients call the bare server.
-    let programs = Programs::build(used.chain([&programs::BARE_HTTP, &programs::DRIVER]))?;
+    let programs = Programs::build(used.chain([&programs::BARE.http, &programs::DRIVER]))?;
     let bench = Bench { options, programs };
     let mut results = Results::new(labels, bench.options.rounds, load_average());
     bench.measure(&mut results);
@@ -147,7 +147,7 @@ impl Bench<Options> {
     fn measurement(&self, case: &Case, label: &str) -> Measurement {
         let mut measurement =
             Measurement::new(label, &[], vec![self.programs.path(case.program(label))]);
-        measurement.load = case.words(&self.programs.path(&programs::BARE_HTTP));
+        measurement.load = case.words(&self.programs.path(&programs::BARE.http));
         measurement.command.extend(case.arguments());
         measurement
     }

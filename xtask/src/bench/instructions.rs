@@ -129,7 +129,7 @@ fn needed(paths: &[&'static Path]) -> impl Iterator<Item = &'static Program> {
     let sides = [Side::Bare, Side::Ours];
     let measured = paths.iter().flat_map(move |path| sides.map(|side| path.program(side)));
     // What gateways and clients call.
-    measured.flatten().chain([&programs::DRIVER, &programs::BARE, &programs::BARE_HTTP])
+    measured.flatten().chain([&programs::DRIVER, &programs::BARE.stdio, &programs::BARE.http])
 }
 
 /// Counts every path; what could not be counted is said in sentences.

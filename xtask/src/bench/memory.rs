@@ -87,7 +87,7 @@ static THINGS: [Thing; 7] = [
         what: "the same with a call that waits for an answer of the user",
         count: 1000,
         lines: &[line(SERVER, |programs, count| {
-            idle(programs, &programs::TRUNKLINE_HTTP, "--questions", count)
+            idle(programs, &programs::TRUNKLINE.http, "--questions", count)
         })],
     },
     Thing { what: "a tool", count: 9000, lines: &axes::TOOLS },

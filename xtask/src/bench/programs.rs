@@ -21,18 +21,28 @@ const fn program(bin: &'static str, package: &'static str, features: &'static st
     Program { bin, package, features }
 }
 
+/// The programs of a package that has one for stdio, one for HTTP and a client.
+pub struct Family {
+    pub stdio: Program,
+    pub http: Program,
+    pub client: Program,
+}
+
+const fn family(package: &'static str, [stdio, http, client]: [&'static str; 3]) -> Family {
+    Family {
+        stdio: program(stdio, package, ""),
+        http: program(http, package, "http"),
+        client: program(client, package, "client"),
+    }
+}
+
 pub static DRIVER: Program = program("driver", "driver", "");
-pub static BARE: Program = program("bare", "bare", "");
-pub static BARE_HTTP: Program = program("bare-http", "bare", "http");
-pub static BARE_CLIENT: Program = program("bare-client", "bare", "client");
+pub static BARE: Family = family("bare", ["bare", "bare-http", "bare-client"]);
 pub static BARE_GATEWAY: Program = program("bare-gateway", "bare-gateway", "");
 pub static EMBEDDED_GATEWAY: Program = program("embedded-gateway", "embedded-gateway", "");
-pub static TRUNKLINE: Program = program("trunkline-echo", "trunkline-echo", "");
-pub static TRUNKLINE_HTTP: Program = program("trunkline-http", "trunkline-echo", "http");
-pub static TRUNKLINE_CLIENT: Program = program("trunkline-client", "trunkline-echo", "client");
-pub static RMCP: Program = program("rmcp-echo", "rmcp-echo", "");
-pub static RMCP_HTTP: Program = program("rmcp-http", "rmcp-echo", "http");
-pub static RMCP_CLIENT: Program = program("rmcp-client", "rmcp-echo", "client");
+pub static TRUNKLINE: Family =
+    family("trunkline-echo", ["trunkline-echo", "trunkline-http", "trunkline-client"]);
+pub static RMCP: Family = family("rmcp-echo", ["rmcp-echo", "rmcp-http", "rmcp-client"]);
 
 /// The programs, built and ready to run.
 pub struct Programs {

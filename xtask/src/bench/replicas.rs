@@ -15,9 +15,9 @@ use std::fmt;
 pub fn run(args: &[String]) -> Result<(), String> {
     let options = Options::parse(args)?;
     run::install_missing("Replicas need", run::SERVERS)?;
-    let programs = Programs::build([&programs::BARE, &programs::DRIVER])?;
+    let programs = Programs::build([&programs::BARE.stdio, &programs::DRIVER])?;
     let trunkline = programs::trunkline()?;
-    let stage = Stage::set(&trunkline, &programs.path(&programs::BARE))?;
+    let stage = Stage::set(&trunkline, &programs.path(&programs::BARE.stdio))?;
     let mut results = Results::new(&options);
     results.idle = stage.commands_of(|| {
         std::thread::sleep(IDLE);
@@ -157,7 +157,7 @@ fn measure(
 /// The instructions of a call of a session, alone and as one of several.
 fn instructions(programs: &Programs, stage: &Stage, trunkline: &str) -> Result<[f64; 2], String> {
     programs::ensure("valgrind")?;
-    let child = programs.path(&programs::BARE);
+    let child = programs.path(&programs::BARE.stdio);
     let measurement = |name: &str, config: &str| {
         let load = ["gateway", "--label", name, "--revision", SESSION, "--connections", "1"];
         let how = ["--path", "/mcp", "--tool", "e.echo", "--child", &child, "--config", config];

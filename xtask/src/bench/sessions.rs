@@ -117,9 +117,9 @@ cargo xtask bench sessions [--quick]
 const OURS: &str = "trunkline";
 
 static SERVERS: [(&str, &Program); 3] = [
-    ("bare", &programs::BARE_HTTP),
-    (OURS, &programs::TRUNKLINE_HTTP),
-    ("rmcp", &programs::RMCP_HTTP),
+    ("bare", &programs::BARE.http),
+    (OURS, &programs::TRUNKLINE.http),
+    ("rmcp", &programs::RMCP.http),
 ];
 
 const CASES: [Case; 2] = [

@@ -16,7 +16,8 @@ pub fn run(args: &[String]) -> Result<(), String> {
         [word] if word == "--quick" => 3,
         [word, ..] => return Err(format!("`{word}` is no option of `bench start`.\n\n{USAGE}")),
     };
-    let programs = Programs::build([&programs::DRIVER, &programs::BARE, &programs::TRUNKLINE])?;
+    let programs =
+        Programs::build([&programs::DRIVER, &programs::BARE.stdio, &programs::TRUNKLINE.stdio])?;
     let trunkline = programs::trunkline()?;
     let (mut rows, mut failures) = (Vec::new(), Vec::new());
     for start in starts(&programs, &trunkline) {
@@ -65,7 +66,7 @@ impl Start {
 }
 
 fn starts(programs: &Programs, trunkline: &Path) -> Vec<Start> {
-    let child = programs.path(&programs::BARE);
+    let child = programs.path(&programs::BARE.stdio);
     let one = format!("mcpServers:\n  e: {{ command: '{child}' }}\n");
     let others: String =
         (1..SERVERS).map(|number| format!("  other{number}: {{ command: '{child}' }}\n")).collect();
@@ -80,8 +81,8 @@ fn starts(programs: &Programs, trunkline: &Path) -> Vec<Start> {
     };
     let start = |what, words| Start { what, words };
     vec![
-        start("a bare stdio server, `initialize` answered", program(&programs::BARE)),
-        start("a server of the SDK, `initialize` answered", program(&programs::TRUNKLINE)),
+        start("a bare stdio server, `initialize` answered", program(&programs::BARE.stdio)),
+        start("a server of the SDK, `initialize` answered", program(&programs::TRUNKLINE.stdio)),
         start("`trunkline serve --stdio`, `initialize` answered", serve(one.clone(), &[])),
         start(
             "the same, and a call that starts a bare server answered",

@@ -328,10 +328,10 @@ cargo xtask bench stdio [OPTIONS]
 const OURS: &str = "trunkline";
 
 static SERVERS: [Server; 4] = [
-    Server { label: "bare", program: &programs::BARE, args: &[] },
-    Server { label: OURS, program: &programs::TRUNKLINE, args: &[] },
-    Server { label: "rmcp-stdio", program: &programs::RMCP, args: &[] },
-    Server { label: "rmcp-pipes", program: &programs::RMCP, args: &["pipes"] },
+    Server { label: "bare", program: &programs::BARE.stdio, args: &[] },
+    Server { label: OURS, program: &programs::TRUNKLINE.stdio, args: &[] },
+    Server { label: "rmcp-stdio", program: &programs::RMCP.stdio, args: &[] },
+    Server { label: "rmcp-pipes", program: &programs::RMCP.stdio, args: &["pipes"] },
 ];
 
 static CASES: [Case; 4] = [

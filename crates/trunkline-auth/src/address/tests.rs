@@ -260,22 +260,16 @@ fn a_refusal_says_what_is_there_and_what_to_do() {
     let guard = Guard::new(Reach::Public);
     let ask =
         "requests may not be sent there by what a server says. Ask the operator of the server";
+    let here = "an address of this machine";
+    let if_yours = ", or allow addresses of this machine if it is yours";
     for (host, what, advice) in [
         (
             "10.0.0.1",
             "an address of a private network",
             ", or allow private addresses if it is yours",
         ),
-        (
-            "0x7f.1",
-            "an address of this machine",
-            ", or allow addresses of this machine if it is yours",
-        ),
-        (
-            "localhost",
-            "an address of this machine",
-            ", or allow addresses of this machine if it is yours",
-        ),
+        ("0x7f.1", here, if_yours),
+        ("localhost", here, if_yours),
         ("169.254.169.254", "a link-local address", ""),
         ("168.63.129.16", "an address where a cloud hands out credentials", ""),
         ("0.0.0.0", "an unspecified address", ""),

@@ -72,6 +72,18 @@ impl Operator {
     }
 }
 
+/// A gateway before the demo server, and its operator.
+async fn demo(name: &str) -> (Place, Gateway, Operator) {
+    let place = Place::new(name);
+    place.catalog(&json!({
+        "gateway": { "admin": { "listen": ADMIN } },
+        "mcpServers": { "demo": { "command": TRUNKLINE, "args": ["demo"] } },
+    }));
+    let gateway = Gateway::start(&place).await;
+    let operator = Operator::of(&place);
+    (place, gateway, operator)
+}
+
 const ADMIN: &str = "127.0.0.1:0";
 
 #[tokio::test]
@@ -159,13 +171,7 @@ async fn no_planted_secret_is_in_the_api_in_exports_or_in_files() {
 
 #[tokio::test]
 async fn a_call_of_ones_own_asks_its_operator_in_every_revision() {
-    let place = Place::new("try");
-    place.catalog(&json!({
-        "gateway": { "admin": { "listen": ADMIN } },
-        "mcpServers": { "demo": { "command": TRUNKLINE, "args": ["demo"] } },
-    }));
-    let _gateway = Gateway::start(&place).await;
-    let operator = Operator::of(&place);
+    let (_place, _gateway, operator) = demo("try").await;
     for revision in ["2024-11-05", "2025-11-25", "2026-07-28"] {
         let offers = operator.get(&format!("/v1/servers/demo/offers?revision={revision}")).await;
         let tools = offers["tools"].as_array().unwrap();
@@ -206,13 +212,7 @@ async fn a_call_of_ones_own_asks_its_operator_in_every_revision() {
 
 #[tokio::test]
 async fn a_call_appears_while_it_runs_and_is_followed_to_its_end() {
-    let place = Place::new("traffic");
-    place.catalog(&json!({
-        "gateway": { "admin": { "listen": ADMIN } },
-        "mcpServers": { "demo": { "command": TRUNKLINE, "args": ["demo"] } },
-    }));
-    let gateway = Gateway::start(&place).await;
-    let operator = Operator::of(&place);
+    let (place, gateway, operator) = demo("traffic").await;
     let (mut stream, head) =
         operator.send("GET /v1/traffic/stream?server=demo", &Value::Null).await;
     assert_eq!((head.status, head.is_events()), (200, true));

@@ -6,6 +6,7 @@ import { useKeys } from '../keys.js';
 import { change, link, route } from '../route.js';
 import { useStore } from '../store.js';
 import { Chart } from '../parts/chart.js';
+import { Columns } from '../parts/columns.js';
 import { Deed } from '../parts/deed.js';
 import { Log } from '../parts/log.js';
 import { Said } from '../parts/said.js';
@@ -39,22 +40,7 @@ export function Servers({ status }) {
         <div class="split">
             <section class="table-box" aria-label="Servers" tabindex="0">
                 <table>
-                    <thead>
-                        <tr>
-                            <th scope="col">server</th>
-                            <th scope="col">state</th>
-                            <th scope="col" class="right">instances</th>
-                            <th scope="col" class="right">in flight</th>
-                            <th scope="col" class="right" title="in the last 15 minutes">calls</th>
-                            <th scope="col" class="right" title="in the last 15 minutes">failed</th>
-                            <th scope="col" class="right wide">median</th>
-                            <th scope="col" class="right wide">p95</th>
-                            <th scope="col" class="right wide">p99</th>
-                            <th scope="col" class="right wide">tools</th>
-                            <th scope="col" class="wide">revision</th>
-                            <th scope="col" class="right wide">starts</th>
-                        </tr>
-                    </thead>
+                    <${Columns} of=${SERVER_COLUMNS} />
                     <tbody>
                         ${servers.map((server) => html`<${Row} key=${server.name} server=${server} isShown=${server === shown} />`)}
                     </tbody>
@@ -155,17 +141,7 @@ function Charts({ rates, stepSeconds }) {
 function Instances({ server }) {
     return html`<div class="table-box small" tabindex="0" role="region" aria-label="Instances">
         <table>
-            <thead>
-                <tr>
-                    <th scope="col">instance</th>
-                    <th scope="col">state</th>
-                    <th scope="col" class="right">pid</th>
-                    <th scope="col" class="right">in flight</th>
-                    <th scope="col" class="right">age</th>
-                    <th scope="col" class="right">unused for</th>
-                    <th scope="col">started for</th>
-                </tr>
-            </thead>
+            <${Columns} of=${INSTANCE_COLUMNS} />
             <tbody>
                 ${server.instances.map(
                     (it) =>
@@ -244,6 +220,32 @@ const age = (ms) => (ms < 60_000 ? `${Math.floor(ms / 1000)} s` : duration(ms));
 const perSecond = (rate) => `${Number(rate.toPrecision(3))}/s`;
 
 const EVERY = 3000;
+const LATELY = 'in the last 15 minutes';
+/** @type {import('../parts/columns.js').Column[]} */
+const SERVER_COLUMNS = [
+    ['server'],
+    ['state'],
+    ['instances', 'right'],
+    ['in flight', 'right'],
+    ['calls', 'right', LATELY],
+    ['failed', 'right', LATELY],
+    ['median', 'right wide'],
+    ['p95', 'right wide'],
+    ['p99', 'right wide'],
+    ['tools', 'right wide'],
+    ['revision', 'wide'],
+    ['starts', 'right wide'],
+];
+/** @type {import('../parts/columns.js').Column[]} */
+const INSTANCE_COLUMNS = [
+    ['instance'],
+    ['state'],
+    ['pid', 'right'],
+    ['in flight', 'right'],
+    ['age', 'right'],
+    ['unused for', 'right'],
+    ['started for'],
+];
 /** @type {Record<string, string>} */
 const LAMPS = {
     ready: 'live',

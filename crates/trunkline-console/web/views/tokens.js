@@ -4,6 +4,7 @@ import { get, sentence } from '../api.js';
 import { bytes, count, plural } from '../format.js';
 import { change, link, route } from '../route.js';
 import { useStore } from '../store.js';
+import { Columns } from '../parts/columns.js';
 import { Said } from '../parts/said.js';
 
 /**
@@ -46,15 +47,7 @@ export function Tokens() {
         <p class="muted pad"><${Said} text=${costs.how} /></p>
         <div class="table-box">
             <table>
-                <thead>
-                    <tr>
-                        <th scope="col">server, tool</th>
-                        <th scope="col" class="right">tools</th>
-                        <th scope="col" class="right">tokens</th>
-                        <th scope="col" class="right wide">bytes</th>
-                        <th scope="col" class="share">share</th>
-                    </tr>
-                </thead>
+                <${Columns} of=${COLUMNS} />
                 <tbody>
                     ${servers.map((it) => html`<${ServerRows} key=${it.server} cost=${it} most=${most} isOpen=${params.server === it.server} />`)}
                 </tbody>
@@ -94,3 +87,12 @@ function ServerRows({ cost, most, isOpen }) {
 function Share({ part, of }) {
     return html`<span class="bar" style=${{ width: `${Math.max(1, (part / of) * 100)}%` }}><i class="stage upstream whole"></i></span>`;
 }
+
+/** @type {import('../parts/columns.js').Column[]} */
+const COLUMNS = [
+    ['server, tool'],
+    ['tools', 'right'],
+    ['tokens', 'right'],
+    ['bytes', 'right wide'],
+    ['share', 'share'],
+];

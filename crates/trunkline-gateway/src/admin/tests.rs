@@ -143,9 +143,7 @@ async fn the_log_is_followed_until_the_client_disconnects() {
 
 #[tokio::test]
 async fn over_tcp_there_is_a_token_and_a_name() {
-    let plan = AdminPlan { listen: Some("127.0.0.1:0".to_owned()), ..AdminPlan::default() };
-    let admin = Running::open(&plan).await;
-    let token = admin.token.clone().unwrap();
+    let (admin, token) = Running::on_tcp().await;
     let kept = std::fs::read_to_string(admin.state.join("admin.token")).unwrap();
     assert_eq!((token.len(), &kept), (64, &token));
     let wrong = token.replace(|it: char| it.is_ascii_digit(), "x");
@@ -181,9 +179,7 @@ async fn over_tcp_there_is_a_token_and_a_name() {
 
 #[tokio::test]
 async fn a_browser_with_a_link_gets_in_once() {
-    let plan = AdminPlan { listen: Some("127.0.0.1:0".to_owned()), ..AdminPlan::default() };
-    let admin = Running::open(&plan).await;
-    let token = admin.token.clone().unwrap();
+    let (admin, token) = Running::on_tcp().await;
     let own = format!("host: localhost\r\nauthorization: Bearer {token}\r\n");
     let link = admin.ask("POST /v1/console/link", &own, "").await;
     let start = format!(r#"200 {{"url":"{}/#k="#, admin.place);
@@ -465,6 +461,14 @@ struct Running {
 impl Running {
     async fn on_socket() -> Self {
         Self::open(&AdminPlan::default()).await
+    }
+
+    /// It, and its token.
+    async fn on_tcp() -> (Self, String) {
+        let listen = Some("127.0.0.1:0".to_owned());
+        let admin = Self::open(&AdminPlan { listen, ..AdminPlan::default() }).await;
+        let token = admin.token.clone().unwrap();
+        (admin, token)
     }
 
     async fn open(plan: &AdminPlan) -> Self {

@@ -216,35 +216,53 @@ fn a_body_is_json_and_plain() {
 
 #[test]
 fn an_answer_can_be_either_kind() {
-    for (accept, both, events) in [
-        (&["application/json, text/event-stream"][..], true, true),
-        (&["text/event-stream,application/json"], true, true),
-        (&["application/json", "text/event-stream"], true, true),
-        (&["APPLICATION/JSON, Text/Event-Stream"], true, true),
-        (&["*/*"], true, true),
-        (&["application/*, text/*"], true, true),
-        (&["application/json;q=0.5, text/event-stream;q=1.0"], true, true),
-        (&["application/json; charset=utf-8, text/event-stream"], true, true),
-        (&["application/json, text/event-stream, text/html"], true, true),
-        (&["application/json"], false, false),
-        (&["text/event-stream"], false, true),
-        (&["text/html", "text/event-stream"], false, true),
-        (&["text/html"], false, false),
-        (&[""], false, false),
-        (&[], false, false),
-        (&["application/jsonx, text/event-stream"], false, true),
-        (&["application/json, text/event-streams"], false, false),
-        (&["application/json;q=0, text/event-stream"], false, true),
-        (&["application/json, text/event-stream;q=0.000"], false, false),
-        (&["application/json text/event-stream"], false, false),
-        (&["application, text"], false, false),
-    ] {
+    let found = |accept: &[&str]| {
         let headers: Vec<_> = accept.iter().map(|it| (ACCEPT, *it)).collect();
         let headers = map(&headers);
-        assert_eq!(
-            (accepts_both(&Fields::of(&headers)), accepts_events(&headers)),
-            (both, events),
-            "{accept:?}"
-        );
+        (accepts_both(&Fields::of(&headers)), accepts_events(&headers))
+    };
+    let either = [
+        "application/json, text/event-stream",
+        "text/event-stream,application/json",
+        "APPLICATION/JSON, Text/Event-Stream",
+        "*/*",
+        "application/*, text/*",
+        "application/json;q=0.5, text/event-stream;q=1.0",
+        "application/json; charset=utf-8, text/event-stream",
+        "application/json, text/event-stream, text/html",
+        "TEXT/Event-Stream;q=0.1, Application/JSON",
+        "application/json;q=, text/event-stream",
+    ];
+    let events_alone = [
+        "text/event-stream",
+        "application/jsonx, text/event-stream",
+        "application/json;q=0, text/event-stream",
+        "application/json;q=0.0, text/event-stream",
+    ];
+    let neither = [
+        "application/json",
+        "text/html",
+        "",
+        "application/json, text/event-streams",
+        "application/json, text/event-stream;q=0.000",
+        "application/json text/event-stream",
+        "application, text",
+        "application/json, text/event-stream;q=0",
+        "application/json, text/event-stream; Q=0",
+        "application/xml, text/html",
+        "json, events",
+        "text/json, application/event-stream",
+    ];
+    for (accepts, expected) in
+        [(&either[..], (true, true)), (&events_alone, (false, true)), (&neither, (false, false))]
+    {
+        for accept in accepts {
+            assert_eq!(found(&[accept]), expected, "{accept:?}");
+        }
     }
+    // None, and several.
+    assert_eq!(found(&[]), (false, false));
+    assert_eq!(found(&["text/html", "text/event-stream"]), (false, true));
+    assert_eq!(found(&["application/json", "text/event-stream"]), (true, true));
+    assert_eq!(found(&["text/event-stream", "application/json"]), (true, true));
 }

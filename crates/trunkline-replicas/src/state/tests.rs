@@ -151,6 +151,13 @@ impl Desk {
         }
     }
 
+    /// The request is told who the owner is, and this replica does not become it.
+    #[track_caller]
+    fn assert_is_left_to(&mut self, name: &str, request: u64) {
+        assert_eq!(self.verdict(request), Some(Verdict::At(owner(name))));
+        assert!(!self.out.iter().any(is_own));
+    }
+
     fn asked(&mut self, from: &str, ask: Ask) -> bool {
         self.state.asked(&Question { from: from.into(), ask }, self.now).yes
     }

@@ -1,11 +1,23 @@
 //! Things of which there is one over all replicas.
 
+use std::sync::Arc;
+
+use trunkline_replicas::Replica;
 use trunkline_transport::http::replicas::{ClaimName, Place, Replicas, Unavailable};
 
 use crate::fleet::{Fleet, SECOND, at, pass, until};
 
 fn counter() -> ClaimName {
     ClaimName::new("instance/counter")
+}
+
+/// A fleet whose first replica holds the counter.
+async fn held_by_the_first<const N: usize>() -> (Fleet, [Arc<Replica>; N], ClaimName) {
+    let mut fleet = Fleet::new();
+    let all = fleet.start_many().await;
+    let name = counter();
+    assert_eq!(all[0].claim(&name).await, Ok(Place::Here));
+    (fleet, all, name)
 }
 
 #[tokio::test(start_paused = true)]
@@ -36,10 +48,7 @@ async fn two_who_ask_at_once_agree() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_let_go_is_held_by_whoever_asks_next() {
-    let mut fleet = Fleet::new();
-    let [a, b, c] = fleet.start_many().await;
-    let name = counter();
-    assert_eq!(a.claim(&name).await, Ok(Place::Here));
+    let (_fleet, [a, b, c], name) = held_by_the_first().await;
     assert_eq!(b.claim(&name).await, Ok(at(&a)));
     a.release(&name).await.unwrap();
     assert!(!a.may_answer(name.as_str()));
@@ -52,10 +61,7 @@ async fn what_is_let_go_is_held_by_whoever_asks_next() {
 
 #[tokio::test(start_paused = true)]
 async fn a_replica_that_leaves_gives_it_to_nobody() {
-    let mut fleet = Fleet::new();
-    let [a, b, c] = fleet.start_many().await;
-    let name = counter();
-    assert_eq!(a.claim(&name).await, Ok(Place::Here));
+    let (_fleet, [a, b, c], name) = held_by_the_first().await;
     a.leave().await;
     assert!(![&a, &b, &c].iter().any(|it| it.may_answer(name.as_str())));
     assert_eq!(c.claim(&name).await, Ok(Place::Here));
@@ -63,10 +69,7 @@ async fn a_replica_that_leaves_gives_it_to_nobody() {
 
 #[tokio::test(start_paused = true)]
 async fn a_dead_holder_is_followed_by_one_and_has_nothing_when_it_is_back() {
-    let mut fleet = Fleet::new();
-    let [a, b, c] = fleet.start_many().await;
-    let name = counter();
-    assert_eq!(a.claim(&name).await, Ok(Place::Here));
+    let (fleet, [a, b, c], name) = held_by_the_first().await;
     pass(SECOND).await;
     fleet.stop(&a);
     until(|| b.peers().len() == 1).await;
@@ -81,10 +84,8 @@ async fn a_dead_holder_is_followed_by_one_and_has_nothing_when_it_is_back() {
 
 #[tokio::test(start_paused = true)]
 async fn while_the_store_is_away_the_holder_goes_on_and_nobody_else_begins() {
-    let mut fleet = Fleet::new();
-    let [a, b] = fleet.start_many().await;
-    let (name, other) = (counter(), ClaimName::new("instance/other"));
-    assert_eq!(a.claim(&name).await, Ok(Place::Here));
+    let (fleet, [a, b], name) = held_by_the_first().await;
+    let other = ClaimName::new("instance/other");
     pass(3 * SECOND).await;
     fleet.set_store_away(true);
     pass(20 * SECOND).await;
@@ -100,10 +101,7 @@ async fn while_the_store_is_away_the_holder_goes_on_and_nobody_else_begins() {
 
 #[tokio::test(start_paused = true)]
 async fn it_is_held_for_as_long_as_nobody_lets_go() {
-    let mut fleet = Fleet::new();
-    let [a, b] = fleet.start_many().await;
-    let name = counter();
-    assert_eq!(a.claim(&name).await, Ok(Place::Here));
+    let (_fleet, [a, b], name) = held_by_the_first().await;
     pass(35 * 60 * SECOND).await;
     assert_eq!(b.claim(&name).await, Ok(at(&a)), "longer than a session that nobody uses");
 }

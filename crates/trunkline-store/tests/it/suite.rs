@@ -17,15 +17,26 @@ fn bounds() -> Bounds {
     Bounds::default().value(1 << 16)
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn memory_keeps_every_promise() {
-    suite::run(memory).await;
+/// Two tests of one backend, one for each kind of runtime.
+macro_rules! on_many_threads_and_on_one {
+    ($backend:ident, $many:ident, $one:ident) => {
+        #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+        async fn $many() {
+            suite::run($backend).await;
+        }
+
+        #[tokio::test]
+        async fn $one() {
+            suite::run($backend).await;
+        }
+    };
 }
 
-#[tokio::test]
-async fn memory_keeps_every_promise_on_one_thread() {
-    suite::run(memory).await;
-}
+on_many_threads_and_on_one!(
+    memory,
+    memory_keeps_every_promise,
+    memory_keeps_every_promise_on_one_thread
+);
 
 #[tokio::test(start_paused = true)]
 async fn memory_keeps_every_promise_by_tokios_clock() {
@@ -36,15 +47,11 @@ async fn memory_keeps_every_promise_by_tokios_clock() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn folder_keeps_every_promise() {
-    suite::run(folder).await;
-}
-
-#[tokio::test]
-async fn folder_keeps_every_promise_on_one_thread() {
-    suite::run(folder).await;
-}
+on_many_threads_and_on_one!(
+    folder,
+    folder_keeps_every_promise,
+    folder_keeps_every_promise_on_one_thread
+);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn two_openings_of_one_folder_keep_every_promise_together() {

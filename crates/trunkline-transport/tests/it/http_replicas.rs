@@ -14,14 +14,13 @@ use serde_json::json;
 use trunkline_testkit::http::Line;
 use trunkline_transport::Limits;
 
-use fleet::{Visitor, distinct, fleet, fleet_within, lock, said, until};
+use fleet::{Visitor, distinct, fleet, fleet_with_alice, fleet_within, lock, said, until};
 
 const READY: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
 #[tokio::test]
 async fn any_replica_takes_any_request_and_the_owner_answers() {
-    let (world, [a, b, c]) = fleet().await;
-    let alice = Visitor::open(&a, "alice").await;
+    let (world, [a, b, c], alice) = fleet_with_alice().await;
     assert_eq!(alice.post(&b, READY).await.head.status, 202, "notifications find the session too");
     assert_eq!(*lock(&a.tools.heard), ["notifications/initialized"]);
     for at in [&a, &b, &c, &b] {
@@ -48,8 +47,7 @@ async fn any_replica_takes_any_request_and_the_owner_answers() {
 
 #[tokio::test]
 async fn a_long_answer_is_passed_on_whole_and_its_connection_is_used_again() {
-    let (_world, [a, b]) = fleet().await;
-    let alice = Visitor::open(&a, "alice").await;
+    let (_world, [_a, b], alice) = fleet_with_alice().await;
     for id in 0..3 {
         let mut sent = alice.call(&b, id, "big").await;
         let length = sent.head.get("content-length").expect("its length is known").to_owned();
@@ -61,8 +59,7 @@ async fn a_long_answer_is_passed_on_whole_and_its_connection_is_used_again() {
 
 #[tokio::test]
 async fn a_session_is_for_its_own_principal_wherever_it_is_asked_for() {
-    let (_world, [mut a, b, c]) = fleet().await;
-    let alice = Visitor::open(&a, "alice").await;
+    let (_world, [mut a, b, c], alice) = fleet_with_alice().await;
     let mallory = Visitor { session: alice.session.clone(), name: "mallory" };
     let unknown = Visitor { session: "session-9-of-a".to_owned(), name: "alice" };
     for at in [&a, &b] {
@@ -79,8 +76,7 @@ async fn a_session_is_for_its_own_principal_wherever_it_is_asked_for() {
 
 #[tokio::test]
 async fn a_session_outlives_its_owner_with_all_that_its_client_has_chosen() {
-    let (world, [mut a, mut b, c]) = fleet().await;
-    let alice = Visitor::open(&a, "alice").await;
+    let (world, [mut a, mut b, c], alice) = fleet_with_alice().await;
     alice.post(&a, READY).await;
     alice.request(&b, 1, "logging/setLevel", r#"{"level":"error"}"#).await;
     alice.request(&b, 2, "resources/subscribe", r#"{"uri":"file:///x"}"#).await;
@@ -109,8 +105,7 @@ async fn a_session_outlives_its_owner_with_all_that_its_client_has_chosen() {
 
 #[tokio::test]
 async fn concurrent_requests_after_a_takeover_meet_in_one_session() {
-    let (_world, [mut a, b]) = fleet().await;
-    let alice = Visitor::open(&a, "alice").await;
+    let (_world, [mut a, b], alice) = fleet_with_alice().await;
     alice.request(&a, 1, "resources/subscribe", r#"{"uri":"file:///x"}"#).await;
     a.kill();
     let mut calls: Vec<_> = (0..20).map(|id| Box::pin(alice.call(&b, id, "echo"))).collect();
@@ -136,8 +131,7 @@ async fn concurrent_requests_after_a_takeover_meet_in_one_session() {
 
 #[tokio::test]
 async fn without_the_store_owners_go_on_and_others_say_when_to_come_again() {
-    let (world, [a, b]) = fleet().await;
-    let alice = Visitor::open(&a, "alice").await;
+    let (world, [a, b], alice) = fleet_with_alice().await;
     lock(&world).is_away = true;
     assert_eq!(alice.call(&a, 1, "echo").await.said().await, "a for alice");
     for sent in [
@@ -156,8 +150,7 @@ const HELLO: &str = r#"{"protocolVersion":"2025-11-25","capabilities":{},"client
 
 #[tokio::test]
 async fn an_owner_that_lost_its_lease_answers_nothing_more() {
-    let (_world, [a, b]) = fleet().await;
-    let alice = Visitor::open(&a, "alice").await;
+    let (_world, [a, b], alice) = fleet_with_alice().await;
     let mut changes = alice.get(&a, None).await;
     let waiting = alice.call(&b, 1, "wait");
     let fence = async {
@@ -176,8 +169,7 @@ async fn an_owner_that_lost_its_lease_answers_nothing_more() {
 
 #[tokio::test]
 async fn a_replica_that_learns_of_its_takeover_stops_what_works_there() {
-    let (world, [a, b]) = fleet().await;
-    let alice = Visitor::open(&a, "alice").await;
+    let (world, [a, b], alice) = fleet_with_alice().await;
     let mut changes = alice.get(&a, None).await;
     lock(&world).records.get_mut(&alice.session).unwrap().0 = "b".to_owned();
     assert_eq!(changes.line.message().await, None);
@@ -187,8 +179,7 @@ async fn a_replica_that_learns_of_its_takeover_stops_what_works_there() {
 
 #[tokio::test]
 async fn a_stale_belief_about_the_owner_costs_one_more_look() {
-    let (_world, [a, mut b, c]) = fleet().await;
-    let alice = Visitor::open(&a, "alice").await;
+    let (_world, [_a, mut b, c], alice) = fleet_with_alice().await;
     // c believes that b owns it; b knows better.
     lock(&c.fake.hints).insert(alice.session.clone(), "b".to_owned());
     assert_eq!(alice.call(&c, 1, "echo").await.said().await, "a for alice");
@@ -201,8 +192,7 @@ async fn a_stale_belief_about_the_owner_costs_one_more_look() {
 
 #[tokio::test]
 async fn an_owner_that_dies_during_a_forwarded_call_leaves_its_outcome_unknown() {
-    let (_world, [mut a, b]) = fleet().await;
-    let alice = Visitor::open(&a, "alice").await;
+    let (_world, [mut a, b], alice) = fleet_with_alice().await;
     let mut line = Line::to(b.public).await;
     let body = r#"{"jsonrpc":"2.0","id":"x","method":"tools/call","params":{"name":"wait"}}"#;
     let headers = [
@@ -223,8 +213,7 @@ async fn an_owner_that_dies_during_a_forwarded_call_leaves_its_outcome_unknown()
 
 #[tokio::test]
 async fn an_owner_that_falls_silent_is_given_up_once_another_takes_over() {
-    let (_world, [a, b]) = fleet().await;
-    let alice = Visitor::open(&a, "alice").await;
+    let (_world, [a, b], alice) = fleet_with_alice().await;
     let silence = async {
         until(|| a.is_busy()).await;
         a.vanish();
@@ -246,8 +235,7 @@ async fn a_session_that_nobody_uses_ends_for_all_replicas() {
 
 #[tokio::test]
 async fn a_question_is_answered_at_whichever_replica() {
-    let (_world, [a, b, c]) = fleet().await;
-    let alice = Visitor::open(&a, "alice").await;
+    let (_world, [a, b, c], alice) = fleet_with_alice().await;
     alice.post(&a, READY).await;
     let mut asking = alice.call(&b, 1, "ask").await;
     let (_, question) = asking.line.message().await.unwrap();

@@ -54,8 +54,8 @@ const BARE_GATEWAY: &str = "bare gateway";
 macro_rules! idle_lines {
     ($option:literal) => {
         [
-            line(BARE, |programs, size| idle(programs, &programs::BARE_HTTP, $option, size)),
-            line(SERVER, |programs, size| idle(programs, &programs::TRUNKLINE_HTTP, $option, size)),
+            line(BARE, |programs, size| idle(programs, &programs::BARE.http, $option, size)),
+            line(SERVER, |programs, size| idle(programs, &programs::TRUNKLINE.http, $option, size)),
             line(GATEWAY, |programs, size| told(gateway(programs, SESSION), $option, size)),
         ]
     };
@@ -114,15 +114,15 @@ pub static AXES: [Axis; 8] = [
             4 MiB over HTTP unless told.",
         lines: &[
             line("bare stdio", |programs, size| {
-                stdio(programs, &programs::BARE, "--payload", size)
+                stdio(programs, &programs::BARE.stdio, "--payload", size)
             }),
             line("trunkline stdio", |programs, size| {
-                stdio(programs, &programs::TRUNKLINE, "--payload", size)
+                stdio(programs, &programs::TRUNKLINE.stdio, "--payload", size)
             }),
-            line(BARE, |programs, size| heavy(http(programs, &programs::BARE_HTTP, &[]), size))
+            line(BARE, |programs, size| heavy(http(programs, &programs::BARE.http, &[]), size))
                 .up_to(1_000_000),
             line(SERVER, |programs, size| {
-                heavy(http(programs, &programs::TRUNKLINE_HTTP, &[]), size)
+                heavy(http(programs, &programs::TRUNKLINE.http, &[]), size)
             })
             .up_to(1_000_000),
             line(BARE_GATEWAY, |programs, size| {
@@ -138,8 +138,8 @@ pub static AXES: [Axis; 8] = [
         growth: Growth::Flat,
         why: "Calls are found by their ids. What is read and written together costs each of them less.",
         lines: &[
-            line(BARE, |programs, size| pipelined(programs, &programs::BARE, size)),
-            line(SERVER, |programs, size| pipelined(programs, &programs::TRUNKLINE, size)),
+            line(BARE, |programs, size| pipelined(programs, &programs::BARE.stdio, size)),
+            line(SERVER, |programs, size| pipelined(programs, &programs::TRUNKLINE.stdio, size)),
         ],
     },
     Axis {
@@ -149,9 +149,9 @@ pub static AXES: [Axis; 8] = [
         growth: Growth::Flat,
         why: "A connection is a task that is woken when its bytes come; none waits in a list that is walked through.",
         lines: &[
-            line(BARE, |programs, size| wide(http(programs, &programs::BARE_HTTP, &[]), size)),
+            line(BARE, |programs, size| wide(http(programs, &programs::BARE.http, &[]), size)),
             line(SERVER, |programs, size| {
-                wide(http(programs, &programs::TRUNKLINE_HTTP, &[]), size)
+                wide(http(programs, &programs::TRUNKLINE.http, &[]), size)
             }),
             line(GATEWAY, |programs, size| wide(gateway(programs, STATELESS), size)).up_to(256),
         ],
@@ -161,11 +161,11 @@ pub static AXES: [Axis; 8] = [
 /// Every program that a line measures or that one of those calls.
 pub static PROGRAMS: [&Program; 7] = [
     &programs::DRIVER,
-    &programs::BARE,
-    &programs::BARE_HTTP,
+    &programs::BARE.stdio,
+    &programs::BARE.http,
     &programs::BARE_GATEWAY,
-    &programs::TRUNKLINE,
-    &programs::TRUNKLINE_HTTP,
+    &programs::TRUNKLINE.stdio,
+    &programs::TRUNKLINE.http,
     &programs::EMBEDDED_GATEWAY,
 ];
 
@@ -221,7 +221,7 @@ fn rules(programs: &Programs, size: u64) -> Measurement {
 }
 
 fn server_tools(programs: &Programs, size: u64) -> Measurement {
-    let mut it = http(programs, &programs::TRUNKLINE_HTTP, &[]);
+    let mut it = http(programs, &programs::TRUNKLINE.http, &[]);
     it.command.push(size.to_string());
     it
 }
@@ -230,7 +230,7 @@ fn upstream_tools(programs: &Programs, size: u64) -> Measurement {
     let case = case(STATELESS, Upstream::Http, 1);
     let mut it = few(measurement(programs, &case, &EMBEDDED_GATEWAY));
     if let Some(at) = it.load.iter().position(|word| word == "--upstream") {
-        it.load[at + 1] = programs.path(&programs::TRUNKLINE_HTTP);
+        it.load[at + 1] = programs.path(&programs::TRUNKLINE.http);
     }
     told(it, "--upstream", size)
 }

@@ -93,9 +93,9 @@ pub fn counted() -> Vec<Case> {
 /// Every program of a label.
 pub fn programs(label: &str) -> [&'static Program; 2] {
     match label {
-        "bare" => [&programs::BARE_HTTP, &programs::BARE_CLIENT],
-        OURS => [&programs::TRUNKLINE_HTTP, &programs::TRUNKLINE_CLIENT],
-        _ => [&programs::RMCP_HTTP, &programs::RMCP_CLIENT],
+        "bare" => [&programs::BARE.http, &programs::BARE.client],
+        OURS => [&programs::TRUNKLINE.http, &programs::TRUNKLINE.client],
+        _ => [&programs::RMCP.http, &programs::RMCP.client],
     }
 }
 

@@ -51,9 +51,9 @@ impl Path {
     /// The program that is measured, or its bare counterpart.
     pub fn program(&self, side: Side) -> Option<&'static Program> {
         let (bare, ours) = match self.kind {
-            Kind::Stdio(_) => (&programs::BARE, &programs::TRUNKLINE),
-            Kind::Http(_) => (&programs::BARE_HTTP, &programs::TRUNKLINE_HTTP),
-            Kind::Client(_) => (&programs::BARE_CLIENT, &programs::TRUNKLINE_CLIENT),
+            Kind::Stdio(_) => (&programs::BARE.stdio, &programs::TRUNKLINE.stdio),
+            Kind::Http(_) => (&programs::BARE.http, &programs::TRUNKLINE.http),
+            Kind::Client(_) => (&programs::BARE.client, &programs::TRUNKLINE.client),
             Kind::Embedded(_) => (&programs::BARE_GATEWAY, &programs::EMBEDDED_GATEWAY),
             Kind::Gateway(_) if side == Side::Ours => return None,
             Kind::Gateway(_) => (&programs::BARE_GATEWAY, &programs::BARE_GATEWAY),
@@ -69,7 +69,7 @@ impl Path {
     /// The load of it, as the driver makes it.
     pub fn measurement(&self, programs: &Programs, side: Side) -> Measurement {
         let command = || self.program(side).map(|it| vec![programs.path(it)]).unwrap_or_default();
-        let server = programs.path(&programs::BARE_HTTP);
+        let server = programs.path(&programs::BARE.http);
         let name = format!("{}, {}", self.name, side.name());
         let revision = ["--revision", self.revision];
         match self.kind {

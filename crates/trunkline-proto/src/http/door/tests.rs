@@ -155,35 +155,6 @@ fn bodies_are_plain_json_of_a_bounded_length() {
 }
 
 #[test]
-fn the_accept_header_is_parsed() {
-    for (accept, both, events) in [
-        (&["application/json, text/event-stream"][..], true, true),
-        (&["text/event-stream", "application/json"], true, true),
-        (&["*/*"], true, true),
-        (&["application/*, text/*"], true, true),
-        (&["application/json"], false, false),
-        (&["text/event-stream"], false, true),
-        (&["TEXT/Event-Stream;q=0.1, Application/JSON"], true, true),
-        (&["application/json, text/event-stream;q=0"], false, false),
-        (&["application/json;q=0.0, text/event-stream"], false, true),
-        (&["application/json, text/event-stream; Q=0"], false, false),
-        (&["application/json;q=, text/event-stream"], true, true),
-        (&["application/xml, text/html"], false, false),
-        (&["json, events"], false, false),
-        (&["text/json, application/event-stream"], false, false),
-        (&[], false, false),
-    ] {
-        let fields: Vec<_> = accept.iter().map(|it| ("accept", *it)).collect();
-        let headers = headers(&fields);
-        assert_eq!(
-            (accepts_both(&Fields::of(&headers)), accepts_events(&headers)),
-            (both, events),
-            "{accept:?}"
-        );
-    }
-}
-
-#[test]
 fn ports_are_digits() {
     let is_ours = |host: &str, name| {
         let mut door = Door { hosts: Vec::new(), origins: Vec::new() };

@@ -44,8 +44,7 @@ fn whoever_was_faster_has_it() {
     desk.answer("to read it", is_read, Answer::Record(None));
     let found = Some((record_of("a", 1), Version::new(102)));
     desk.answer("to make it", is_swap, Answer::Conflict(found));
-    assert_eq!(desk.verdict(request), Some(Verdict::At(owner("a"))));
-    assert!(!desk.out.iter().any(is_own));
+    desk.assert_is_left_to("a", request);
 }
 
 #[test]

@@ -56,8 +56,7 @@ fn a_claim_that_a_failover_lost_counts_for_nothing() {
     desk.pass(200);
     let found = Some((record_of("a", 2), Version::new(102)));
     desk.answer("to check the record", is_read, Answer::Record(found));
-    assert_eq!(desk.verdict(request), Some(Verdict::At(owner("a"))));
-    assert!(!desk.out.iter().any(is_own));
+    desk.assert_is_left_to("a", request);
 }
 
 #[test]

@@ -53,7 +53,7 @@ pub(super) type Shared = Arc<Mutex<World>>;
 
 /// One replica's view of the world.
 pub(super) struct Fake {
-    me: String,
+    pub(super) me: String,
     world: Shared,
     /// Owners that it believes in without a look at the record.
     pub(super) hints: Mutex<HashMap<String, String>>,
@@ -242,7 +242,6 @@ impl Handler for Tools {
 }
 
 pub(super) struct Replica {
-    pub(super) name: String,
     pub(super) public: SocketAddr,
     pub(super) internal: SocketAddr,
     pub(super) fake: Arc<Fake>,
@@ -274,7 +273,7 @@ impl Replica {
         let mut settings = Settings::new(limits.clone());
         settings.replicas = Some(Arc::clone(&shared));
         let tools = Arc::new(Tools {
-            name: name.clone(),
+            name,
             go: Arc::new(Semaphore::new(0)),
             heard: Mutex::default(),
             listeners: Mutex::default(),
@@ -288,12 +287,12 @@ impl Replica {
         serving.spawn(serve(listeners.0, front, limits.clone(), std::future::pending()));
         serving.spawn(serve(listeners.1, internal, limits, std::future::pending()));
         let (public, internal, world) = (addresses.0, addresses.1, Arc::clone(world));
-        Self { name, public, internal, fake, tools, endpoint, serving, world }
+        Self { public, internal, fake, tools, endpoint, serving, world }
     }
 
     /// Ends it as a crash would: nothing is handed over, every connection breaks.
     pub(super) fn kill(&mut self) {
-        lock(&self.world).alive.remove(&self.name);
+        lock(&self.world).alive.remove(&self.fake.me);
         self.fake.has_lease.store(false, SeqCst);
         self.serving.abort_all();
         self.endpoint.end();
@@ -313,7 +312,7 @@ impl Replica {
     pub(super) fn hand_over(&self, session: &str, to: &Replica) {
         let mut world = lock(&self.world);
         world.inherited.insert(session.to_owned());
-        world.records.get_mut(session).expect("it is there").0.clone_from(&to.name);
+        world.records.get_mut(session).expect("it is there").0.clone_from(&to.fake.me);
     }
 
     /// Keeps a session that it has released.
@@ -338,7 +337,7 @@ impl Replica {
 
     /// Others see it as gone, while it still listens.
     pub(super) fn vanish(&self) {
-        lock(&self.world).alive.remove(&self.name);
+        lock(&self.world).alive.remove(&self.fake.me);
     }
 
     /// The response to a POST, of which its client has read nothing yet.
@@ -440,6 +439,13 @@ pub(super) fn call(id: u32, tool: &str) -> String {
 
 pub(super) async fn fleet<const N: usize>() -> (Shared, [Replica; N]) {
     fleet_within(Limits::default()).await
+}
+
+/// The same, with a session of alice at the first.
+pub(super) async fn fleet_with_alice<const N: usize>() -> (Shared, [Replica; N], Visitor) {
+    let (world, replicas) = fleet().await;
+    let alice = Visitor::open(&replicas[0], "alice").await;
+    (world, replicas, alice)
 }
 
 pub(super) async fn fleet_within<const N: usize>(limits: Limits) -> (Shared, [Replica; N]) {

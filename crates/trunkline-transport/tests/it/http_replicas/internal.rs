@@ -8,7 +8,7 @@ use trunkline_transport::Limits;
 use trunkline_transport::http::forward::Forward;
 use trunkline_transport::http::replicas::Peer;
 
-use super::fleet::{KEY, Replica, Visitor, fleet, lock};
+use super::fleet::{KEY, Replica, Visitor, fleet, fleet_with_alice, lock};
 
 async fn ask(at: SocketAddr, line: &str, headers: &[(&str, &str)], body: &str) -> (Head, Line) {
     let mut sent = Line::to(at).await;
@@ -18,8 +18,7 @@ async fn ask(at: SocketAddr, line: &str, headers: &[(&str, &str)], body: &str) -
 
 #[tokio::test]
 async fn nothing_of_the_internal_listener_is_for_clients() {
-    let (_world, [a]) = fleet().await;
-    let alice = Visitor::open(&a, "alice").await;
+    let (_world, [a], alice) = fleet_with_alice().await;
     let session = [("mcp-session-id", &*alice.session), ("x-name", "alice")];
     for line in ["POST /mcp", "GET /mcp", "DELETE /mcp", "GET /sse", "GET /", "POST /messages"] {
         assert_eq!(ask(a.internal, line, &session, "").await.0.status, 401, "{line}");

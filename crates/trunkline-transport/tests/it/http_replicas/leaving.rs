@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::SeqCst;
 
 use trunkline_testkit::http::{Line, request};
 
-use super::fleet::{Replica, Visitor, call, fleet, said, until};
+use super::fleet::{Replica, Visitor, call, fleet, fleet_with_alice, said, until};
 
 /// Hands a released session over once a request has come for it.
 async fn hand_over_late(from: &Replica, session: &str, to: &Replica) {
@@ -15,8 +15,7 @@ async fn hand_over_late(from: &Replica, session: &str, to: &Replica) {
 
 #[tokio::test]
 async fn a_session_is_kept_until_a_forwarded_call_is_answered() {
-    let (_world, [a, b]) = fleet().await;
-    let alice = Visitor::open(&a, "alice").await;
+    let (_world, [a, b], alice) = fleet_with_alice().await;
     let leaving = async {
         until(|| a.is_busy()).await;
         assert!(a.release().is_empty() && a.has_open_requests());
@@ -33,8 +32,7 @@ async fn a_session_is_kept_until_a_forwarded_call_is_answered() {
 
 #[tokio::test]
 async fn a_session_is_kept_until_the_stream_of_a_call_has_carried_its_answer() {
-    let (_world, [a]) = fleet().await;
-    let alice = Visitor::open(&a, "alice").await;
+    let (_world, [a], alice) = fleet_with_alice().await;
     let unread = a.answer(&alice, call(1, "slow")).await;
     a.tools.go.add_permits(3);
     until(|| a.tools.go.available_permits() == 0).await;
@@ -45,8 +43,7 @@ async fn a_session_is_kept_until_the_stream_of_a_call_has_carried_its_answer() {
 
 #[tokio::test]
 async fn a_request_of_which_only_the_head_has_arrived_keeps_its_session() {
-    let (_world, [a, _b]) = fleet().await;
-    let alice = Visitor::open(&a, "alice").await;
+    let (_world, [a, _b], alice) = fleet_with_alice().await;
     let mut line = Line::to(a.public).await;
     let body = call(1, "echo");
     let mut text = request(a.public, "POST /mcp", &alice.headers(), &body);
@@ -67,14 +64,13 @@ async fn a_request_that_comes_during_a_hand_over_finds_the_next_owner() {
         assert_eq!(a.release(), [&*alice.session]);
         let handing_over = hand_over_late(&a, &alice.session, &b);
         let (sent, ()) = tokio::join!(alice.call(at, 1, "echo"), handing_over);
-        assert_eq!((sent.head.status, &*sent.said().await), (200, "b for alice"), "{}", at.name);
+        assert_eq!((sent.head.status, &*sent.said().await), (200, "b for alice"), "{}", at.fake.me);
     }
 }
 
 #[tokio::test]
 async fn a_session_that_could_not_be_handed_over_is_served_again() {
-    let (_world, [a, b]) = fleet().await;
-    let alice = Visitor::open(&a, "alice").await;
+    let (_world, [a, b], alice) = fleet_with_alice().await;
     assert_eq!(a.release(), [&*alice.session]);
     let before = a.fake.located.load(SeqCst);
     let taking_back = async {
@@ -87,8 +83,7 @@ async fn a_session_that_could_not_be_handed_over_is_served_again() {
 
 #[tokio::test]
 async fn hanging_up_ends_general_streams_of_other_replicas_and_no_call() {
-    let (_world, [a, b, c]) = fleet().await;
-    let alice = Visitor::open(&a, "alice").await;
+    let (_world, [a, b, c], alice) = fleet_with_alice().await;
     let mut changes = alice.get(&b, None).await;
     let mut slow = alice.call(&b, 1, "slow").await;
     let (first, _) = slow.line.message().await.expect("it tells its progress");

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use trunkline_testkit::http::Line;
 
-use super::fleet::{Sent, Visitor, fleet, lock, said, until};
+use super::fleet::{Sent, fleet_with_alice, lock, said, until};
 
 /// Reads events to the end of a stream: their ids, and what each says.
 async fn rest(mut sent: Sent) -> Vec<(String, String)> {
@@ -32,8 +32,7 @@ fn texts(events: &[(String, String)]) -> Vec<&str> {
 
 #[tokio::test]
 async fn a_stream_is_resumed_at_any_replica_while_its_owner_lives() {
-    let (_world, [a, b, c]) = fleet().await;
-    let alice = Visitor::open(&a, "alice").await;
+    let (_world, [a, b, c], alice) = fleet_with_alice().await;
     let mut slow = alice.call(&b, 1, "slow").await;
     let (first, text) = next(&mut slow.line).await;
     assert_eq!(text, "step 1");
@@ -45,8 +44,7 @@ async fn a_stream_is_resumed_at_any_replica_while_its_owner_lives() {
 
 #[tokio::test]
 async fn what_a_dead_owner_said_is_told_once_and_what_it_owes_is_unknown() {
-    let (world, [mut a, mut b, c]) = fleet().await;
-    let alice = Visitor::open(&a, "alice").await;
+    let (world, [mut a, mut b, c], alice) = fleet_with_alice().await;
     let mut slow = alice.call(&c, 1, "slow").await;
     let (first, _) = next(&mut slow.line).await;
     a.tools.go.add_permits(1);
@@ -73,8 +71,7 @@ async fn what_a_dead_owner_said_is_told_once_and_what_it_owes_is_unknown() {
 
 #[tokio::test]
 async fn an_answer_that_a_dead_owner_kept_is_told_and_nothing_else() {
-    let (_world, [mut a, b]) = fleet().await;
-    let alice = Visitor::open(&a, "alice").await;
+    let (_world, [mut a, b], alice) = fleet_with_alice().await;
     let mut slow = alice.call(&a, 1, "slow").await;
     let (first, _) = next(&mut slow.line).await;
     a.tools.go.add_permits(3);
@@ -86,8 +83,7 @@ async fn an_answer_that_a_dead_owner_kept_is_told_and_nothing_else() {
 
 #[tokio::test]
 async fn an_event_that_the_store_does_not_know_is_followed_by_what_its_id_owes() {
-    let (world, [mut a, b]) = fleet().await;
-    let alice = Visitor::open(&a, "alice").await;
+    let (world, [mut a, b], alice) = fleet_with_alice().await;
     let mut slow = alice.call(&a, 1, "slow").await;
     next(&mut slow.line).await;
     a.tools.go.add_permits(1);
@@ -106,8 +102,7 @@ async fn an_event_that_the_store_does_not_know_is_followed_by_what_its_id_owes()
 
 #[tokio::test]
 async fn a_call_ends_even_if_the_store_knows_nothing_of_its_stream() {
-    let (world, [mut a, mut b, mut c, d]) = fleet().await;
-    let alice = Visitor::open(&a, "alice").await;
+    let (world, [mut a, mut b, mut c, d], alice) = fleet_with_alice().await;
     let mut slow = alice.call(&c, 71, "slow").await;
     let (first, _) = next(&mut slow.line).await;
     a.kill();
@@ -132,8 +127,7 @@ async fn a_call_ends_even_if_the_store_knows_nothing_of_its_stream() {
 
 #[tokio::test]
 async fn a_stream_that_owes_nothing_ends_where_its_client_is() {
-    let (world, [mut a, b]) = fleet().await;
-    let alice = Visitor::open(&a, "alice").await;
+    let (world, [mut a, b], alice) = fleet_with_alice().await;
     let slow = alice.call(&a, 1, "slow").await;
     a.tools.go.add_permits(3);
     let told = rest(slow).await;
@@ -146,8 +140,7 @@ async fn a_stream_that_owes_nothing_ends_where_its_client_is() {
 
 #[tokio::test]
 async fn what_an_id_owes_does_not_count_while_the_call_is_alive() {
-    let (world, [mut a, b, c]) = fleet().await;
-    let alice = Visitor::open(&a, "alice").await;
+    let (world, [mut a, b, c], alice) = fleet_with_alice().await;
     // At the replica that opened the session, and at one that took it over.
     for is_taken_over in [false, true] {
         let at = if is_taken_over { &b } else { &a };
@@ -167,8 +160,7 @@ async fn what_an_id_owes_does_not_count_while_the_call_is_alive() {
 
 #[tokio::test]
 async fn what_a_replaced_owner_still_says_is_neither_sent_nor_kept() {
-    let (world, [a, b]) = fleet().await;
-    let alice = Visitor::open(&a, "alice").await;
+    let (world, [a, b], alice) = fleet_with_alice().await;
     let mut slow = alice.call(&a, 1, "slow").await;
     let (first, _) = next(&mut slow.line).await;
     // Others take it for dead, and it does not know: its call goes on.
@@ -184,8 +176,7 @@ async fn what_a_replaced_owner_still_says_is_neither_sent_nor_kept() {
 
 #[tokio::test]
 async fn the_general_stream_goes_on_at_the_next_owner() {
-    let (world, [mut a, b, c]) = fleet().await;
-    let alice = Visitor::open(&a, "alice").await;
+    let (world, [mut a, b, c], alice) = fleet_with_alice().await;
     alice.post(&a, super::READY).await;
     for uri in ["file:///1", "file:///2", "file:///3", "file:///4"] {
         let params = format!(r#"{{"uri":"{uri}"}}"#);
