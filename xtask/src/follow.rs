@@ -187,8 +187,20 @@ fn judged(command: &str, ended: &Ended, shows: Option<&[String]>) -> Option<Stri
     }
     // A server may say more while it runs.
     let goes_on = command.starts_with("trunkline serve") || command.starts_with("trunkline demo");
-    let missing = said::missing(shows?, &ended.said, !goes_on)?;
+    // What it logs comes whenever it happens, also before what it says first.
+    let said: String = match goes_on {
+        true => ended.said.lines().filter(|it| !is_log(it)).flat_map(|it| [it, "\n"]).collect(),
+        false => ended.said.clone(),
+    };
+    let missing = said::missing(shows?, &said, !goes_on)?;
     Some(format!("did not say `{missing}` where the page shows it"))
+}
+
+/// Whether a line is one of the log: a time, then a level.
+fn is_log(line: &str) -> bool {
+    let mut words = line.split_whitespace();
+    let has_time = words.next().is_some_and(|it| it.contains('T') && it.ends_with('Z'));
+    has_time && matches!(words.next(), Some("ERROR" | "WARN" | "INFO" | "DEBUG" | "TRACE"))
 }
 
 /// The commands below `Try next`.

@@ -166,17 +166,28 @@ async fn connection<A: Answers>(
         // Boxed: these futures are large and these connections rare.
         #[cfg(feature = "tls")]
         Accepted::Tls(stream, acceptor) => {
-            let secured = async {
-                prepare(&stream)?;
-                acceptor.accept(stream).await
-            };
-            let secured = unless_closing(Box::pin(secured), limits.header_read, &mut closing).await;
-            let Some(Ok(stream)) = secured else { return };
-            let is_h2 = super::tls::is_h2(&stream);
-            Box::pin(serve_http(stream, is_h2, &serving, closing)).await;
+            Box::pin(secured_connection(stream, acceptor, &serving, closing)).await;
         }
         Accepted::Unix(stream) => Box::pin(serve_http(stream, false, &serving, closing)).await,
     }
+}
+
+/// Serves one connection with TLS. Its own function: a connection without TLS has no room for it.
+#[cfg(feature = "tls")]
+async fn secured_connection<A: Answers>(
+    stream: TcpStream,
+    acceptor: tokio_rustls::TlsAcceptor,
+    serving: &Serving<A>,
+    mut closing: watch::Receiver<()>,
+) {
+    let secured = async {
+        prepare(&stream)?;
+        acceptor.accept(stream).await
+    };
+    let secured = unless_closing(secured, serving.limits.header_read, &mut closing).await;
+    let Some(Ok(stream)) = secured else { return };
+    let is_h2 = super::tls::is_h2(&stream);
+    serve_http(stream, is_h2, serving, closing).await;
 }
 
 /// Serves HTTP until the connection ends.
