@@ -306,7 +306,7 @@ impl Placement {
             let way = Way { peer: peer.clone(), sessions: Arc::clone(&self.sessions) };
             let watcher = Weak::clone(&self.watcher);
             let upstream =
-                Upstream::at(Arc::clone(&plan), watcher, Arc::clone(&self.redactor), way);
+                Upstream::new(Arc::clone(&plan), watcher, Arc::clone(&self.redactor), Some(way));
             Pool::new(plan, upstream)
         });
         Arc::clone(way)

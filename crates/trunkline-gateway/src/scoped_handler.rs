@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use trunkline_proto::{Attached, Call, PeerNotification};
 use trunkline_transport::conversation_handle::ConversationHandle;
-use trunkline_transport::handler::{Answer, Handler, Listening};
-use trunkline_wire::header::ParamHeaders;
+use trunkline_transport::handler::{Answer, Handler, Listening, Repeated};
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Params;
 use trunkline_wire::method::Method;
@@ -37,12 +36,7 @@ impl Handler for ScopedHandler {
         Some(Box::new(Joined::new(self, handle, attached)))
     }
 
-    fn param_headers(
-        &self,
-        tool: &str,
-        _: Option<&Json>,
-        _: &Attached,
-    ) -> Option<Arc<ParamHeaders>> {
+    fn param_headers(&self, tool: &str, _: Option<&Json>, _: &Attached) -> Repeated {
         self.view.index(&self.shared).param_headers(tool).cloned()
     }
 

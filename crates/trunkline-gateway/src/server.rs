@@ -101,7 +101,7 @@ impl Server {
             let (watcher, redactor) = (Weak::clone(&watcher), Arc::clone(&redactor));
             Placement::new(Arc::clone(&name), fleet, sessions, watcher, redactor)
         });
-        let upstream = Upstream::new(Arc::clone(&plan), watcher, redactor);
+        let upstream = Upstream::new(Arc::clone(&plan), watcher, redactor, None);
         if let Some((fleet, sessions)) = replicas {
             upstream.admitted_by(placed::admission(&name, fleet, sessions));
         }

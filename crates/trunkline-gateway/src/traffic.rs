@@ -245,13 +245,14 @@ impl Recorder {
         began: Instant,
     ) -> Recording {
         let (method, revision) = (call.method.method, call.revision);
+        let asked = (method, &call.params, call.meta.as_ref());
         let recorder = Arc::clone(self);
         if let Some(entry) = self.resumed(call) {
             let earlier = entry.after(began);
             {
                 let mut log = entry.log();
                 log.begin(earlier);
-                log.call(FROM_CLIENT, method, &call.params, call.meta.as_ref(), earlier);
+                log.call(FROM_CLIENT, asked, earlier);
             }
             if call.params.get("inputResponses").is_some() {
                 self.traffic.learn(Party::Client, "params", &call.params.to_json());
@@ -264,7 +265,7 @@ impl Recorder {
             kept.ring.push(|number| {
                 let mut log = CallLog::new(number, self.keeps && self.is_in_sample(number));
                 log.begin(Duration::ZERO);
-                log.call(FROM_CLIENT, method, &call.params, call.meta.as_ref(), Duration::ZERO);
+                log.call(FROM_CLIENT, asked, Duration::ZERO);
                 let (caller, log) = (Arc::clone(caller), Mutex::new(log));
                 let entry =
                     Arc::new(CallEntry { number, id, began, method, revision, caller, log });

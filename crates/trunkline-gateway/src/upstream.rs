@@ -101,32 +101,15 @@ struct Process {
 }
 
 impl Upstream {
+    /// The instances of a server: its own, or with a `way` those at another replica. The plan says how they are
+    /// reached.
     pub(crate) fn new(
         plan: Arc<ServerPlan>,
         watcher: Weak<dyn Watcher>,
         redactor: Arc<Redactor>,
+        way: Option<Way>,
     ) -> Arc<Self> {
-        let (pids, lacks_old, way) = (Pids::default(), Arc::default(), None);
-        let admission = OnceLock::new();
-        Arc::new(Self {
-            plan: Mutex::new(plan),
-            watcher,
-            redactor,
-            pids,
-            lacks_old,
-            way,
-            admission,
-        })
-    }
-
-    /// The instances of a server at another replica. The plan says how they are reached.
-    pub(crate) fn at(
-        plan: Arc<ServerPlan>,
-        watcher: Weak<dyn Watcher>,
-        redactor: Arc<Redactor>,
-        way: Way,
-    ) -> Arc<Self> {
-        let (pids, lacks_old, way) = (Pids::default(), Arc::default(), Some(Arc::new(way)));
+        let (pids, lacks_old, way) = (Pids::default(), Arc::default(), way.map(Arc::new));
         let admission = OnceLock::new();
         Arc::new(Self {
             plan: Mutex::new(plan),

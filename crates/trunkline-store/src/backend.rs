@@ -5,11 +5,14 @@ use std::time::Duration;
 
 use crate::bounds::check_ttl;
 use crate::channels::Channels;
-use crate::decide::{self, Change, Held, Space};
+use crate::decide::{self, Change, Held, Space, Taken};
 use crate::{
     Bounds, Bucket, Capabilities, Cursor, Entry, Expect, Lease, Listener, Page, Pending, Store,
     StoreError, Swap, Ttl, Version,
 };
+
+/// What a backend answers.
+pub(crate) type Answer<T> = Result<T, StoreError>;
 
 /// Where entries and leases lie. The operations of a [`Store`] are made of these.
 pub(crate) trait Backend: Send + Sync + 'static {
@@ -20,24 +23,23 @@ pub(crate) trait Backend: Send + Sync + 'static {
     fn reach(&self) -> Capabilities;
 
     /// What is live under `key`.
-    fn read(&self, key: &str) -> impl Future<Output = Result<Option<Entry>, StoreError>> + Send;
+    fn read(&self, key: &str) -> impl Future<Output = Answer<Option<Entry>>> + Send;
 
-    /// Applies what `decide` returns, and returns its answer and the number written.
+    /// Applies what `decide` returns for the key in its space, and returns its answer and the number written.
     ///
     /// `decide` may be asked twice, because room was made in between.
     fn change<T: Send + 'static>(
         &self,
-        space: Space,
-        key: &str,
+        at: (Space, &str),
         decide: impl Fn(Option<&Held>, Duration) -> Result<Change<T>, StoreError> + Send + 'static,
-    ) -> impl Future<Output = Result<(T, u64), StoreError>> + Send;
+    ) -> impl Future<Output = Answer<(T, u64)>> + Send;
 
     fn page(
         &self,
         prefix: &str,
-        after: Option<&str>,
+        after: Cursor<'_>,
         limit: usize,
-    ) -> impl Future<Output = Result<Page, StoreError>> + Send;
+    ) -> impl Future<Output = Answer<Page>> + Send;
 }
 
 impl<B: Backend> Store for B {
@@ -49,7 +51,7 @@ impl<B: Backend> Store for B {
         Box::pin(async move {
             let value = checked(self, value, ttl)?;
             let decide = move |_: Option<&_>, now| Ok(decide::put(value.clone(), ttl, now));
-            let (_, number) = self.change(Space::Entries, key, decide).await?;
+            let (_, number) = self.change((Space::Entries, key), decide).await?;
             Ok(Version::new(number))
         })
     }
@@ -59,14 +61,14 @@ impl<B: Backend> Store for B {
             let new = checked(self, new, ttl)?;
             let decide =
                 move |held: Option<&_>, now| Ok(decide::swap(held, old, new.clone(), ttl, now));
-            let (conflict, number) = self.change(Space::Entries, key, decide).await?;
+            let (conflict, number) = self.change((Space::Entries, key), decide).await?;
             Ok(conflict.map_or(Swap::Done(Version::new(number)), Swap::Conflict))
         })
     }
 
     fn delete<'a>(&'a self, key: &'a str) -> Pending<'a, bool> {
         Box::pin(async move {
-            Ok(self.change(Space::Entries, key, |held, _| Ok(decide::delete(held))).await?.0)
+            Ok(self.change((Space::Entries, key), |held, _| Ok(decide::delete(held))).await?.0)
         })
     }
 
@@ -74,19 +76,15 @@ impl<B: Backend> Store for B {
         Box::pin(async move {
             check_ttl(ttl)?;
             let decide = move |held: Option<&_>, now| decide::count(held, by, ttl, now);
-            Ok(self.change(Space::Entries, key, decide).await?.0)
+            Ok(self.change((Space::Entries, key), decide).await?.0)
         })
     }
 
-    fn take<'a>(
-        &'a self,
-        key: &'a str,
-        buckets: &'a [Bucket],
-    ) -> Pending<'a, Result<(), Duration>> {
+    fn take<'a>(&'a self, key: &'a str, buckets: &'a [Bucket]) -> Pending<'a, Taken> {
         Box::pin(async move {
             let buckets = buckets.to_vec();
             let decide = move |held: Option<&_>, now| decide::take(held, &buckets, now);
-            Ok(self.change(Space::Entries, key, decide).await?.0)
+            Ok(self.change((Space::Entries, key), decide).await?.0)
         })
     }
 
@@ -94,7 +92,7 @@ impl<B: Backend> Store for B {
         Box::pin(async move {
             check_ttl(Some(ttl))?;
             let decide = move |held: Option<&_>, now| Ok(decide::lease(held, ttl, now));
-            let (is_taken, fence) = self.change(Space::Leases, name, decide).await?;
+            let (is_taken, fence) = self.change((Space::Leases, name), decide).await?;
             Ok(is_taken.then(|| Lease::new(name, fence)))
         })
     }
@@ -104,7 +102,7 @@ impl<B: Backend> Store for B {
             check_ttl(Some(ttl))?;
             let fence = lease.fence();
             let decide = move |held: Option<&_>, now| Ok(decide::renew(held, fence, ttl, now));
-            Ok(self.change(Space::Leases, lease.name(), decide).await?.0)
+            Ok(self.change((Space::Leases, lease.name()), decide).await?.0)
         })
     }
 
@@ -112,7 +110,7 @@ impl<B: Backend> Store for B {
         Box::pin(async move {
             let fence = lease.fence();
             let decide = move |held: Option<&_>, _| Ok(decide::release(held, fence));
-            Ok(self.change(Space::Leases, lease.name(), decide).await?.0)
+            Ok(self.change((Space::Leases, lease.name()), decide).await?.0)
         })
     }
 

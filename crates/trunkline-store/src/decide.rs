@@ -99,12 +99,15 @@ pub(crate) fn count(
     Ok(write(sum.to_string().into_bytes().into(), expires, sum))
 }
 
+/// Whether a token was taken of each bucket, or how long to wait.
+pub(crate) type Taken = Result<(), Duration>;
+
 /// Answers how long to wait if a bucket is empty.
 pub(crate) fn take(
     held: Option<&Held>,
     buckets: &[Bucket],
     now: Duration,
-) -> Result<Change<Result<(), Duration>>, StoreError> {
+) -> Result<Change<Taken>, StoreError> {
     let levels = held.map(|held| Levels::read(&held.value).ok_or(StoreError::NotANumber));
     let mut levels = levels.transpose()?.unwrap_or_default();
     let micros = u64::try_from(now.as_micros()).unwrap_or(u64::MAX);

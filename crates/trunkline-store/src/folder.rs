@@ -27,11 +27,11 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 
-use crate::backend::Backend;
+use crate::backend::{Answer, Backend};
 use crate::channels::Channels;
 use crate::clock::{Clock, Wall};
 use crate::decide::{Change, Held, Space};
-use crate::{Bounds, Capabilities, Entry, Page, StoreError};
+use crate::{Bounds, Capabilities, Cursor, Entry, Page, StoreError};
 
 use disk::Disk;
 
@@ -132,27 +132,21 @@ impl Backend for Folder {
         Capabilities::default().durable(true).shared(true)
     }
 
-    async fn read(&self, key: &str) -> Result<Option<Entry>, StoreError> {
+    async fn read(&self, key: &str) -> Answer<Option<Entry>> {
         let key = key.to_owned();
         self.run(move |disk| Ok(disk.read(Space::Entries, &key)?.map(|held| held.entry()))).await
     }
 
     async fn change<T: Send + 'static>(
         &self,
-        space: Space,
-        key: &str,
+        (space, key): (Space, &str),
         decide: impl Fn(Option<&Held>, Duration) -> Result<Change<T>, StoreError> + Send + 'static,
-    ) -> Result<(T, u64), StoreError> {
+    ) -> Answer<(T, u64)> {
         let key = key.to_owned();
         self.run(move |disk| disk.change(space, &key, &decide)).await
     }
 
-    async fn page(
-        &self,
-        prefix: &str,
-        after: Option<&str>,
-        limit: usize,
-    ) -> Result<Page, StoreError> {
+    async fn page(&self, prefix: &str, after: Cursor<'_>, limit: usize) -> Answer<Page> {
         let (prefix, after) = (prefix.to_owned(), after.map(str::to_owned));
         self.run(move |disk| disk.scan(&prefix, after, limit)).await
     }

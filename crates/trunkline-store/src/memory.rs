@@ -6,11 +6,11 @@ use std::ops::Bound::{Excluded, Included, Unbounded};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::backend::Backend;
+use crate::backend::{Answer, Backend};
 use crate::channels::Channels;
 use crate::clock::{Clock, Monotonic};
 use crate::decide::{Act, Change, Held, Space};
-use crate::{Bounds, Capabilities, Entry, Item, Page, StoreError};
+use crate::{Bounds, Capabilities, Cursor, Entry, Item, Page, StoreError};
 
 /// A store in the memory of this process.
 ///
@@ -71,7 +71,7 @@ impl Backend for Memory {
         Capabilities::default()
     }
 
-    async fn read(&self, key: &str) -> Result<Option<Entry>, StoreError> {
+    async fn read(&self, key: &str) -> Answer<Option<Entry>> {
         self.bounds.check_key(key)?;
         let now = self.clock.now();
         let held = self.state().held.get(&(Space::Entries, key.into())).cloned();
@@ -80,10 +80,9 @@ impl Backend for Memory {
 
     async fn change<T: Send + 'static>(
         &self,
-        space: Space,
-        key: &str,
+        (space, key): (Space, &str),
         decide: impl Fn(Option<&Held>, Duration) -> Result<Change<T>, StoreError> + Send + 'static,
-    ) -> Result<(T, u64), StoreError> {
+    ) -> Answer<(T, u64)> {
         self.bounds.check_key(key)?;
         let now = self.clock.now();
         let mut state = self.state();
@@ -107,12 +106,7 @@ impl Backend for Memory {
         Ok((answer, number))
     }
 
-    async fn page(
-        &self,
-        prefix: &str,
-        after: Option<&str>,
-        limit: usize,
-    ) -> Result<Page, StoreError> {
+    async fn page(&self, prefix: &str, after: Cursor<'_>, limit: usize) -> Answer<Page> {
         let limit = self.bounds.page_limit(limit);
         let now = self.clock.now();
         let from = match after {

@@ -15,6 +15,7 @@ use scripts::{BUCKETS, Scripts, bucket, global, local};
 use subscriber::{MESSAGE, Subscriber, framed};
 
 use crate::bounds::check_ttl;
+use crate::decide::Taken;
 use crate::{
     Bounds, Bucket, Capabilities, Cursor, Entry, Expect, Item, Lease, Listener, Page, Pending,
     RedisAddress, Store, StoreError, Swap, Ttl, Version,
@@ -296,11 +297,7 @@ impl Store for Redis {
         })
     }
 
-    fn take<'a>(
-        &'a self,
-        key: &'a str,
-        buckets: &'a [Bucket],
-    ) -> Pending<'a, Result<(), Duration>> {
+    fn take<'a>(&'a self, key: &'a str, buckets: &'a [Bucket]) -> Pending<'a, Taken> {
         Box::pin(async move {
             let mut args = vec![key.to_owned()];
             for bucket in buckets {

@@ -39,12 +39,7 @@ pub trait Handler: Send + Sync + 'static {
 
     /// The arguments of a tool that HTTP clients repeat in headers (2026-07-28), if it has any and the
     /// caller may see it. `meta` is the `_meta` of the request.
-    fn param_headers(
-        &self,
-        _tool: &str,
-        _meta: Option<&Json>,
-        _attached: &Attached,
-    ) -> Option<Arc<ParamHeaders>> {
+    fn param_headers(&self, _tool: &str, _meta: Option<&Json>, _attached: &Attached) -> Repeated {
         None
     }
 
@@ -70,6 +65,9 @@ pub trait Handler: Send + Sync + 'static {
         true
     }
 }
+
+/// The arguments of a tool that HTTP clients repeat in headers, if there are any.
+pub type Repeated = Option<Arc<ParamHeaders>>;
 
 /// A guard: while it lives, the conversation hears of changes.
 pub type Listening = Option<Box<dyn Any + Send + Sync>>;

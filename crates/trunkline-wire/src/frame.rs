@@ -122,7 +122,8 @@ impl Decoder {
     /// The next frame, or `None` if more bytes are needed.
     #[allow(clippy::should_implement_trait, reason = "it lends from the buffer")]
     pub fn next(&mut self) -> Option<Frame<'_>> {
-        if self.at_start && !self.skip_mark() {
+        self.at_start = self.at_start && !self.buffer.skip_mark();
+        if self.at_start {
             return None;
         }
         if matches!(self.mode, Mode::Detect) {
@@ -163,20 +164,6 @@ impl Decoder {
                 Frame::Broken(why)
             }
         }
-    }
-
-    /// Skips a byte order mark; `false` if more bytes are needed to decide.
-    fn skip_mark(&mut self) -> bool {
-        const MARK: &[u8] = b"\xef\xbb\xbf";
-        let rest = self.buffer.rest();
-        if rest.len() < MARK.len() && MARK.starts_with(rest) {
-            return false;
-        }
-        if rest.starts_with(MARK) {
-            self.buffer.consume(MARK.len());
-        }
-        self.at_start = false;
-        true
     }
 }
 

@@ -22,7 +22,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::json::{Json, write_string};
-use crate::method::{Method, Row, Sender};
+use crate::method::{Method, Row, Sender, compares_with_text};
 use crate::revision::Revision;
 
 pub(crate) use error::clip;
@@ -175,17 +175,7 @@ impl PartialEq<Method> for MethodName {
     }
 }
 
-impl PartialEq<str> for MethodName {
-    fn eq(&self, other: &str) -> bool {
-        self.as_str() == other
-    }
-}
-
-impl PartialEq<&str> for MethodName {
-    fn eq(&self, other: &&str) -> bool {
-        self.as_str() == *other
-    }
-}
+compares_with_text!(MethodName::as_str);
 
 impl fmt::Debug for MethodName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

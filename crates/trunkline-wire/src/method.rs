@@ -203,17 +203,26 @@ impl fmt::Display for Method {
     }
 }
 
-impl PartialEq<str> for Method {
-    fn eq(&self, other: &str) -> bool {
-        self.name() == other
-    }
+/// A method compares with its name.
+macro_rules! compares_with_text {
+    ($kind:ident::$name:ident) => {
+        impl PartialEq<str> for $kind {
+            fn eq(&self, other: &str) -> bool {
+                self.$name() == other
+            }
+        }
+
+        impl PartialEq<&str> for $kind {
+            fn eq(&self, other: &&str) -> bool {
+                self.$name() == *other
+            }
+        }
+    };
 }
 
-impl PartialEq<&str> for Method {
-    fn eq(&self, other: &&str) -> bool {
-        self.name() == *other
-    }
-}
+pub(crate) use compares_with_text;
+
+compares_with_text!(Method::name);
 
 /// Finds a method by name in `revision` for `sender`.
 ///

@@ -143,6 +143,9 @@ impl Stages {
     }
 }
 
+/// What a request asks: its method, its params, and its `_meta` where that is apart from them.
+pub(crate) type Asked<'a> = (Method, &'a Object, Option<&'a Json>);
+
 /// A message.
 #[derive(Clone, Debug)]
 pub(crate) struct Said {
@@ -216,14 +219,8 @@ impl CallLog {
     }
 
     /// A request; its id names it in [`Self::response`].
-    pub(crate) fn request(
-        &mut self,
-        place: Place,
-        method: Method,
-        params: &Object,
-        meta: Option<&Json>,
-        at: Duration,
-    ) -> i64 {
+    pub(crate) fn request(&mut self, place: Place, asked: Asked<'_>, at: Duration) -> i64 {
+        let (method, params, meta) = asked;
         self.requests += 1;
         let id = self.number as i64 * IDS + self.requests.min(IDS - 1);
         let members = params.iter().map(|(name, value)| name.len() + value.get().len() + 4);
@@ -244,15 +241,8 @@ impl CallLog {
     }
 
     /// The request of the caller, or the call at the server: the one request of its side that is answered at the end.
-    pub(crate) fn call(
-        &mut self,
-        place: Place,
-        method: Method,
-        params: &Object,
-        meta: Option<&Json>,
-        at: Duration,
-    ) {
-        let id = self.request(place, method, params, meta, at);
+    pub(crate) fn call(&mut self, place: Place, asked: Asked<'_>, at: Duration) {
+        let id = self.request(place, asked, at);
         self.open[place.0 as usize] = id;
     }
 
@@ -393,12 +383,12 @@ mod tests {
     fn a_call_that_asks_is_one_log_with_two_rounds() {
         let mut log = CallLog::new(7, true);
         log.begin(ms(0));
-        log.call(FROM_CLIENT, Method::ToolsCall, &object(r#"{"name":"a.push"}"#), None, ms(0));
+        log.call(FROM_CLIENT, (Method::ToolsCall, &object(r#"{"name":"a.push"}"#), None), ms(0));
         log.enter(Stage::Wait, ms(1));
         log.leased((3, Revision::V2025_06_18), true, ms(40));
-        log.call(TO_SERVER, Method::ToolsCall, &object(r#"{"name":"push"}"#), None, ms(40));
+        log.call(TO_SERVER, (Method::ToolsCall, &object(r#"{"name":"push"}"#), None), ms(40));
         let asked = object(r#"{"message":"Really?"}"#);
-        let id = log.request(FROM_SERVER, Method::ElicitationCreate, &asked, None, ms(50));
+        let id = log.request(FROM_SERVER, (Method::ElicitationCreate, &asked, None), ms(50));
         log.questions += 1;
         let input = Json::parse(r#"{"resultType":"input_required"}"#).unwrap();
         log.answer(TO_CLIENT, Ok(&input), ms(60));
@@ -407,7 +397,7 @@ mod tests {
         log.begin(ms(90));
         let meta = Json::parse(r#"{"k":1}"#).unwrap();
         let again = object(r#"{"inputResponses":{}}"#);
-        log.call(FROM_CLIENT, Method::ToolsCall, &again, Some(&meta), ms(90));
+        log.call(FROM_CLIENT, (Method::ToolsCall, &again, Some(&meta)), ms(90));
         let answer = Json::parse(r#"{"action":"accept"}"#).unwrap();
         log.response(TO_SERVER, id, Ok(&answer), ms(91));
         log.enter(Stage::Upstream, ms(91));
@@ -438,7 +428,7 @@ mod tests {
         let mut log = CallLog::new(1, false);
         log.begin(ms(0));
         let params = object(r#"{"name":"x","arguments":{"key":"hunter2"}}"#);
-        log.call(FROM_CLIENT, Method::ToolsCall, &params, None, ms(0));
+        log.call(FROM_CLIENT, (Method::ToolsCall, &params, None), ms(0));
         assert_eq!(told(&log), "0 client in -");
         assert!(log.said()[0].size > 60 && log.bytes_in > 60, "{}", log.bytes_in);
         assert!(!format!("{log:?}").contains("hunter2"));

@@ -54,7 +54,7 @@ impl Recording {
             log.target = Some(target);
             log.enter(Stage::Wait, permitted.unwrap_or(at));
             log.leased(instance, is_new, at);
-            log.call(TO_SERVER, method, params, None, at);
+            log.call(TO_SERVER, (method, params, None), at);
             let tool = log.target.as_ref().and_then(|it| it.tool.as_ref());
             tool.filter(|it| self.recorder.traffic.is_marked(it)).cloned()
         };
@@ -105,7 +105,7 @@ impl Recording {
             let (at, mut log) = (self.entry.now(), self.entry.log());
             log.questions += u32::from(place == TO_CLIENT);
             log.enter(Stage::Question, at);
-            log.request(place, method, &object, None, at)
+            log.request(place, (method, &object, None), at)
         };
         self.recorder.traffic.tell(&self.entry);
         id

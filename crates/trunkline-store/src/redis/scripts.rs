@@ -16,32 +16,29 @@ use redis::Script;
 /// How many buckets there are. A scan asks each; a cluster spreads them over its nodes.
 pub(super) const BUCKETS: u64 = 16;
 
-/// The scripts, each hashed once.
-pub(super) struct Scripts {
-    pub(super) put: Script,
-    pub(super) swap: Script,
-    pub(super) delete: Script,
-    pub(super) count: Script,
-    pub(super) take: Script,
-    pub(super) lease: Script,
-    pub(super) renew: Script,
-    pub(super) release: Script,
+/// A field and its script for each name; the first ones begin with the prelude.
+macro_rules! scripts {
+    ($($long:ident = $body:ident),*; $($short:ident = $whole:ident),*;) => {
+        /// The scripts, each hashed once.
+        pub(super) struct Scripts {
+            $(pub(super) $long: Script,)*
+            $(pub(super) $short: Script,)*
+        }
+
+        impl Scripts {
+            pub(super) fn new() -> Self {
+                Self {
+                    $($long: Script::new(&format!("{PRELUDE}{}", $body)),)*
+                    $($short: Script::new($whole),)*
+                }
+            }
+        }
+    };
 }
 
-impl Scripts {
-    pub(super) fn new() -> Self {
-        let script = |body: &str| Script::new(&format!("{PRELUDE}{body}"));
-        Self {
-            put: script(PUT),
-            swap: script(SWAP),
-            delete: script(DELETE),
-            count: script(COUNT),
-            take: script(TAKE),
-            lease: script(LEASE),
-            renew: Script::new(RENEW),
-            release: Script::new(RELEASE),
-        }
-    }
+scripts! {
+    put = PUT, swap = SWAP, delete = DELETE, count = COUNT, take = TAKE, lease = LEASE;
+    renew = RENEW, release = RELEASE;
 }
 
 /// The bucket of a key (FNV-1a). It must never change: entries would be lost.

@@ -54,6 +54,19 @@ impl Buffer {
         range
     }
 
+    /// Skips a byte order mark; `false` if more bytes are needed to decide.
+    pub(super) fn skip_mark(&mut self) -> bool {
+        const MARK: &[u8] = b"\xef\xbb\xbf";
+        let rest = self.rest();
+        if rest.len() < MARK.len() && MARK.starts_with(rest) {
+            return false;
+        }
+        if rest.starts_with(MARK) {
+            self.consume(MARK.len());
+        }
+        true
+    }
+
     pub(super) fn lend(&self, range: Range<usize>) -> &[u8] {
         &self.bytes[range]
     }

@@ -159,8 +159,9 @@ impl Decoder {
     /// truncates is never returned.
     #[allow(clippy::should_implement_trait, reason = "it lends from the buffer")]
     pub fn next(&mut self) -> Option<Received<'_>> {
+        self.at_start = self.at_start && !self.buffer.skip_mark();
         if self.at_start {
-            self.skip_mark()?;
+            return None;
         }
         if std::mem::take(&mut self.lent) {
             self.draft.clear();
@@ -253,19 +254,6 @@ impl Decoder {
         self.long_line = Some(is_data);
         self.searched = 0;
         self.buffer.clear();
-    }
-
-    fn skip_mark(&mut self) -> Option<()> {
-        const MARK: &[u8] = b"\xef\xbb\xbf";
-        let rest = self.buffer.rest();
-        if rest.len() < MARK.len() && MARK.starts_with(rest) {
-            return None;
-        }
-        if rest.starts_with(MARK) {
-            self.buffer.consume(MARK.len());
-        }
-        self.at_start = false;
-        Some(())
     }
 }
 

@@ -130,6 +130,24 @@ struct Envelope<'a> {
     seen: u8,
 }
 
+/// A known member.
+#[derive(Clone, Copy, PartialEq)]
+enum Member {
+    Version,
+    Id,
+    Method,
+    Params,
+    Result,
+    Error,
+}
+
+impl Member {
+    /// Its bit in [`Envelope::seen`].
+    fn bit(self) -> u8 {
+        1 << self as u8
+    }
+}
+
 impl<'a> Envelope<'a> {
     fn read(text: &'a str) -> Result<Message, Malformed> {
         let (mut reader, mut envelope) = (Reader::new(text), Self::default());
@@ -153,12 +171,12 @@ impl<'a> Envelope<'a> {
         while let Some(name) = reader.member(std::mem::take(&mut is_first))? {
             let name = name.decode().ok_or(Unreadable)?;
             let member = match &*name {
-                "jsonrpc" => VERSION,
-                "id" => ID,
-                "method" => METHOD,
-                "params" => PARAMS,
-                "result" => RESULT,
-                "error" => ERROR,
+                "jsonrpc" => Member::Version,
+                "id" => Member::Id,
+                "method" => Member::Method,
+                "params" => Member::Params,
+                "result" => Member::Result,
+                "error" => Member::Error,
                 _ => {
                     if !others.add(&name) {
                         self.blame(MalformedKind::DuplicateKey);
@@ -169,37 +187,37 @@ impl<'a> Envelope<'a> {
                     continue;
                 }
             };
-            if self.seen & (1 << member) != 0 {
+            if self.seen & member.bit() != 0 {
                 self.blame(MalformedKind::DuplicateKey);
-                if member == ID {
+                if member == Member::Id {
                     // Two ids are as good as none.
                     self.id = None;
                 }
                 reader.value()?;
                 continue;
             }
-            self.seen |= 1 << member;
+            self.seen |= member.bit();
             self.take(member, reader)?;
         }
         Ok(())
     }
 
     /// Reads the value of a known member.
-    fn take(&mut self, member: u8, reader: &mut Reader<'a>) -> Result<(), Unreadable> {
+    fn take(&mut self, member: Member, reader: &mut Reader<'a>) -> Result<(), Unreadable> {
         match member {
-            VERSION => self.version = reader.value()? == r#""2.0""#,
-            ID => self.id = Some(reader.value()?),
-            METHOD if reader.peek() == Some(b'"') => match reader.string()?.decode() {
+            Member::Version => self.version = reader.value()? == r#""2.0""#,
+            Member::Id => self.id = Some(reader.value()?),
+            Member::Method if reader.peek() == Some(b'"') => match reader.string()?.decode() {
                 Some(name) => self.method = Some((&*name).into()),
                 None => self.blame(MalformedKind::NotJsonRpc),
             },
-            PARAMS => self.params = self.take_params(reader)?,
-            RESULT => self.result = Some(Json::result(reader)?),
-            ERROR => match serde_json::from_str(reader.value()?) {
+            Member::Params => self.params = self.take_params(reader)?,
+            Member::Result => self.result = Some(Json::result(reader)?),
+            Member::Error => match serde_json::from_str(reader.value()?) {
                 Ok(error) => self.error = Some(error),
                 Err(_) => self.blame(MalformedKind::NotJsonRpc),
             },
-            _ => {
+            Member::Method => {
                 reader.value()?;
                 self.blame(MalformedKind::NotJsonRpc);
             }
@@ -235,9 +253,10 @@ impl<'a> Envelope<'a> {
     }
 
     fn judge(self) -> Result<Message, Malformed> {
-        let has = |member: u8| self.seen & (1 << member) != 0;
-        let is_response = !has(METHOD) && (has(RESULT) || has(ERROR));
-        let is_notification = has(METHOD) && !has(ID) && !has(RESULT) && !has(ERROR);
+        let has = |member: Member| self.seen & member.bit() != 0;
+        let is_response = !has(Member::Method) && (has(Member::Result) || has(Member::Error));
+        let is_notification =
+            has(Member::Method) && !has(Member::Id) && !has(Member::Result) && !has(Member::Error);
         let id = self.id.and_then(Id::from_json);
         let bad = |kind, id| Err(Malformed { kind, id, is_response, is_notification });
         if let Some(kind) = self.fault {
@@ -384,11 +403,3 @@ const MEMBERS: [&str; 12] = [
     "taskId",
 ];
 const FEW: usize = 16;
-
-// Bits of the known members in `Envelope::seen`.
-const VERSION: u8 = 0;
-const ID: u8 = 1;
-const METHOD: u8 = 2;
-const PARAMS: u8 = 3;
-const RESULT: u8 = 4;
-const ERROR: u8 = 5;

@@ -8,6 +8,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::percent_encode_reserved;
+use matching::Reading;
 
 /// The longest template, in bytes.
 pub const MAX_TEMPLATE: usize = 8 << 10;
@@ -138,18 +139,19 @@ impl UriTemplate {
         if uri.len() > MAX_URI {
             return None;
         }
-        let (mut found, mut absent) = (BTreeMap::new(), Vec::new());
+        let mut reading = Reading::default();
         let mut rest = uri;
         for (at, part) in self.parts.iter().enumerate() {
             match part {
                 Part::Literal(text) => rest = rest.strip_prefix(&**text)?,
                 Part::Expression(operator, list) => {
                     let (inside, tail) = operator.extent(list, rest, &self.parts[at + 1..])?;
-                    operator.read(list, inside, &mut found, &mut absent)?;
+                    operator.read(list, inside, &mut reading)?;
                     rest = tail;
                 }
             }
         }
+        let Reading { found, absent } = reading;
         let is_whole = rest.is_empty() && !absent.iter().any(|it| found.contains_key(*it));
         is_whole.then_some(found)
     }

@@ -3,7 +3,26 @@
 use super::{ServerBuilder, ToolEntry};
 use crate::layer::{BoxError, Calls, Layer, ServerRequest, ServerResponse, Service};
 
-impl ServerBuilder {
+/// The method `layer` of a type that has `layers`, with its documentation.
+macro_rules! takes_layers {
+    ($kind:ident: $(#[$meta:meta])*) => {
+        impl $kind {
+            $(#[$meta])*
+            pub fn layer<L>(mut self, layer: L) -> Self
+            where
+                L: Layer<Calls>,
+                L::Service: Service<ServerRequest, Response = ServerResponse> + Send + 'static,
+                <L::Service as Service<ServerRequest>>::Error: Into<BoxError>,
+                <L::Service as Service<ServerRequest>>::Future: Send + 'static,
+            {
+                self.layers.wrap(layer);
+                self
+            }
+        }
+    };
+}
+
+takes_layers! { ServerBuilder:
     /// Puts a layer around every call of the server. The layer added last is the outermost.
     ///
     /// ```
@@ -48,19 +67,9 @@ impl ServerBuilder {
     /// let server = Server::builder("calls", "1.0.0").tool(tool("which", which)).layer(Numbered);
     /// assert!(server.try_build().is_ok());
     /// ```
-    pub fn layer<L>(mut self, layer: L) -> Self
-    where
-        L: Layer<Calls>,
-        L::Service: Service<ServerRequest, Response = ServerResponse> + Send + 'static,
-        <L::Service as Service<ServerRequest>>::Error: Into<BoxError>,
-        <L::Service as Service<ServerRequest>>::Future: Send + 'static,
-    {
-        self.layers.wrap(layer);
-        self
-    }
 }
 
-impl ToolEntry {
+takes_layers! { ToolEntry:
     /// Puts a layer around the calls of this tool. The layer added last is the outermost; the
     /// layers of the server are around all of them.
     ///
@@ -73,14 +82,4 @@ impl ToolEntry {
     /// let server = Server::builder("example", "1.0.0").tool(slow).build();
     /// ```
     #[must_use]
-    pub fn layer<L>(mut self, layer: L) -> Self
-    where
-        L: Layer<Calls>,
-        L::Service: Service<ServerRequest, Response = ServerResponse> + Send + 'static,
-        <L::Service as Service<ServerRequest>>::Error: Into<BoxError>,
-        <L::Service as Service<ServerRequest>>::Future: Send + 'static,
-    {
-        self.layers.wrap(layer);
-        self
-    }
 }

@@ -4,10 +4,9 @@ use std::sync::{Arc, OnceLock};
 
 use trunkline_proto::{Attached, Call};
 use trunkline_transport::conversation_handle::ConversationHandle;
-use trunkline_transport::handler::{Answer, Handler, Listening};
+use trunkline_transport::handler::{Answer, Handler, Listening, Repeated};
 use trunkline_wire::code;
 use trunkline_wire::era::stateful::{self, ResultBody};
-use trunkline_wire::header::ParamHeaders;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Object, Outcome, Params};
 use trunkline_wire::method::Method;
@@ -46,12 +45,7 @@ impl Handler for Router {
         Some(Box::new(ListenerGuard { server: Arc::clone(&self.0), listener }))
     }
 
-    fn param_headers(
-        &self,
-        tool: &str,
-        meta: Option<&Json>,
-        attached: &Attached,
-    ) -> Option<Arc<ParamHeaders>> {
+    fn param_headers(&self, tool: &str, meta: Option<&Json>, attached: &Attached) -> Repeated {
         self.0.param_headers(tool, meta, attached)
     }
 

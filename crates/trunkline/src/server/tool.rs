@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use trunkline_auth::setters;
 use trunkline_proto::Attached;
+use trunkline_transport::handler::Repeated;
 use trunkline_wire::header::ParamHeaders;
 use trunkline_wire::json::Json as RawJson;
 use trunkline_wire::jsonrpc::ErrorObject;
@@ -308,7 +309,7 @@ impl Inner {
         tool: &str,
         meta: Option<&RawJson>,
         attached: &Attached,
-    ) -> Option<Arc<ParamHeaders>> {
+    ) -> Repeated {
         let tool = self.tools.find(tool).filter(|it| !it.params.is_empty())?;
         let is_seen = tool.visible.is_none() || may_see(&tool.visible, &call_by(attached, meta));
         is_seen.then(|| Arc::clone(&tool.params))

@@ -77,22 +77,25 @@ pub(super) fn ask(phase: Phase, kind: Kind, id: u64, call: &CallView, value: &Js
     #[serde(rename_all = "camelCase")]
     struct Call<'a> {
         server: &'a str,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        tool: Option<&'a str>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        uri: Option<&'a str>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        prompt: Option<&'a str>,
+        #[serde(flatten)]
+        what: What<'a>,
         principal: Option<&'a str>,
         #[serde(skip_serializing_if = "Option::is_none")]
         trace_id: Option<&'a str>,
         #[serde(skip_serializing_if = "Option::is_none")]
         arguments: Option<&'a Json>,
     }
-    let (tool, uri, prompt) = match &call.what {
-        Called::Tool(name) => (Some(name.as_str()), None, None),
-        Called::Uri(uri) => (None, Some(uri.as_str()), None),
-        Called::Prompt(name) => (None, None, Some(name.as_str())),
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    enum What<'a> {
+        Tool(&'a str),
+        Uri(&'a str),
+        Prompt(&'a str),
+    }
+    let what = match &call.what {
+        Called::Tool(name) => What::Tool(name),
+        Called::Uri(uri) => What::Uri(uri),
+        Called::Prompt(name) => What::Prompt(name),
     };
     let is_request = phase != Phase::Response;
     let kind = if phase == Phase::Answer { Some("answer") } else { kind.word() };
@@ -102,9 +105,7 @@ pub(super) fn ask(phase: Phase, kind: Kind, id: u64, call: &CallView, value: &Js
         id,
         call: Call {
             server: &call.server,
-            tool,
-            uri,
-            prompt,
+            what,
             principal: call.principal.as_deref(),
             trace_id: call.trace.as_deref(),
             arguments: Some(value).filter(|_| is_request),

@@ -107,26 +107,19 @@ fn flow(text: &str, depth: usize) -> Read<(Value, &str)> {
     }
 }
 
-fn flow_sequence(mut rest: &str, depth: usize) -> Read<(Value, &str)> {
+fn flow_sequence(rest: &str, depth: usize) -> Read<(Value, &str)> {
     let mut items = Vec::new();
-    loop {
-        rest = rest.trim_start();
-        if let Some(after) = rest.strip_prefix(']') {
-            return Ok((Value::Array(items), after));
-        }
+    let after = flow_items(rest, ']', |rest| {
         let (item, after) = flow(rest, depth + 1)?;
         items.push(item);
-        rest = separated(after, ']')?;
-    }
+        Ok(after)
+    })?;
+    Ok((Value::Array(items), after))
 }
 
-fn flow_mapping(mut rest: &str, depth: usize) -> Read<(Value, &str)> {
+fn flow_mapping(rest: &str, depth: usize) -> Read<(Value, &str)> {
     let mut fields = Map::new();
-    loop {
-        rest = rest.trim_start();
-        if let Some(after) = rest.strip_prefix('}') {
-            return Ok((Value::Object(fields), after));
-        }
+    let after = flow_items(rest, '}', |rest| {
         let (key, after) = match rest.chars().next() {
             Some('"' | '\'') => quoted(rest)?,
             _ => flow_word(rest).map(|(key, after)| (key.to_owned(), after))?,
@@ -137,7 +130,23 @@ fn flow_mapping(mut rest: &str, depth: usize) -> Read<(Value, &str)> {
         if fields.insert(key, value).is_some() {
             return Err("a name stands twice");
         }
-        rest = separated(after, '}')?;
+        Ok(after)
+    })?;
+    Ok((Value::Object(fields), after))
+}
+
+/// Reads items up to `end` with `one`, which returns what follows its item; returns what follows the end.
+fn flow_items<'a>(
+    mut rest: &'a str,
+    end: char,
+    mut one: impl FnMut(&'a str) -> Read<&'a str>,
+) -> Read<&'a str> {
+    loop {
+        rest = rest.trim_start();
+        if let Some(after) = rest.strip_prefix(end) {
+            return Ok(after);
+        }
+        rest = separated(one(rest)?, end)?;
     }
 }
 

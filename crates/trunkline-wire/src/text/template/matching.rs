@@ -5,6 +5,14 @@ use std::collections::BTreeMap;
 use super::super::{is_unreserved, percent_decode};
 use super::{Operator, Part, Value, Variable};
 
+/// What a URI says of a template's variables.
+#[derive(Default)]
+pub(super) struct Reading<'a> {
+    pub(super) found: BTreeMap<String, Value>,
+    /// The variables of expressions that are left out.
+    pub(super) absent: Vec<&'a str>,
+}
+
 impl Operator {
     /// How much of `rest` belongs to this expression: that text, and the rest.
     pub(super) fn extent<'a>(
@@ -62,11 +70,10 @@ impl Operator {
         self,
         list: &'a [Variable],
         text: &str,
-        found: &mut BTreeMap<String, Value>,
-        absent: &mut Vec<&'a str>,
+        reading: &mut Reading<'a>,
     ) -> Option<()> {
         if text.is_empty() {
-            absent.extend(list.iter().map(|it| &*it.name));
+            reading.absent.extend(list.iter().map(|it| &*it.name));
             return Some(());
         }
         let inside = text.strip_prefix(self.lead())?;
@@ -74,44 +81,43 @@ impl Operator {
             return None;
         }
         if self.is_named() {
-            return self.read_named(list, inside, found, absent);
+            return self.read_named(list, inside, reading);
         }
         let [first @ .., last] = list else { return None };
         let mut rest = Some(inside);
         for variable in first {
             let Some(text) = rest else {
-                absent.push(&variable.name);
+                reading.absent.push(&variable.name);
                 continue;
             };
             let (item, tail) = match text.split_once(self.separator()) {
                 Some((item, tail)) => (item, Some(tail)),
                 None => (text, None),
             };
-            put(found, variable, vec![percent_decode(item)?])?;
+            reading.put(variable, vec![percent_decode(item)?])?;
             rest = tail;
         }
         let Some(text) = rest else {
-            absent.push(&last.name);
+            reading.absent.push(&last.name);
             return Some(());
         };
         if last.explode {
             let items = text.split(self.separator()).map(percent_decode);
-            return put(found, last, items.collect::<Option<_>>()?);
+            return reading.put(last, items.collect::<Option<_>>()?);
         }
         // A comma may be part of a single value; a separator of segments may not.
         let splits = matches!(self, Self::Path) || (self == Self::Simple && !first.is_empty());
         if splits && text.contains(self.separator()) {
             return None;
         }
-        put(found, last, vec![percent_decode(text)?])
+        reading.put(last, vec![percent_decode(text)?])
     }
 
     fn read_named<'a>(
         self,
         list: &'a [Variable],
         inside: &str,
-        found: &mut BTreeMap<String, Value>,
-        absent: &mut Vec<&'a str>,
+        reading: &mut Reading<'a>,
     ) -> Option<()> {
         let mut by_name: BTreeMap<&str, Vec<String>> =
             list.iter().map(|it| (&*it.name, Vec::new())).collect();
@@ -121,8 +127,8 @@ impl Operator {
         }
         for variable in list {
             match by_name.remove(&*variable.name) {
-                Some(items) if items.is_empty() => absent.push(&variable.name),
-                Some(items) => put(found, variable, items)?,
+                Some(items) if items.is_empty() => reading.absent.push(&variable.name),
+                Some(items) => reading.put(variable, items)?,
                 // `{?a*,a}`: the values cannot be attributed.
                 None if variable.explode => return None,
                 None => {}
@@ -132,28 +138,26 @@ impl Operator {
     }
 }
 
-/// Records the value of a variable; `None` if it already has another.
-fn put(
-    found: &mut BTreeMap<String, Value>,
-    variable: &Variable,
-    mut items: Vec<String>,
-) -> Option<()> {
-    if !variable.explode {
-        items.dedup();
-    }
-    match found.get(&*variable.name) {
-        None if variable.explode => {
-            found.insert(variable.name.to_string(), Value::List(items));
+impl Reading<'_> {
+    /// Records the value of a variable; `None` if it already has another.
+    fn put(&mut self, variable: &Variable, mut items: Vec<String>) -> Option<()> {
+        if !variable.explode {
+            items.dedup();
         }
-        None => {
-            let [text] = <[String; 1]>::try_from(items).ok()?;
-            found.insert(variable.name.to_string(), Value::Text(text));
+        match self.found.get(&*variable.name) {
+            None if variable.explode => {
+                self.found.insert(variable.name.to_string(), Value::List(items));
+            }
+            None => {
+                let [text] = <[String; 1]>::try_from(items).ok()?;
+                self.found.insert(variable.name.to_string(), Value::Text(text));
+            }
+            Some(Value::List(old)) if variable.explode && *old == items => {}
+            Some(Value::Text(old)) if *old == *items.first()? && items.len() == 1 => {}
+            Some(_) => return None,
         }
-        Some(Value::List(old)) if variable.explode && *old == items => {}
-        Some(Value::Text(old)) if *old == *items.first()? && items.len() == 1 => {}
-        Some(_) => return None,
+        Some(())
     }
-    Some(())
 }
 
 #[cfg(test)]
