@@ -41,28 +41,35 @@ pub fn servers(program_of_server: &Path) -> Result<Command, String> {
 }
 
 /// The program with the scenes, built: what [`STAGE`] names for whoever starts a stage without cargo.
+///
+/// By the build of all tests: one of this program alone has other features, and would compile nearly everything again.
 pub fn built() -> Result<PathBuf, String> {
     run::install_missing("Several gateways need", run::SERVERS)?;
-    let mut cargo = run::cargo(["test", "--workspace", "--test", "replicas"]);
-    let said = run::read(cargo.args(["--no-run", "--message-format", "json"]))?;
+    let said = run::read(&mut run::build(["--quiet", "--message-format", "json"]))?;
     said.lines()
         .filter_map(|line| json::parse(line).ok())
-        .filter(|it| it["target"]["name"] == "replicas")
+        .filter(|it| it["target"]["src_path"].str().ends_with("/tests/replicas/main.rs"))
         .find_map(|it| Some(it["executable"].str()).filter(|it| !it.is_empty()).map(PathBuf::from))
-        .ok_or_else(|| "`cargo test` does not say where the program with the scenes is.".to_owned())
+        .ok_or_else(|| {
+            "`cargo build` does not say where the program with the scenes is.".to_owned()
+        })
 }
 
 /// The program with the scenes, which does nothing unless it is told how many gateways to start.
 fn program(is_long: bool) -> Result<Command, String> {
-    run::install_missing("Several gateways need", run::SERVERS)?;
+    let mut program = if is_long {
+        run::install_missing("Several gateways need", run::SERVERS)?;
+        let mut cargo = run::cargo(["test", "--release", "--package", "trunkline-cli"]);
+        cargo.args(["--test", "replicas", "--"]);
+        cargo
+    } else {
+        let mut program = Command::new(built()?);
+        program.current_dir(run::root().join("crates/trunkline-cli"));
+        program
+    };
     run::raise_files();
-    // Of the whole workspace, so that its features are those of the tests' build and nothing is compiled twice.
-    let mut cargo = run::cargo(["test", "--workspace", "--test", "replicas"]);
-    if is_long {
-        cargo.arg("--release");
-    }
-    cargo.arg("--").env("TRUNKLINE_REPLICAS", "3");
-    Ok(cargo)
+    program.env("TRUNKLINE_REPLICAS", "3");
+    Ok(program)
 }
 
 /// Tells tests and peers to put three gateways where they would start one: by the program that this variable names.
