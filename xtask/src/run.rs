@@ -137,6 +137,8 @@ pub fn run_seen(command: &mut Command, mut sees: impl FnMut(&str)) -> Result<(),
 pub fn chore(args: &[&str]) -> Result<Command, String> {
     let ours =
         std::env::current_exe().map_err(|error| format!("Cannot find ourselves: {error}."))?;
+    // The build of the workspace may have put a new file in the place of the one that runs.
+    let ours = ours.to_string_lossy().trim_end_matches(" (deleted)").to_owned();
     let mut command = Command::new("nice");
     command.args(["-n", "10"]).arg(ours).args(args).current_dir(root());
     Ok(command)
