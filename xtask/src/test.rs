@@ -136,7 +136,7 @@ const CONFORMANCE: &[(&str, &[&str])] = &[
 ];
 
 /// How many steps run at once.
-const AT_ONCE: usize = 4;
+const AT_ONCE: usize = 3;
 
 struct Report {
     passed: usize,
