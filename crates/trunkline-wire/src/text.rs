@@ -1,4 +1,4 @@
-//! Names, URIs and times: tool names, percent-encoding, URI templates, dates.
+//! Names, URIs, times and sizes: tool names, percent-encoding, URI templates, dates.
 //!
 //! ```
 //! use trunkline_wire::text::{UriTemplate, is_tool_name};
@@ -11,10 +11,12 @@
 pub mod base64;
 mod date;
 mod distance;
+mod size;
 mod template;
 
 pub use date::rfc3339;
 pub use distance::edit_distance;
+pub use size::size;
 pub use template::{
     BadTemplate, MAX_TEMPLATE, MAX_URI, MAX_VARIABLES, Operator, UriTemplate, Value, Variable,
 };

@@ -14,7 +14,7 @@ use tokio::runtime::Builder;
 use trunkline_auth::url::shown;
 use trunkline_recording::line::Begin;
 use trunkline_recording::redact::Redactor;
-use trunkline_wire::text::rfc3339;
+use trunkline_wire::text;
 
 use crate::loopback;
 use crate::recordings::now;
@@ -57,7 +57,7 @@ impl Args {
             None => ("stdio", self.command[0].to_string_lossy().into_owned()),
         };
         Begin {
-            at: rfc3339(std::time::Duration::from_millis(now())),
+            at: text::rfc3339(std::time::Duration::from_millis(now())),
             by: concat!("trunkline ", env!("CARGO_PKG_VERSION")).to_owned(),
             transport: transport.to_owned(),
             server,
@@ -87,23 +87,14 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
     outcome
 }
 
-/// `1000`, `64KiB`, `64MiB` or `1GiB`; the `iB` may be left out.
+/// As [`text::size`] reads it, with room for a message.
 fn size(text: &str) -> Result<u64, String> {
-    let wrong = || "write it as a number of bytes, or as 64KiB, 64MiB or 1GiB".to_owned();
-    let digits = text.find(|it: char| !it.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let shift = match unit.to_ascii_lowercase().trim_end_matches('b').trim_end_matches('i') {
-        "" => 0,
-        "k" => 10,
-        "m" => 20,
-        "g" => 30,
-        _ => return Err(wrong()),
-    };
-    let number: u64 = number.parse().map_err(|_| wrong())?;
-    number
-        .checked_mul(1 << shift)
-        .filter(|it| *it >= 1024)
-        .ok_or_else(|| "give at least 1KiB, or there is no room for a message".to_owned())
+    let size =
+        text::size(text).ok_or("write it as a number of bytes, or as 64KiB, 64MiB or 1GiB")?;
+    match size {
+        1024.. => Ok(size),
+        _ => Err("give at least 1KiB, or there is no room for a message".to_owned()),
+    }
 }
 
 #[cfg(test)]
@@ -112,9 +103,13 @@ mod tests {
 
     #[test]
     fn sizes_are_read() {
-        for (text, expected) in
-            [("4096", 4096), ("64KiB", 65536), ("64k", 65536), ("2MiB", 2 << 20), ("1GB", 1 << 30)]
-        {
+        for (text, expected) in [
+            ("4096", 4096),
+            ("64KiB", 65536),
+            ("64k", 65536),
+            ("2MiB", 2 << 20),
+            ("1GB", 1_000_000_000),
+        ] {
             assert_eq!(size(text), Ok(expected), "{text}");
         }
         for text in ["", "MiB", "1.5MiB", "12 parsecs", "17", "99999999999999GiB"] {

@@ -1,5 +1,7 @@
 //! Checks `recording`: what is kept of calls, and for how long.
 
+use trunkline_wire::text;
+
 use super::section::Section;
 use crate::catalog::plan::{Payloads, RecordingPlan};
 
@@ -26,7 +28,8 @@ pub(super) fn recording(section: &Section<'_>) -> Option<RecordingPlan> {
         share
     });
     let keep = more.get("keep").and_then(|at| {
-        let size = size(&at.word()?).filter(|it| (1 << 20..=1 << 40).contains(it));
+        let size = text::size(&at.word()?).filter(|it| (1 << 20..=1 << 40).contains(it));
+        let size = size.and_then(|it| usize::try_from(it).ok());
         if size.is_none() {
             at.fault("This is no size, or less than 1MiB.", "Write `64MiB`.");
         }
@@ -39,41 +42,4 @@ pub(super) fn recording(section: &Section<'_>) -> Option<RecordingPlan> {
         file: more.get("file").and_then(|it| it.path()),
         redact: more.texts("redact"),
     })
-}
-
-/// `64MiB`, `1GiB`, `500MB`, or a number of bytes.
-fn size(text: &str) -> Option<usize> {
-    let end = text.find(|it: char| !it.is_ascii_digit()).unwrap_or(text.len());
-    let unit: usize = match text[end..].trim() {
-        "" | "B" => 1,
-        "KiB" => 1 << 10,
-        "MiB" => 1 << 20,
-        "GiB" => 1 << 30,
-        "kB" | "KB" => 1_000,
-        "MB" => 1_000_000,
-        "GB" => 1_000_000_000,
-        _ => return None,
-    };
-    text[..end].parse::<usize>().ok()?.checked_mul(unit)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes_have_units() {
-        for (text, expected) in [
-            ("64MiB", Some(64 << 20)),
-            ("64 MiB", Some(64 << 20)),
-            ("1GiB", Some(1 << 30)),
-            ("5MB", Some(5_000_000)),
-            ("123", Some(123)),
-            ("MiB", None),
-            ("64 cats", None),
-            ("99999999999999999999GiB", None),
-        ] {
-            assert_eq!(size(text), expected, "{text}");
-        }
-    }
 }
