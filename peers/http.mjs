@@ -115,14 +115,20 @@ export function bridge(url, ...more) {
     return { command: 'node', args: [script, String(url), '--allow-http', '--silent', ...more], env };
 }
 
-/** A port that nobody listens at. */
+/** A port that nobody listens at, below those that Linux gives to connections: none takes it before it is used. */
 export async function freePort() {
-    const server = createServer().listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    const { port } = server.address();
-    server.close();
-    await once(server, 'close');
-    return port;
+    for (;;) {
+        const port = 20_000 + Math.floor(Math.random() * 10_000);
+        const server = createServer();
+        const isFree = await new Promise((tell) => {
+            server.once('listening', () => tell(true)).once('error', () => tell(false));
+            server.listen(port, '127.0.0.1');
+        });
+        if (!isFree) continue;
+        server.close();
+        await once(server, 'close');
+        return port;
+    }
 }
 
 /** A `fetch` that notes each exchange that was answered: method, path, status, media type, session, and the id it resumed from. */

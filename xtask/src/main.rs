@@ -10,6 +10,8 @@ mod cycles;
 mod docs;
 mod edges;
 mod follow;
+#[path = "../../crates/trunkline-testkit/src/ports.rs"]
+mod free_ports;
 mod fuzz;
 mod graph;
 mod json;

@@ -19,6 +19,7 @@ pub mod http;
 pub mod oracle;
 #[cfg(feature = "peer")]
 pub mod peer;
+pub mod ports;
 pub mod process;
 pub mod redis;
 pub mod rewrite;

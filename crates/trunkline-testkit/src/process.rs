@@ -1,14 +1,7 @@
 //! Other programs that a test starts: a port for one, a signal to one, and a wait for what it does.
 
-use std::net::TcpListener;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
-
-/// A port of this machine that nobody listens on now.
-pub fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    listener.local_addr().expect("it is bound").port()
-}
 
 /// Looks again until it is so; another process has no other way to tell us. Panics after a minute.
 pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {

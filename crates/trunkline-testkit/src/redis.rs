@@ -1,12 +1,13 @@
 //! Debian's `redis-server`: one, a primary with sentinels, a cluster.
 
 use std::fs::File;
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use crate::Folder;
-use crate::process::{free_port, kill, signal, until};
+use crate::ports::free_port;
+use crate::process::{kill, signal, until};
 
 /// Some `redis-server`s that belong together. They end with it.
 pub struct Servers {
@@ -93,7 +94,7 @@ pub fn sentinels() -> Servers {
 pub fn cluster() -> Servers {
     let mut servers = Servers::new(Form::Cluster);
     for _ in 0..3 {
-        let node = servers.spawn(free_cluster_port(), &["--cluster-enabled", "yes"]);
+        let node = servers.spawn(free_port(), &["--cluster-enabled", "yes"]);
         servers.nodes.push(node);
     }
     let addresses: Vec<String> =
@@ -247,18 +248,4 @@ impl Drop for Servers {
 fn ask(port: u16, words: &[&str]) -> String {
     let asked = Command::new("redis-cli").args(["-p", &port.to_string()]).args(words).output();
     String::from_utf8_lossy(&asked.expect("redis-cli is Debian's redis-tools").stdout).into_owned()
-}
-
-/// A port whose cluster bus, ten thousand above, fits too.
-fn free_cluster_port() -> u16 {
-    loop {
-        let port = free_port();
-        let bus = port.checked_sub(20_000).filter(|port| *port > 1_024);
-        if let Some(port) = bus
-            && TcpListener::bind(("127.0.0.1", port)).is_ok()
-            && TcpListener::bind(("127.0.0.1", port + 10_000)).is_ok()
-        {
-            return port;
-        }
-    }
 }

@@ -8,6 +8,7 @@ use super::counted::{Measurement, count};
 use super::figures::{Figures, Sample, needed};
 use super::programs::{self, Programs};
 use super::{load_average, rounds, verdict, write_result};
+use crate::free_ports::free_port;
 use crate::run;
 use std::fmt;
 
@@ -169,7 +170,7 @@ fn instructions(programs: &Programs, stage: &Stage, trunkline: &str) -> Result<[
             command.collect(),
         )
     };
-    let [alone, shared] = [stage.config(None), stage.config(Some(stage::free_port()?))];
+    let [alone, shared] = [stage.config(None), stage.config(Some(free_port()))];
     let both = [measurement(ALONE, &alone), measurement(OWNER, &shared)];
     let counted = count(programs, &both.iter().collect::<Vec<_>>());
     let mut each = counted.into_iter().map(|it| it.map(|it| it.instructions));

@@ -3,10 +3,11 @@
 use super::gateway::Gateway;
 use super::report::Report;
 use super::suite::{self, Required, Role, Shown};
+use crate::free_ports::free_port;
 use crate::run;
 use std::fs::File;
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -106,7 +107,7 @@ impl Server {
         std::fs::create_dir_all(suite::results()).map_err(wrong)?;
         let log = suite::results().join("server.log");
         let out = File::create(&log).map_err(wrong)?;
-        let port = free_port().map_err(wrong)?;
+        let port = free_port();
         let mut command = Command::new(suite::binaries().join("conformance-server"));
         command.args(["--port", &port.to_string()]).args(told).stdin(Stdio::null());
         command.stderr(out.try_clone().map_err(wrong)?).stdout(out);
@@ -155,7 +156,7 @@ impl Server {
         let token = said.lines().find_map(|line| line.strip_prefix("token "));
         let token = token.ok_or("`conformance-server --protected` printed no token.")?;
         let wrong = |error| format!("`with-token.mjs` did not start: {error}.");
-        let port = free_port().map_err(wrong)?;
+        let port = free_port();
         let mut node = Command::new("node");
         node.arg(run::root().join("conformance/suite/with-token.mjs"));
         node.args([&port.to_string(), &self.port.to_string(), token]);
@@ -191,10 +192,6 @@ impl Drop for Server {
             let _ = child.wait();
         }
     }
-}
-
-fn free_port() -> std::io::Result<u16> {
-    Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
 }
 
 /// A run: its name, what the suite is told, how many scenarios are scored and not scored, and how

@@ -1,7 +1,7 @@
 //! The ports that a page names into ones that are free here, and back. Nothing else of a command is changed but what
 //! would take minutes.
 
-use std::net::TcpListener;
+use crate::free_ports::free_port;
 
 /// What listens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,15 +19,15 @@ pub struct Ports {
 
 impl Ports {
     /// Free ports.
-    pub fn free() -> std::io::Result<Self> {
-        let gateway = TcpListener::bind(("127.0.0.1", 0))?;
-        for _ in 0..100 {
-            let demo = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
-            if demo < u16::MAX && TcpListener::bind(("127.0.0.1", demo + 1)).is_ok() {
-                return Ok(Self { gateway: gateway.local_addr()?.port(), demo });
+    pub fn free() -> Self {
+        let (gateway, mut demo) = (free_port(), free_port());
+        loop {
+            let next = free_port();
+            if next == demo + 1 {
+                return Self { gateway, demo };
             }
+            demo = next;
         }
-        Err(std::io::Error::other("no two ports beside each other are free"))
     }
 
     /// A command of a page as it is typed here, and the servers that keep running after it.

@@ -3,14 +3,10 @@
 use std::net::TcpListener;
 
 use serde_json::Value;
+use trunkline_testkit::ports::free_port;
 
 use crate::clients::Home;
 use crate::run::TRUNKLINE;
-
-/// A gateway that listens at a port that is free now.
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
 
 fn catalog(name: &str, servers: &str) -> Home {
     let home = Home::new(name);

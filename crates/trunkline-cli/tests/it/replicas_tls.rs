@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use tokio::process::{Child, Command};
 use trunkline::Client;
-use trunkline_testkit::process::free_port;
+use trunkline_testkit::ports::free_port;
 use trunkline_testkit::redis;
 
 use crate::gateway_kit::Place;

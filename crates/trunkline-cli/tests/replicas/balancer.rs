@@ -7,7 +7,8 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use trunkline_testkit::process::{free_port, kill, until};
+use trunkline_testkit::ports::free_port;
+use trunkline_testkit::process::{kill, until};
 
 use crate::stage::{PATIENCE, soon};
 

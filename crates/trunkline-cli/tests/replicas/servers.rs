@@ -6,7 +6,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use tokio::net::TcpStream;
-use trunkline_testkit::process::{free_port, kill};
+use trunkline_testkit::ports::free_port;
+use trunkline_testkit::process::kill;
 use trunkline_testkit::redis;
 
 use crate::balancer::Balancer;

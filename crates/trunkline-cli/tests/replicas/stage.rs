@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use trunkline_testkit::fake::{self, Log};
 use trunkline_testkit::http::{Line, request};
-use trunkline_testkit::process::{free_port, kill, signal};
+use trunkline_testkit::ports::free_port;
+use trunkline_testkit::process::{kill, signal};
 use trunkline_testkit::redis::{self, Servers};
 
 use crate::balancer::Balancer;

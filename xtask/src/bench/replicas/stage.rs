@@ -2,13 +2,14 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::super::counted::cores;
 use super::{ALONE, Commands, FORWARDED};
+use crate::free_ports::free_port;
 use crate::run;
 
 /// All that runs; it ends with this.
@@ -35,12 +36,12 @@ impl Stage {
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).map_err(unwritable)?;
         fs::write(folder.join("key"), KEY).map_err(unwritable)?;
-        let port = free_port()?;
+        let port = free_port();
         let mut redis = beside(Path::new("redis-server"));
         redis.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", ""]);
         let redis = Running::start(&mut redis, port)?;
         let serve = |name: &str, config: String| {
-            let (file, port) = (folder.join(format!("{name}.yaml")), free_port()?);
+            let (file, port) = (folder.join(format!("{name}.yaml")), free_port());
             fs::write(&file, config).map_err(unwritable)?;
             let mut gateway = beside(trunkline);
             gateway.arg("serve").arg("--config").arg(file);
@@ -50,8 +51,8 @@ impl Stage {
         };
         let shared = |internal| config(child, Some((redis.port, internal, folder.as_path())));
         let alone = serve("alone", config(child, None))?;
-        let owner = serve("owner", shared(free_port()?))?;
-        let other = serve("other", shared(free_port()?))?;
+        let owner = serve("owner", shared(free_port()))?;
+        let other = serve("other", shared(free_port()))?;
         for gateway in [&alone, &owner, &other] {
             gateway.until_ready()?;
         }
@@ -183,12 +184,6 @@ fn commands(stats: &str) -> Vec<(String, u64)> {
     let mut all: Vec<_> = stats.lines().filter_map(row).collect();
     all.sort_by_key(|(name, count)| (std::cmp::Reverse(*count), name.clone()));
     all
-}
-
-/// A port that nobody listens on now.
-pub fn free_port() -> Result<u16, String> {
-    let listener = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-    listener.map(|address| address.port()).map_err(|error| format!("There is no port: {error}."))
 }
 
 /// A machine that builds something else takes its time.
