@@ -3,7 +3,8 @@
 //! AES-256-GCM, with an expiry inside and the caller's context as associated data: a string does
 //! not open in another context. Random nonces of 96 bits are safe for 2^32 texts with one key (NIST
 //! SP 800-38D §8.3), which a busy process reaches; so each text has its own key, derived from ours
-//! with a random salt (HKDF, RFC 5869), and the number of texts per key is not limited.
+//! with a random salt (HKDF, RFC 5869), and the number of texts per key is not limited. Deriving a key costs
+//! more than sealing a short text, so [`Sealer::for_many`] keeps the derived ones.
 //!
 //! ```
 //! use std::time::{Duration, SystemTime};
@@ -15,7 +16,10 @@
 //! assert_eq!(sealer.open(&sealed, b"tools/call pay", now), Err(Unsealable));
 //! ```
 
+mod derived;
+
 use std::fmt;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use base64::Engine;
@@ -24,10 +28,14 @@ use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::hkdf::{HKDF_SHA256, Salt};
 use ring::rand::{SecureRandom, SystemRandom};
 
+use derived::Derived;
+
 /// Seals and opens. The first key seals, every key opens, so keys can be rotated without a gap.
 pub struct Sealer {
     keys: Vec<Key>,
     random: SystemRandom,
+    /// Set if derived keys are kept.
+    derived: Option<Derived>,
 }
 
 struct Key {
@@ -37,11 +45,19 @@ struct Key {
 
 impl Key {
     /// The key for texts with this salt.
-    fn for_salt(&self, salt: &[u8]) -> LessSafeKey {
+    fn for_salt(&self, salt: &[u8; SALT]) -> Arc<LessSafeKey> {
         let own = Salt::new(HKDF_SHA256, salt).extract(&self.bytes);
         let key = own.expand(&[b"trunkline seal"], &AES_256_GCM);
-        LessSafeKey::new(UnboundKey::from(key.expect("it is shorter than HKDF's limit")))
+        let key = UnboundKey::from(key.expect("it is shorter than HKDF's limit"));
+        Arc::new(LessSafeKey::new(key))
     }
+}
+
+/// What seals one text: a key, the salt it was derived with, and a nonce that this key has not had before.
+struct Once {
+    key: Arc<LessSafeKey>,
+    salt: [u8; SALT],
+    nonce: [u8; NONCE_LEN],
 }
 
 /// The string is not one of ours, or for another context, or expired. The reason is not revealed.
@@ -67,30 +83,44 @@ impl Sealer {
             let id = ring::digest::digest(&ring::digest::SHA256, bytes).as_ref()[0];
             Key { id, bytes: *bytes }
         });
-        Self { keys: keys.collect(), random: SystemRandom::new() }
+        Self { keys: keys.collect(), random: SystemRandom::new(), derived: None }
+    }
+
+    /// The same for many short texts: up to a million of them share a derived key, each with a nonce that is counted,
+    /// and derived keys are kept where texts are opened, too. Any sealer with the same keys opens what this one sealed.
+    #[must_use]
+    pub fn for_many(self) -> Self {
+        Self { derived: Some(Derived::default()), ..self }
     }
 
     /// Seals `plain` for `context`, until `expires`.
     pub fn seal(&self, plain: &[u8], context: &[u8], expires: SystemTime) -> String {
         let key = &self.keys[0];
-        let mut random = [0; SALT + NONCE_LEN];
-        self.random.fill(&mut random).expect("the operating system hands out random bytes");
-        let (salt, nonce) = random.split_at(SALT);
-        let nonce = nonce.try_into().expect("what is behind the salt is as long as a nonce");
-        let mut body = seconds(expires).to_be_bytes().to_vec();
-        body.extend_from_slice(plain);
-        key.for_salt(salt)
-            .seal_in_place_append_tag(
-                Nonce::assume_unique_for_key(nonce),
-                Aad::from(context),
-                &mut body,
-            )
-            .expect("the text is far below the cipher's limit");
-        let mut whole = Vec::with_capacity(HEAD + body.len());
+        let once = match &self.derived {
+            None => self.derive(),
+            Some(derived) => derived.next(|| self.derive()),
+        };
+        let mut whole = Vec::with_capacity(HEAD + EXPIRY + plain.len() + TAG);
         whole.extend_from_slice(&[VERSION, key.id]);
-        whole.extend_from_slice(&random);
-        whole.extend_from_slice(&body);
+        whole.extend_from_slice(&once.salt);
+        whole.extend_from_slice(&once.nonce);
+        whole.extend_from_slice(&seconds(expires).to_be_bytes());
+        whole.extend_from_slice(plain);
+        let nonce = Nonce::assume_unique_for_key(once.nonce);
+        let sealed =
+            once.key.seal_in_place_separate_tag(nonce, Aad::from(context), &mut whole[HEAD..]);
+        let tag = sealed.expect("the text is far below the cipher's limit");
+        whole.extend_from_slice(tag.as_ref());
         URL_SAFE_NO_PAD.encode(whole)
+    }
+
+    /// A key for one text, or for the first of many.
+    fn derive(&self) -> Once {
+        let (mut salt, mut nonce) = ([0; SALT], [0; NONCE_LEN]);
+        for random in [&mut salt[..], &mut nonce] {
+            self.random.fill(random).expect("the operating system hands out random bytes");
+        }
+        Once { key: self.keys[0].for_salt(&salt), salt, nonce }
     }
 
     /// Opens what [`Self::seal`] sealed for the same context, if it has not expired.
@@ -106,21 +136,30 @@ impl Sealer {
             return Err(Unsealable);
         }
         let (salt, nonce) = head[2..].split_at(SALT);
+        let salt: [u8; SALT] = salt.try_into().map_err(|_| Unsealable)?;
         let nonce: [u8; NONCE_LEN] = nonce.try_into().map_err(|_| Unsealable)?;
-        let plain = self.keys.iter().filter(|it| it.id == head[1]).find_map(|it| {
-            let mut body = body.to_vec();
-            let nonce = Nonce::assume_unique_for_key(nonce);
-            let plain =
-                it.for_salt(salt).open_in_place(nonce, Aad::from(context), &mut body).ok()?;
-            Some(plain.to_vec())
-        });
-        let plain = plain.ok_or(Unsealable)?;
-        let (expires, plain) = plain.split_at_checked(8).ok_or(Unsealable)?;
-        let expires = u64::from_be_bytes(expires.try_into().map_err(|_| Unsealable)?);
-        if seconds(now) >= expires {
+        let plain = self.keys.iter().enumerate().filter(|(_, it)| it.id == head[1]).find_map(
+            |(number, it)| {
+                let kept = self.derived.as_ref().and_then(|derived| derived.find(number, &salt));
+                let key = kept.clone().unwrap_or_else(|| it.for_salt(&salt));
+                let mut body = body.to_vec();
+                let nonce = Nonce::assume_unique_for_key(nonce);
+                let length = key.open_in_place(nonce, Aad::from(context), &mut body).ok()?.len();
+                body.truncate(length);
+                // Only what opened is kept: nobody else can make us forget it.
+                if let (Some(derived), None) = (&self.derived, kept) {
+                    derived.keep(number, salt, key);
+                }
+                Some(body)
+            },
+        );
+        let mut plain = plain.ok_or(Unsealable)?;
+        let expires = plain.first_chunk::<EXPIRY>().ok_or(Unsealable)?;
+        if seconds(now) >= u64::from_be_bytes(*expires) {
             return Err(Unsealable);
         }
-        Ok(plain.to_vec())
+        plain.drain(..EXPIRY);
+        Ok(plain)
     }
 
     /// A random, unguessable name: 128 bits.
@@ -145,6 +184,8 @@ const VERSION: u8 = 2;
 /// The size of the salt; with the nonce 224 random bits.
 const SALT: usize = 16;
 const HEAD: usize = 2 + SALT + NONCE_LEN;
+const EXPIRY: usize = 8;
+const TAG: usize = 16;
 
 #[cfg(test)]
 mod tests {
@@ -195,6 +236,25 @@ mod tests {
             assert!(ours.open_in_place(nonce, Aad::empty(), &mut body.to_vec()).is_err());
             assert!(salts.insert(head[2..head.len() - NONCE_LEN].to_vec()));
         }
+    }
+
+    #[test]
+    fn many_texts_share_a_key_and_never_a_nonce() {
+        let (keys, mut nonces) = ([[7; 32], [8; 32]], std::collections::HashSet::new());
+        let (many, other) = (Sealer::new(&keys).for_many(), Sealer::new(&keys));
+        for _ in 0..1_000 {
+            let sealed = many.seal(b"x", b"context", later(600));
+            assert_eq!(other.open(&sealed, b"context", NOW).unwrap(), b"x");
+            assert_eq!(many.open(&sealed, b"context", NOW).unwrap(), b"x");
+            assert_eq!(many.open(&sealed, b"another", NOW), Err(Unsealable));
+            assert_eq!(many.open(&sealed, b"context", later(600)), Err(Unsealable));
+            let whole = URL_SAFE_NO_PAD.decode(sealed).unwrap();
+            assert!(nonces.insert(whole[2..HEAD].to_vec()), "a salt with a nonce comes once");
+        }
+        let salts: std::collections::HashSet<_> = nonces.iter().map(|it| &it[..SALT]).collect();
+        assert_eq!(salts.len(), 1);
+        let sealed = other.seal(b"y", b"", later(600));
+        assert_eq!(many.open(&sealed, b"", NOW).unwrap(), b"y");
     }
 
     #[test]

@@ -28,7 +28,7 @@ use crate::upstream::{Upstream, Way};
 use crate::watcher::Watcher;
 
 use keys::{claim_of, while_elsewhere};
-pub(crate) use keys::{claimed_key, has_clients_elsewhere, is_shared_by_all};
+pub(crate) use keys::{claimed_key, has_clients_elsewhere, is_shared_by_all, may_be_claimed};
 pub(crate) use places::Places;
 
 /// The instances of one server, over all replicas.

@@ -145,12 +145,17 @@ pub(crate) struct ActivePlan {
 impl ActivePlan {
     /// Counts a call against the rate limits. Over the limit it returns how long to wait.
     pub(crate) fn take(&self, principal: &[String], target: &Target) -> Result<(), Duration> {
-        if self.plan.gateway.rates.is_empty() {
+        if !self.has_rates() {
             return Ok(());
         }
         let subject = Subject::new(&target.server, What::of(target));
         let mut quota = self.quota.lock().unwrap_or_else(PoisonError::into_inner);
         quota.take(principal, &subject, Instant::now())
+    }
+
+    /// Whether some calls are limited.
+    pub(crate) fn has_rates(&self) -> bool {
+        !self.plan.gateway.rates.is_empty()
     }
 
     /// As [`take`](Self::take), where all replicas count together.

@@ -217,9 +217,7 @@ impl Replica {
         let is_claim = matches!(request, Request::Claim { .. });
         Ok(match self.ask(request).await? {
             Verdict::Here | Verdict::Done => Place::Here,
-            Verdict::At(owner) => {
-                Place::At(Peer { id: owner.id.to_string(), url: owner.url.to_string() })
-            }
+            Verdict::At(owner) => Place::At(peer(&owner)),
             // There is nothing to restore.
             Verdict::TakenOver(_) if is_claim => Place::Here,
             Verdict::TakenOver(body) => Place::TakenOver(codec::session(&body).ok_or(Unavailable)?),
@@ -285,14 +283,18 @@ impl Replicas for Replica {
         })
     }
 
+    fn found_lately(&self, id: &str) -> Option<Peer> {
+        self.shared.state().found_lately(id).map(peer)
+    }
+
     fn forget(&self, id: &str) {
-        // If the runner has no time now, the session is looked up as before and forgotten the next time.
         let opened_by = match ids::open(&self.means.sealer, id) {
             Some(opened) => Name::from(opened.opened_by),
             None if id.starts_with(ClaimName::PREFIX) => Name::from(""),
             None => return,
         };
-        drop(self.commands.try_send(Command::Forget { id: Name::from(id), opened_by }));
+        // At once: whoever asks next must not be sent there again.
+        self.shared.state().moved(Name::from(id), opened_by);
     }
 
     fn is_lost(&self, id: &str) -> bool {
@@ -342,6 +344,10 @@ impl Replicas for Replica {
             events.await.map_err(|_| Unavailable)
         })
     }
+}
+
+fn peer(owner: &Owner) -> Peer {
+    Peer { id: owner.id.to_string(), url: owner.url.to_string() }
 }
 
 /// What this version speaks with other replicas and writes into records.

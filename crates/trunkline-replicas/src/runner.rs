@@ -25,8 +25,6 @@ use crate::{codec, ids};
 pub(crate) enum Command {
     /// Somebody wants to know, and waits.
     Ask { request: Request, reply: oneshot::Sender<Verdict> },
-    /// The replica that was named for the session does not own it.
-    Forget { id: Name, opened_by: Name },
     /// No session may begin here any more.
     Drain,
 }
@@ -111,9 +109,6 @@ impl Runner {
     fn command(&mut self, command: Command) {
         let (request, reply) = match command {
             Command::Ask { request, reply } => (request, reply),
-            Command::Forget { id, opened_by } => {
-                return self.handle(Input::Moved { session: id, hint: opened_by });
-            }
             Command::Drain => return self.handle(Input::Drain),
         };
         self.last_request += 1;

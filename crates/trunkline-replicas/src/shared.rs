@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use tokio::sync::Notify;
-use trunkline_transport::http::replicas::ClaimName;
+use trunkline_transport::http::replicas::{ById, ClaimName};
 
 use crate::clock::Clock;
 use crate::state::State;
@@ -18,7 +18,7 @@ pub(crate) struct Shared {
     /// In nanoseconds since the start.
     until: AtomicU64,
     generation: AtomicU64,
-    owned: RwLock<HashMap<Name, Owned>>,
+    owned: RwLock<HashMap<Name, Owned, ById>>,
     lost: Mutex<Lost>,
     pub(crate) state: Mutex<State>,
     updates: Mutex<HashMap<Name, Name>>,

@@ -41,6 +41,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
 use std::time::Duration;
 
+use trunkline_transport::http::replicas::ById;
+
 use crate::timing::Timing;
 use departure::Departure;
 use lease::Lease;
@@ -72,7 +74,7 @@ pub(crate) struct State {
     refused: HashMap<Name, Duration>,
     suspicions: HashMap<Name, Suspicion>,
     last_suspicion: u64,
-    sessions: HashMap<Name, Session>,
+    sessions: HashMap<Name, Session, ById>,
     owned: u64,
     owners: Owners,
     timers: BinaryHeap<Reverse<(Duration, Name)>>,
@@ -111,7 +113,7 @@ impl State {
             refused: HashMap::new(),
             suspicions: HashMap::new(),
             last_suspicion: 0,
-            sessions: HashMap::new(),
+            sessions: HashMap::default(),
             owned: 0,
             owners: Owners::new(MOST_OWNERS),
             timers: BinaryHeap::new(),
@@ -133,7 +135,6 @@ impl State {
             Input::Update { session, body } => self.update(&session, body),
             Input::Used { session } => self.used(&session),
             Input::Close { request, session } => self.close(request, &session),
-            Input::Moved { session, hint } => self.moved(session, hint),
             Input::HandOver { request, session } => self.hand_over(Some(request), &session),
             Input::Drain => self.drain(),
             Input::Leave { request } => self.leave(request),

@@ -56,6 +56,16 @@ pub trait Handler: Send + Sync + 'static {
         None
     }
 
+    /// The same as a store says, once the replica that [`Self::held_by`] named is gone: another may go on with what it
+    /// held.
+    fn goes_on_at<'a>(
+        &'a self,
+        _method: &'a str,
+        _params: &'a Params,
+    ) -> Pin<Box<dyn Future<Output = Option<String>> + Send + 'a>> {
+        Box::pin(async { None })
+    }
+
     /// A request was refused with this status. `why` is for the operator and holds no token.
     fn denied(&self, _status: u16, _why: &str) {}
 

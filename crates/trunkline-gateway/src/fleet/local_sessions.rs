@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use trunkline_auth::seal::Sealer;
 use trunkline_transport::http::replicas::{
-    ClaimName, KeptEvent, Lookup, Place, Replicas, SessionRecord, Unavailable,
+    ClaimName, KeptEvent, Lookup, Peer, Place, Replicas, SessionRecord, Unavailable,
 };
 
 /// Replicas, of which each opens sessions of its own while the store is away.
@@ -82,6 +82,10 @@ impl Replicas for LocalSessions {
         })
     }
 
+    fn found_lately(&self, id: &str) -> Option<Peer> {
+        self.inner.found_lately(id)
+    }
+
     fn forget(&self, id: &str) {
         self.inner.forget(id);
     }
@@ -143,8 +147,6 @@ const LIFE: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
 #[cfg(test)]
 mod tests {
-    use trunkline_transport::http::replicas::Peer;
-
     use super::*;
 
     /// Replicas whose store is away.

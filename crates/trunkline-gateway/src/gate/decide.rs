@@ -71,8 +71,10 @@ impl Walk {
         let asked_about = about.asked_about.as_ref().unwrap_or(&about.target);
         let names = self.caller.bearer.names();
         let taken = match &self.shared.settings.fleet {
-            None => self.active.take(names, asked_about),
-            Some(fleet) => Box::pin(self.active.take_shared(fleet, names, asked_about)).await?,
+            Some(fleet) if self.active.has_rates() => {
+                Box::pin(self.active.take_shared(fleet, names, asked_about)).await?
+            }
+            _ => self.active.take(names, asked_about),
         };
         if let Err(after) = taken {
             record.decision = Decision::RateLimited;

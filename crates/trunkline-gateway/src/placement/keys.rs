@@ -17,6 +17,11 @@ pub(crate) fn claimed_key<'a>(plan: &ServerPlan, key: Option<&'a str>) -> Option
     }
 }
 
+/// Whether there may be such a key, whoever calls.
+pub(crate) fn may_be_claimed(plan: &ServerPlan) -> bool {
+    matches!(plan.strategy, Strategy::Singleton | Strategy::Stateful)
+}
+
 /// Whether there is one instance for all.
 pub(crate) fn is_shared_by_all(plan: &ServerPlan) -> bool {
     plan.strategy == Strategy::Singleton
@@ -75,6 +80,7 @@ mod tests {
             (plan(Strategy::Persistent, Affinity::Principal), None, None),
         ] {
             assert_eq!(claimed_key(&plan, key), claimed, "{:?} {key:?}", plan.strategy);
+            assert!(claimed.is_none() || may_be_claimed(&plan), "{:?}", plan.strategy);
         }
     }
 

@@ -1,6 +1,6 @@
 //! Instances of which there is one over all replicas: leased here or at the replica where they live.
 
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, PoisonError, Weak};
 use std::time::Duration;
 
 use trunkline_transport::conversation_handle::Request;
@@ -14,7 +14,9 @@ use crate::catalog::plan::Activation;
 use crate::client_profile;
 use crate::failure::Failure;
 use crate::fleet::Fleet;
-use crate::placement::{FOR_CALLER, HeldKey, Placed, Places, claimed_key, is_shared_by_all, moved};
+use crate::placement::{
+    FOR_CALLER, HeldKey, Placed, Places, claimed_key, is_shared_by_all, may_be_claimed, moved,
+};
 use crate::pool::{Lease, Want};
 use crate::upstream::{Admission, Guard, Upstream};
 
@@ -32,11 +34,16 @@ impl Server {
         hop: Hop,
         want: impl Fn() -> Want,
     ) -> Result<Lease<Upstream>, Failure> {
-        if self.placement.is_some() {
-            // In a box, so that calls of a gateway that is alone do not carry its size about.
+        if self.placement.is_some() && self.has_one_over_all() {
+            // In a box, so that other calls do not carry its size about.
             return Box::pin(self.lease_placed(hop, want)).await;
         }
         self.lease_here(want).await
+    }
+
+    /// Whether there may be one instance of it over all replicas, or one of each key.
+    fn has_one_over_all(&self) -> bool {
+        may_be_claimed(&self.plan.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     async fn lease_placed(

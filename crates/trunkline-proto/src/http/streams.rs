@@ -7,6 +7,7 @@
 mod kept;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use http::StatusCode;
@@ -14,8 +15,8 @@ use trunkline_wire::frame::sse::Event as Line;
 
 use super::event::{EventId, Owed};
 use crate::RequestStream;
-pub use kept::Kept;
 use kept::KeptEvents;
+pub use kept::{Kept, RequestIds};
 
 /// The bounds on a session's streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,6 +113,8 @@ struct Stream {
     status: Option<StatusCode>,
     /// Set if the reader must disconnect and reconnect after this time.
     pause: Option<Duration>,
+    /// The requests of its POST, if its events are kept once it has any.
+    requests: Option<Arc<RequestIds>>,
     /// What it owes, if its events are kept. Boxed: every session has a stream, and few are kept.
     debts: Option<Box<Debts>>,
 }

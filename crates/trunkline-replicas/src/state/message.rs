@@ -98,8 +98,6 @@ pub(crate) enum Input {
     Used { session: Name },
     /// An owned session ends.
     Close { request: u64, session: Name },
-    /// The replica that was thought to own the session does not.
-    Moved { session: Name, hint: Name },
     /// An owned session goes to another replica.
     HandOver { request: u64, session: Name },
     /// No session may begin here from now on.

@@ -3,6 +3,8 @@
 
 use std::collections::HashMap;
 
+use trunkline_transport::http::replicas::ById;
+
 use super::message::Name;
 
 /// What is known of the owner of another replica's session.
@@ -17,20 +19,20 @@ pub(super) enum Known {
 /// A cache in two halves: when the younger is full it becomes the older, and the older is dropped.
 #[derive(Debug)]
 pub(super) struct Owners {
-    young: HashMap<Name, Known>,
-    old: HashMap<Name, Known>,
+    young: HashMap<Name, Known, ById>,
+    old: HashMap<Name, Known, ById>,
     most: usize,
 }
 
 impl Owners {
     pub(super) fn new(most: usize) -> Self {
-        Self { young: HashMap::new(), old: HashMap::new(), most: most.max(2) }
+        Self { young: HashMap::default(), old: HashMap::default(), most: most.max(2) }
     }
 
-    pub(super) fn get(&mut self, session: &Name) -> Option<&Known> {
+    pub(super) fn get(&mut self, session: &str) -> Option<&Known> {
         if !self.young.contains_key(session) {
-            let known = self.old.remove(session)?;
-            self.insert(session.clone(), known);
+            let (session, known) = self.old.remove_entry(session)?;
+            self.insert(session, known);
         }
         self.young.get(session)
     }

@@ -123,7 +123,7 @@ impl State {
     }
 
     /// The replica that was thought to own the session does not, or is not there.
-    pub(super) fn moved(&mut self, session: Name, hint: Name) {
+    pub(crate) fn moved(&mut self, session: Name, hint: Name) {
         let tried = match self.owners.get(&session) {
             Some(Known::At(owner) | Known::Not(owner)) => owner.clone(),
             None => hint,
@@ -142,6 +142,7 @@ impl State {
                 return self.tell(request, Verdict::Unavailable);
             }
         } else if let Some(owner) = self.known_owner(&session, hint) {
+            self.owners.insert(session, Known::At(owner.id.clone()));
             return self.tell(request, Verdict::At(owner));
         } else if self.scanned.is_none() {
             return self.tell(request, Verdict::Unavailable);

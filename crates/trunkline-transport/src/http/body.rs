@@ -41,8 +41,8 @@ pub(super) trait Events: Send {
 }
 
 impl HttpBody {
-    pub(super) fn whole(text: Vec<u8>) -> Self {
-        Self { kind: Kind::Whole(Bytes::from(text)), on_end: None }
+    pub(super) fn whole(text: impl Into<Bytes>) -> Self {
+        Self { kind: Kind::Whole(text.into()), on_end: None }
     }
 
     /// Passes the text through `count`, if it is one text.
@@ -360,6 +360,15 @@ impl<D: Buf> Text<D> {
             data.advance(length);
         }
         Self::Pieces(pieces)
+    }
+
+    /// The text, to be kept.
+    pub(super) fn into_bytes(self) -> Bytes {
+        match self {
+            Self::Nothing => Bytes::new(),
+            Self::Piece(mut piece) => piece.copy_to_bytes(piece.remaining()),
+            Self::Pieces(pieces) => pieces.into(),
+        }
     }
 
     pub(super) fn bytes(&self) -> &[u8] {

@@ -2,7 +2,6 @@
 //! it.
 
 use std::future::Future;
-use std::ops::ControlFlow::{Break, Continue};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,13 +25,14 @@ use trunkline_wire::revision::Era;
 
 use super::body::{Events, HttpBody, RequestBody};
 use super::budgets::Budgets;
+use super::entry::By;
 use super::expiry::Expiry;
 use super::lasting::Lasting;
 use super::response::{accepted, empty, events, no_session};
 use super::serve::Answers;
 use super::session::{OpenRequest, Session};
 use super::sessions::Sessions;
-use super::shared_sessions::{SharedSessions, close_later};
+use super::shared_sessions::{Begun, SharedSessions, close_later};
 use super::sse::KeepAlive;
 use crate::conversation_handle::ConversationHandle;
 use crate::handler::Handler;
@@ -184,7 +184,7 @@ impl<H: Handler> Endpoint<H> {
         request: Request<B>,
         envelopes: &Mutex<EnvelopeCache>,
     ) -> impl Future<Output = Response<HttpBody>> {
-        self.answer_any(request, envelopes, false)
+        self.answer_any(request, envelopes, By::Nobody)
     }
 
     /// Ends every session and its handlers.
@@ -213,25 +213,18 @@ impl<H: Handler> Endpoint<H> {
         counts.iter().all(|it| it.load(Ordering::SeqCst) == 0) && self.sessions.all().is_empty()
     }
 
+    /// Answers a request that was let in.
     pub(super) async fn route<B: Body>(
         &self,
         head: &mut request::Parts,
-        place: Option<Entrance>,
+        place: Entrance,
         body: B,
         envelopes: &Mutex<EnvelopeCache>,
-        is_let_in: bool,
+        begun: Begun<H>,
     ) -> Result<Response<HttpBody>, Refusal> {
-        let Some(place) = place else { return self.beside(head) };
-        let body = match is_let_in {
-            true => body,
-            false => match self.enter_with(head, body, &self.settings.path).await {
-                Continue(body) => body,
-                Break(outcome) => return outcome,
-            },
-        };
         match (place, &head.method, &self.settings.replicas) {
             (Entrance::Streamable, &Method::POST, _) => {
-                let mut response = self.post(head, body, envelopes).await?;
+                let mut response = self.post(head, body, envelopes, &begun).await?;
                 let caller = &head.extensions;
                 response.body_mut().counted(|text| self.budgets.answer(caller, text));
                 Ok(response)
@@ -265,7 +258,7 @@ impl<H: Handler> Endpoint<H> {
     }
 
     /// Serves the other paths: public documents and pages.
-    fn beside(&self, head: &request::Parts) -> Result<Response<HttpBody>, Refusal> {
+    pub(super) fn beside(&self, head: &request::Parts) -> Result<Response<HttpBody>, Refusal> {
         #[cfg(feature = "auth")]
         if let Some(document) = self.document(head) {
             return document;

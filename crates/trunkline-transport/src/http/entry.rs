@@ -18,22 +18,36 @@ use super::response::refuse;
 use crate::handler::Handler;
 
 /// A request whose Host, Origin and sender were checked. Only [`Endpoint::let_in`] makes one.
-pub struct LetIn<B>(pub(super) Request<B>);
+pub struct LetIn<B> {
+    pub(super) request: Request<B>,
+    pub(super) by: By,
+}
+
+/// Who has let a request in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum By {
+    /// Nobody yet.
+    Nobody,
+    /// An endpoint of this process.
+    Endpoint,
+    /// Another replica, which forwarded it. It is never forwarded again.
+    Replica,
+}
 
 impl<B> LetIn<B> {
     /// The request, with what the gate recorded about its sender.
     pub fn get(&self) -> &Request<B> {
-        &self.0
+        &self.request
     }
 
     /// The request itself, for what answers without an endpoint.
     pub fn into_inner(self) -> Request<B> {
-        self.0
+        self.request
     }
 
     /// Changes its URI.
     pub fn redirect(&mut self, to: Uri) {
-        *self.0.uri_mut() = to;
+        *self.request.uri_mut() = to;
     }
 }
 
@@ -61,7 +75,9 @@ impl<H: Handler> Endpoint<H> {
             Break(outcome) => Break(outcome),
         };
         match checked {
-            Continue(body) => Ok(LetIn(Request::from_parts(head, body))),
+            Continue(body) => {
+                Ok(LetIn { request: Request::from_parts(head, body), by: By::Endpoint })
+            }
             Break(outcome) => Err(self.finish(&head, outcome)),
         }
     }
@@ -69,17 +85,17 @@ impl<H: Handler> Endpoint<H> {
     /// Answers a request that an endpoint with the same door and gate has let in.
     pub fn answer_let_in<B: Body>(
         &self,
-        LetIn(request): LetIn<B>,
+        LetIn { request, by }: LetIn<B>,
         envelopes: &Mutex<EnvelopeCache>,
     ) -> impl Future<Output = Response<HttpBody>> {
-        self.answer_any(request, envelopes, true)
+        self.answer_any(request, envelopes, by)
     }
 
     pub(super) async fn answer_any<B: Body>(
         &self,
         request: Request<B>,
         envelopes: &Mutex<EnvelopeCache>,
-        is_let_in: bool,
+        let_in: By,
     ) -> Response<HttpBody> {
         let (mut head, body) = request.into_parts();
         let place = self.place(head.uri.path());
@@ -90,17 +106,27 @@ impl<H: Handler> Endpoint<H> {
                 return refuse(refusal);
             }
             match place {
-                Some(place) if !is_let_in => self.check(&head, &fields, place),
+                Some(place) if let_in == By::Nobody => self.check(&head, &fields, place),
                 _ => Continue(()),
             }
         };
-        let outcome = match checked {
-            Continue(()) => match &self.settings.replicas {
-                None => self.route(&mut head, place, body, envelopes, is_let_in).await,
-                // Boxed: few servers have replicas, and all would carry its size.
-                Some(shared) => {
-                    let place = place.map(|it| (it, is_let_in));
-                    Box::pin(self.route_shared(shared, &mut head, place, body, envelopes)).await
+        let Some(place) = place else {
+            let outcome = self.beside(&head);
+            return self.finish(&head, outcome);
+        };
+        let entered = match checked {
+            Continue(()) if let_in == By::Nobody => {
+                self.enter_with(&mut head, body, &self.settings.path).await
+            }
+            Continue(()) => Continue(body),
+            Break(outcome) => Break(outcome),
+        };
+        let outcome = match entered {
+            Continue(body) => match self.begin(&head, place, let_in) {
+                Ok(begun) => self.route(&mut head, place, body, envelopes, begun).await,
+                // Boxed: few servers have replicas, and every connection would carry its size.
+                Err(astray) => {
+                    Box::pin(self.route_elsewhere(astray, &mut head, place, body, envelopes)).await
                 }
             },
             Break(outcome) => outcome,

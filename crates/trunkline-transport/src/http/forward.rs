@@ -8,9 +8,10 @@ mod internal;
 mod own_requests;
 mod replay;
 
+use std::collections::HashMap;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -25,13 +26,12 @@ use trunkline_proto::CallError;
 use super::admitted::Admitted;
 use super::body::{Events, HttpBody};
 use super::client::pool::{Lease, Once, Pool};
-use super::client::target::Address;
+use super::client::target::{Address, Origin};
 use super::replicas::Peer;
 use super::shared_sessions::SharedSessions;
 use crate::limits::Limits;
 use caller_seal::{CallerSeal, FORWARDED};
 
-pub(super) use internal::Forwarded;
 pub use internal::{AnswersForwarded, Internal, Ping};
 pub(super) use own_requests::OwnRequests;
 
@@ -41,6 +41,8 @@ pub struct Forward {
     pool: Pool,
     seal: CallerSeal,
     roots: Vec<Vec<u8>>,
+    /// Where replicas are, by their URLs.
+    origins: Mutex<HashMap<String, Arc<Origin>>>,
 }
 
 /// Why there is no response.
@@ -69,7 +71,22 @@ impl Forward {
     pub fn new(keys: &[[u8; 32]], roots: &[Vec<u8>], limits: &Limits) -> Result<Self, String> {
         let limits = limits.clone().connect(CONNECT).idle_connections(IDLE);
         let pool = Pool::with_roots(roots, &limits)?;
-        Ok(Self { pool, seal: CallerSeal::new(keys), roots: roots.to_vec() })
+        let (seal, origins) = (CallerSeal::new(keys), Mutex::default());
+        Ok(Self { pool, seal, roots: roots.to_vec(), origins })
+    }
+
+    fn origin(&self, peer: &Peer) -> Option<Arc<Origin>> {
+        let mut origins = self.origins.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(origin) = origins.get(&peer.url) {
+            return Some(Arc::clone(origin));
+        }
+        let origin = Address::parse(&peer.url).ok()?.origin;
+        // A fleet has fewer replicas; those that were restarted may have moved.
+        if origins.len() >= IDLE {
+            origins.clear();
+        }
+        origins.insert(peer.url.clone(), Arc::clone(&origin));
+        Some(origin)
     }
 
     /// The roots for `https` between replicas.
@@ -81,14 +98,14 @@ impl Forward {
     /// answer in time.
     pub async fn ping(&self, peer: &Peer, question: Vec<u8>, within: Duration) -> Option<Vec<u8>> {
         let asking = async {
-            let address = Address::parse(&peer.url).ok()?;
-            let request = Request::post(internal::PING).header(header::HOST, &address.origin.name);
+            let origin = self.origin(peer)?;
+            let request = Request::post(internal::PING).header(header::HOST, &origin.name);
             let request = request.body(Once::new(Bytes::from(question))).ok()?;
-            let (response, lease) = self.pool.send(&address.origin, request).await.ok()?;
+            let (response, lease) = self.pool.send(&origin, request).await.ok()?;
             let status = response.status();
             let answer = whole(response.into_body(), MAX_PONG).await?;
             self.pool.put(lease);
-            (status == StatusCode::OK).then_some(answer)
+            (status == StatusCode::OK).then(|| answer.into())
         };
         timeout(within, asking).await.ok().flatten()
     }
@@ -102,7 +119,7 @@ impl Forward {
         body: &Bytes,
         gone: &mut Gone,
     ) -> Result<Answered, Unforwarded> {
-        let address = Address::parse(&peer.url).map_err(|_| Unforwarded::NotSent)?;
+        let origin = self.origin(peer).ok_or(Unforwarded::NotSent)?;
         let mut request = Request::new(Once::new(body.clone()));
         *request.method_mut() = head.method.clone();
         if let Some(path) = head.uri.path_and_query() {
@@ -113,9 +130,9 @@ impl Forward {
         remove_hop_by_hop(headers, &PROXY);
         headers.remove(header::CONTENT_LENGTH);
         headers.remove(header::EXPECT);
-        headers.insert(header::HOST, address.origin.name.clone());
+        headers.insert(header::HOST, origin.name.clone());
         headers.insert(FORWARDED, self.seal.seal(me, &peer.id, head));
-        let mut sending = pin!(self.pool.send(&address.origin, request));
+        let mut sending = pin!(self.pool.send(&origin, request));
         let sent = poll_fn(|cx| match sending.as_mut().poll(cx) {
             Poll::Ready(sent) => Poll::Ready(Some(sent)),
             Poll::Pending => gone.as_mut().poll(cx).map(|()| None),
@@ -157,7 +174,7 @@ impl Answered {
             head.headers.remove(header::CONTENT_LENGTH);
             let text = whole(body, usize::MAX).await.ok_or(Unforwarded::Lost)?;
             shared.forward().pool.put(self.lease);
-            return Ok(Response::from_parts(head, HttpBody::from(text)));
+            return Ok(Response::from_parts(head, HttpBody::whole(text)));
         }
         let (lease, shared) = (Some(self.lease), Arc::clone(shared));
         let relay = Relay { body, lease, shared, gone, _admitted: admitted };
@@ -215,18 +232,23 @@ fn is_moved(response: &Response<Incoming>) -> bool {
     is_refused && response.headers().contains_key(&MOVED)
 }
 
-/// All of a body, unless it breaks off or is longer than `most`.
-async fn whole(mut body: Incoming, most: usize) -> Option<Vec<u8>> {
-    let mut text = Vec::new();
+/// All of a body, unless it breaks off or is longer than `most`. It is not copied if it comes in one piece.
+async fn whole(mut body: Incoming, most: usize) -> Option<Bytes> {
+    let (mut first, mut all) = (Bytes::new(), Vec::new());
     while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
-        if let Ok(data) = frame.ok()?.into_data() {
-            text.extend_from_slice(&data);
+        let Ok(data) = frame.ok()?.into_data() else { continue };
+        match (first.is_empty(), all.is_empty()) {
+            (true, true) => first = data,
+            _ => {
+                all.extend_from_slice(&std::mem::take(&mut first));
+                all.extend_from_slice(&data);
+            }
         }
-        if text.len() > most {
+        if first.len().max(all.len()) > most {
             return None;
         }
     }
-    Some(text)
+    Some(if all.is_empty() { first } else { all.into() })
 }
 
 /// Removes the header fields that are about one connection only (RFC 9110 §7.6.1), and those in `also`.

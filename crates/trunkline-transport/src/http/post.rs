@@ -28,7 +28,7 @@ use super::exchange::{ExchangeEvents, Owned};
 use super::expiry::Expiry;
 use super::response::{accepted, events, events_in, json_in, no_session};
 use super::session::{Posted, Session};
-use super::shared_sessions::{Asked, close_later};
+use super::shared_sessions::{Asked, Begun, close_later};
 use super::sse::{KeepAlive, write_event};
 use crate::handler::Handler;
 
@@ -38,6 +38,7 @@ impl<H: Handler> Endpoint<H> {
         head: &mut request::Parts,
         body: B,
         envelopes: &Mutex<EnvelopeCache>,
+        begun: &Begun<H>,
     ) -> Result<Response<HttpBody>, Refusal> {
         let headers = &head.headers;
         let mut meter = self.budgets.body(&head.extensions);
@@ -72,6 +73,7 @@ impl<H: Handler> Endpoint<H> {
         self.check_scopes(&incoming, &admitted.attached)?;
         if let Some(shared) = &self.settings.replicas
             && matches!(route, Route::Stateless(_) | Route::Dialect)
+            && begun.may_go_on_elsewhere(&incoming)
         {
             let caller = &admitted.attached;
             let held = Box::pin(self.answer_of_holder(shared, head, &incoming, caller)).await;
@@ -101,10 +103,13 @@ impl<H: Handler> Endpoint<H> {
             }
             Route::Open => self.open(incoming, admitted, &head.extensions).await,
             Route::Session(id) => {
-                let session = self.session(id, &head.extensions).map_err(|refusal| {
-                    // The refusal names the request where it can be told.
-                    Refusal { id: id_of(&incoming), ..refusal }
-                })?;
+                let session = match begun.session(id, &admitted.attached) {
+                    Some(session) => session,
+                    None => self.session(id, &head.extensions).map_err(|refusal| {
+                        // The refusal names the request where it can be told.
+                        Refusal { id: id_of(&incoming), ..refusal }
+                    })?,
+                };
                 session
                     .subscribed
                     .count(&self.budgets, &head.extensions, subscribes(&incoming))
@@ -112,9 +117,15 @@ impl<H: Handler> Endpoint<H> {
                 let is_batch = matches!(incoming, Incoming::Batch(_));
                 let expects = expects_answer(&incoming);
                 let (era, admitted) = (Some(MessageEra::Stateful), Arc::new(admitted));
-                let asked = self.settings.replicas.as_ref().map(|it| Asked::new(it, &incoming));
-                let posted = session.post(incoming, era, expects, admitted).await;
-                if let Some(instead) = asked.and_then(|it| it.instead(&session, &posted)) {
+                let asked = match &self.settings.replicas {
+                    None => Asked::default(),
+                    Some(_) => Asked::new(&incoming),
+                };
+                let owes = asked.owes();
+                let posted = session.post(incoming, era, expects, admitted, owes).await;
+                if let Some(shared) = &self.settings.replicas
+                    && let Some(instead) = asked.instead(shared, &session, &posted)
+                {
                     return Ok(instead);
                 }
                 match posted {
@@ -154,7 +165,7 @@ impl<H: Handler> Endpoint<H> {
         #[cfg(feature = "auth")]
         self.check_scopes(&incoming, &admitted.attached)?;
         // No header of this revision names the era, so the conversation decides it.
-        match session.post(incoming, None, false, Arc::new(admitted)).await {
+        match session.post(incoming, None, false, Arc::new(admitted), None).await {
             Posted::Gone => Err(no_session()),
             _ => Ok(()),
         }
@@ -193,7 +204,7 @@ impl<H: Handler> Endpoint<H> {
         };
         let session = self.session_of(id, style, attached(caller));
         let era = Some(MessageEra::Stateful);
-        let posted = session.post(incoming, era, true, Arc::new(admitted)).await;
+        let posted = session.post(incoming, era, true, Arc::new(admitted), None).await;
         let is_open = session.is_open();
         if let (Some(shared), Some(record)) = (&self.settings.replicas, record) {
             match is_open {

@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::future::Future;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::pin::Pin;
 
 /// What a replica looks up or writes: it may need the store or a peer.
@@ -27,6 +28,12 @@ pub trait Replicas: Send + Sync + 'static {
 
     /// Where a request of the session `id` goes, whoever sent it. Takes the session over if its owner is gone.
     fn locate<'a>(&'a self, id: &'a str) -> Lookup<'a, Result<Place, Unavailable>>;
+
+    /// The other replica at which [`Self::locate`] has lately found the session, if it is alive as far as known. No IO:
+    /// every forwarded request asks this.
+    fn found_lately(&self, _id: &str) -> Option<Peer> {
+        None
+    }
 
     /// The replica that [`Self::locate`] named does not own the session or cannot be reached: the next
     /// `locate` asks the record.
@@ -94,6 +101,32 @@ impl ClaimName {
     /// The name as replicas and the store know it.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+/// Builds the hasher for maps whose keys are ids of sessions. Servers alone make the ids that are kept, so no peer can
+/// choose them to collide.
+pub type ById = BuildHasherDefault<IdHasher>;
+
+/// Hashes ids of sessions.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct IdHasher(u64);
+
+impl Hasher for IdHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        let (words, rest) = bytes.as_chunks::<8>();
+        let rest = rest.iter().fold(0, |word, byte| word << 8 | u64::from(*byte));
+        for word in words.iter().map(|it| u64::from_le_bytes(*it)).chain([rest]) {
+            self.0 = (self.0.rotate_left(5) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        }
+    }
+
+    fn write_u8(&mut self, _: u8) {
+        // The end of a text, which tells nothing of an id.
+    }
+
+    fn finish(&self) -> u64 {
+        self.0 ^ self.0 >> 32
     }
 }
 

@@ -19,7 +19,7 @@ use tokio::runtime::Handle;
 use trunkline_auth::tag::Tags;
 use trunkline_proto::http::event::{EventId, Owed};
 use trunkline_proto::http::reply;
-use trunkline_proto::http::streams::{Bounds, Read, Reader, Streams, Style};
+use trunkline_proto::http::streams::{Bounds, Read, Reader, RequestIds, Streams, Style};
 use trunkline_proto::server::{Config, MessageEra, Server};
 use trunkline_proto::{Attached, Call, CallKey, Conversation, Input, Outgoing, RequestStream};
 use trunkline_wire::jsonrpc::{Incoming, Message, Outcome};
@@ -172,13 +172,14 @@ impl<H: Handler> Session<H> {
     }
 
     /// Handles a message until it is known how the POST is answered. Without `era`, the conversation
-    /// decides it.
+    /// decides it. `owes` are its requests, if another replica may have to say what became of them.
     pub(super) async fn post(
         &self,
         incoming: Incoming,
         era: Option<MessageEra>,
         expects_answer: bool,
         admitted: Arc<Admitted>,
+        owes: Option<Arc<RequestIds>>,
     ) -> Posted {
         let (reader, todo) = {
             let mut state = self.lock();
@@ -191,8 +192,8 @@ impl<H: Handler> Session<H> {
             state.used = now;
             let via = state.streams.next_via();
             let reader = expects_answer.then(|| state.streams.open(via));
-            if state.sharing.is_some() {
-                state.owes(via, &incoming);
+            if let Some(owes) = owes {
+                state.streams.owes(via, owes);
             }
             let conversation = &mut state.core.conversation;
             match era {

@@ -1,10 +1,10 @@
 //! The sessions of an endpoint by id, each with its place in the budget, until they expire.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
+use super::replicas::ById;
 use super::session::Session;
 use super::shared_sessions::{SharedSessions, close_later};
 use crate::budget::Held;
@@ -20,7 +20,7 @@ pub(super) struct Sessions<H: Handler> {
 
 struct Known<H: Handler> {
     /// Each with its place in the budget.
-    by_id: HashMap<String, (Arc<Session<H>>, Held), BuildHasherDefault<IdHasher>>,
+    by_id: HashMap<String, (Arc<Session<H>>, Held), ById>,
     is_swept: bool,
     /// Set if replicas share the sessions.
     shared: Option<Arc<SharedSessions>>,
@@ -101,29 +101,6 @@ impl<H: Handler> Drop for Sessions<H> {
         for session in self.all() {
             session.end();
         }
-    }
-}
-
-/// Hashes the ids of sessions. This server alone makes the ids that are kept, so no peer can choose them to
-/// collide.
-#[derive(Default)]
-struct IdHasher(u64);
-
-impl Hasher for IdHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        let (words, rest) = bytes.as_chunks::<8>();
-        let rest = rest.iter().fold(0, |word, byte| word << 8 | u64::from(*byte));
-        for word in words.iter().map(|it| u64::from_le_bytes(*it)).chain([rest]) {
-            self.0 = (self.0.rotate_left(5) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        }
-    }
-
-    fn write_u8(&mut self, _: u8) {
-        // The end of a text, which tells nothing of an id.
-    }
-
-    fn finish(&self) -> u64 {
-        self.0 ^ self.0 >> 32
     }
 }
 

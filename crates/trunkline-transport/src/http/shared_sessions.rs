@@ -4,6 +4,7 @@
 //! restores the session from its record after this replica has taken it over. `Replicas` knows the owners;
 //! this module knows what a session is.
 
+mod looks;
 mod post;
 mod release;
 mod restore;
@@ -12,19 +13,19 @@ mod resume;
 use std::collections::HashMap;
 use std::fmt;
 use std::future::{Future, poll_fn};
-use std::ops::ControlFlow::{Break, Continue};
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{HeaderValue, RETRY_AFTER};
+use http::header::{HeaderName, HeaderValue, RETRY_AFTER};
 use http::{Method, Response, StatusCode, request};
 use http_body::Body;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep, timeout_at};
 use trunkline_auth::credentials::Credentials;
 use trunkline_auth::tag::Tagger;
+use trunkline_proto::Attached;
 use trunkline_proto::http::Refusal;
 use trunkline_proto::http::event::{EventId, Owed};
 use trunkline_proto::server::EnvelopeCache;
@@ -35,13 +36,16 @@ use trunkline_wire::revision::{Era, Revision};
 use super::body::{HttpBody, read};
 use super::client::pool::Once;
 use super::endpoint::{Endpoint, Entrance};
-use super::forward::{Forward, Forwarded, Gone, OwnRequests, Unforwarded, moved};
+use super::entry::By;
+use super::forward::{Forward, Gone, OwnRequests, Unforwarded, moved};
 use super::replicas::{Peer, Place, Replicas, SessionRecord, Unavailable};
-use super::response::{json, refuse};
+use super::response::{json, no_session, refuse};
+use super::session::{OpenRequest, Session};
 use crate::budget::Held;
 use crate::clock::now;
 use crate::handler::Handler;
 
+use looks::Looks;
 pub(super) use post::Asked;
 pub(super) use restore::close_later;
 pub(super) use resume::to_store;
@@ -55,6 +59,8 @@ pub struct SharedSessions {
     taggers: Vec<Tagger>,
     taken_over: Mutex<HashMap<String, TakenOver>>,
     locating: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
+    /// Tells those who wait for another replica to look whether it is still there.
+    looks: Looks,
 }
 
 /// A session that this replica has taken over, until its client's next request restores it.
@@ -62,7 +68,7 @@ struct TakenOver {
     record: SessionRecord,
     /// Where the general stream goes on.
     general: u64,
-    since: Instant,
+    since: std::time::Instant,
 }
 
 impl SharedSessions {
@@ -74,6 +80,7 @@ impl SharedSessions {
             taggers: keys.iter().map(Tagger::keyed).collect(),
             taken_over: Mutex::default(),
             locating: Mutex::default(),
+            looks: Looks::default(),
         })
     }
 
@@ -120,6 +127,14 @@ impl SharedSessions {
             located
         });
         locating.await.unwrap_or(Err(Unavailable))
+    }
+
+    /// [`Self::locate`], at once if the owner is known, and with an end if nobody can tell.
+    async fn locate_by(self: &Arc<Self>, id: &str, by: Instant) -> Result<Located, Unavailable> {
+        match self.replicas.found_lately(id) {
+            Some(peer) => Ok(Located::At(peer)),
+            None => timeout_at(by, self.locate(id)).await.unwrap_or(Err(Unavailable)),
+        }
     }
 
     async fn ask(&self, id: &str) -> Result<Located, Unavailable> {
@@ -175,6 +190,15 @@ impl SharedSessions {
         }
     }
 
+    /// Forgets what was taken over of a session: it is another's again.
+    fn forget_taken(&self, id: &str) {
+        let mut stash = self.stash();
+        // As nearly always.
+        if !stash.is_empty() {
+            stash.remove(id);
+        }
+    }
+
     fn stash(&self) -> MutexGuard<'_, HashMap<String, TakenOver>> {
         self.taken_over.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -184,7 +208,7 @@ impl SharedSessions {
         let (shared, id, peer) = (Arc::clone(self), id.to_owned(), peer.id.clone());
         Box::pin(async move {
             loop {
-                sleep(LOOK).await;
+                shared.looks.next().await;
                 match shared.locate(&id).await {
                     Ok(Located::At(at)) if at.id == peer => {}
                     // Nobody can have taken it over meanwhile.
@@ -200,7 +224,7 @@ impl SharedSessions {
         let (shared, peer) = (Arc::clone(self), peer.id.clone());
         Box::pin(async move {
             loop {
-                sleep(LOOK).await;
+                shared.looks.next().await;
                 match shared.replicas.locate_replica(&peer).await {
                     Ok(Place::At(_)) | Err(Unavailable) => {}
                     Ok(_) => return,
@@ -227,6 +251,38 @@ enum Located {
     Nowhere,
 }
 
+/// A request in a session that replicas share, from its head to its answer; or in none.
+pub(super) struct Begun<H: Handler> {
+    /// Its session is not handed over meanwhile.
+    open: Option<OpenRequest<H>>,
+    /// Whether another replica sent it. Then it is never forwarded again.
+    is_forwarded: bool,
+}
+
+impl<H: Handler> Default for Begun<H> {
+    fn default() -> Self {
+        Self { open: None, is_forwarded: false }
+    }
+}
+
+impl<H: Handler> Begun<H> {
+    /// Its session, if it has this id and the caller is its owner.
+    pub(super) fn session(&self, id: &str, caller: &Attached) -> Option<Arc<Session<H>>> {
+        self.open.as_ref()?.session(id, caller)
+    }
+
+    /// Whether it goes on with what another replica may hold.
+    pub(super) fn may_go_on_elsewhere(&self, incoming: &Incoming) -> bool {
+        !self.is_forwarded && post::goes_on(incoming)
+    }
+}
+
+/// A request whose session is not in memory here, or not ours for now.
+pub(super) struct Astray {
+    id: String,
+    is_forwarded: bool,
+}
+
 /// A body, until it has to be sent more than once.
 enum Sent<B> {
     Unread(B),
@@ -235,51 +291,41 @@ enum Sent<B> {
 }
 
 impl<H: Handler> Endpoint<H> {
-    /// Serves a request where its session is owned. `place` says where it entered, and whether it was let
-    /// in.
-    pub(super) async fn route_shared<B: Body>(
+    /// Begins a request in the session that it names, if replicas share that.
+    pub(super) fn begin(
         &self,
-        shared: &Arc<SharedSessions>,
-        head: &mut request::Parts,
-        place: Option<(Entrance, bool)>,
-        body: B,
-        envelopes: &Mutex<EnvelopeCache>,
-    ) -> Result<Response<HttpBody>, Refusal> {
-        let Some((place, is_let_in)) = place else {
-            return self.route(head, None, body, envelopes, false).await;
-        };
-        let body = match is_let_in {
-            true => body,
-            false => match self.enter_with(head, body, &self.settings.path).await {
-                Continue(body) => body,
-                Break(outcome) => return outcome,
-            },
-        };
+        head: &request::Parts,
+        place: Entrance,
+        let_in: By,
+    ) -> Result<Begun<H>, Astray> {
+        let is_forwarded = let_in == By::Replica;
+        let Some(shared) = &self.settings.replicas else { return Ok(Begun::default()) };
         let Some(id) = session_of(head, place) else {
-            return self.route(head, Some(place), body, envelopes, true).await;
+            return Ok(Begun { open: None, is_forwarded });
         };
-        let session = self.sessions.get(&id).filter(|_| shared.replicas.may_answer(&id));
+        let session = self.sessions.get(id).filter(|_| shared.replicas.may_answer(id));
         match session.and_then(|it| it.begin_request()) {
-            Some(_open) => self.route(head, Some(place), body, envelopes, true).await,
-            None => self.route_elsewhere(shared, &id, head, place, body, envelopes).await,
+            open @ Some(_) => Ok(Begun { open, is_forwarded }),
+            None => Err(Astray { id: id.to_owned(), is_forwarded }),
         }
     }
 
-    /// Finds the owner of a session that is not in memory here, or not ours for now.
-    async fn route_elsewhere<B: Body>(
+    /// Serves a request where its session is owned.
+    pub(super) async fn route_elsewhere<B: Body>(
         &self,
-        shared: &Arc<SharedSessions>,
-        id: &str,
+        Astray { id, is_forwarded }: Astray,
         head: &mut request::Parts,
         place: Entrance,
         body: B,
         envelopes: &Mutex<EnvelopeCache>,
     ) -> Result<Response<HttpBody>, Refusal> {
-        let (place, mut body) = (Some(place), Sent::Unread(body));
+        let Some(shared) = &self.settings.replicas else { return Err(no_session()) };
+        let (id, mut body) = (&*id, Sent::Unread(body));
+        let by = Instant::now() + LOOKS_FOR;
         for tried in 0..TRIES {
-            let peer = match shared.locate(id).await {
+            let peer = match shared.locate_by(id, by).await {
                 // A session that is being handed over has another owner in a moment.
-                Err(Unavailable) if tried + 1 < TRIES => {
+                Err(Unavailable) if tried + 1 < TRIES && Instant::now() < by => {
                     sleep(PAUSE).await;
                     continue;
                 }
@@ -293,18 +339,19 @@ impl<H: Handler> Endpoint<H> {
                         sleep(PAUSE).await;
                         continue;
                     }
+                    let begun = Begun { open: open.flatten(), is_forwarded };
                     return match body {
-                        Sent::Unread(body) => self.route(head, place, body, envelopes, true).await,
+                        Sent::Unread(body) => self.route(head, place, body, envelopes, begun).await,
                         Sent::Read(text, _held) => {
-                            self.route(head, place, Once::new(text), envelopes, true).await
+                            self.route(head, place, Once::new(text), envelopes, begun).await
                         }
                     };
                 }
             };
             // What may still work here for a session of another stops.
             self.sessions.remove(id);
-            shared.stash().remove(id);
-            if head.extensions.get::<Forwarded>().is_some() {
+            shared.forget_taken(id);
+            if is_forwarded {
                 if tried > 0 {
                     return Ok(moved(&peer.id));
                 }
@@ -323,10 +370,10 @@ impl<H: Handler> Endpoint<H> {
                 }
             }
         }
-        Ok(match head.extensions.get::<Forwarded>() {
+        Ok(match is_forwarded {
             // Nothing was done here: the sender looks again.
-            Some(_) => moved(shared.replicas.me()),
-            None => unavailable(None),
+            true => moved(shared.replicas.me()),
+            false => unavailable(None),
         })
     }
 
@@ -380,7 +427,7 @@ impl<H: Handler> Endpoint<H> {
                 let limits = &self.settings.limits;
                 let mut meter = self.budgets.body(&head.extensions);
                 let text = read(body, limits.body_bytes, limits.body_read, &mut meter).await?;
-                (Bytes::copy_from_slice(text.bytes()), meter.into_held())
+                (text.into_bytes(), meter.into_held())
             }
         };
         *body = Sent::Read(text.clone(), held);
@@ -389,17 +436,21 @@ impl<H: Handler> Endpoint<H> {
 }
 
 /// The session that a request belongs to, if it names one.
-fn session_of(head: &request::Parts, place: Entrance) -> Option<String> {
+fn session_of(head: &request::Parts, place: Entrance) -> Option<&str> {
     match place {
         Entrance::Streamable => {
-            let text = |name| head.headers.get(name).and_then(|it: &HeaderValue| it.to_str().ok());
-            let revision = text(PROTOCOL_VERSION).and_then(|it| Revision::parse(it.trim()));
+            let id = text(head, &SESSION)?;
+            let revision = text(head, &VERSION).and_then(|it| Revision::parse(it.trim()));
             let is_modern = revision.is_some_and(|it| it.era() == Era::Stateless);
-            text(SESSION_ID).filter(|_| !is_modern).map(str::to_owned)
+            (!is_modern).then_some(id)
         }
-        Entrance::Messages => Some(super::endpoint::old_session(&head.uri).to_owned()),
+        Entrance::Messages => Some(super::endpoint::old_session(&head.uri)),
         Entrance::Events => None,
     }
+}
+
+fn text<'a>(head: &'a request::Parts, name: &HeaderName) -> Option<&'a str> {
+    head.headers.get(name)?.to_str().ok()
 }
 
 /// Whether a request reads the general stream of its session, which never ends by itself.
@@ -457,10 +508,12 @@ pub(super) fn ids_of(incoming: &Incoming) -> Vec<Id> {
 const KEPT: Duration = Duration::from_secs(30 * 60);
 /// How often a request looks for its owner.
 const TRIES: usize = 4;
+/// How long it looks: longer than a takeover takes.
+const LOOKS_FOR: Duration = Duration::from_secs(10);
 /// The pause before it looks again: a store answers faster.
 const PAUSE: Duration = Duration::from_millis(50);
-/// How often a forwarded request looks whether its owner is still there.
-const LOOK: Duration = Duration::from_secs(2);
 /// More events than an owner sends without keeping one.
 const GAP: u64 = 1 << 20;
+const SESSION: HeaderName = HeaderName::from_static(SESSION_ID);
+const VERSION: HeaderName = HeaderName::from_static(PROTOCOL_VERSION);
 const SOON: HeaderValue = HeaderValue::from_static("1");

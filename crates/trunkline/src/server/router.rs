@@ -1,5 +1,7 @@
 //! Routes a method to the handler registered for it: the last step of the walk.
 
+#[cfg(feature = "replicas")]
+use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 
 use trunkline_proto::{Attached, Call};
@@ -56,6 +58,15 @@ impl Handler for Router {
     #[cfg(feature = "replicas")]
     fn held_by(&self, method: &str, params: &Params, _: &Attached) -> Option<String> {
         self.0.runner_of(method, params)
+    }
+
+    #[cfg(feature = "replicas")]
+    fn goes_on_at<'a>(
+        &'a self,
+        method: &'a str,
+        params: &'a Params,
+    ) -> Pin<Box<dyn Future<Output = Option<String>> + Send + 'a>> {
+        Box::pin(self.0.heir_of(method, params))
     }
 
     #[cfg(feature = "http")]

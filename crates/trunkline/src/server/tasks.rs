@@ -198,20 +198,31 @@ impl Inner {
     /// Nobody guesses it. One of several replicas puts its own id before it, so that others know whom to ask.
     fn new_task_id(&self) -> String {
         let name = self.sealer.random_name();
-        #[cfg(feature = "replicas")]
-        if let Some(me) = self.replicas.as_ref().and_then(|it| it.me.get()) {
-            return format!("{me}.{name}");
+        match self.replica_id() {
+            Some(me) => format!("{me}.{name}"),
+            None => name,
         }
-        name
+    }
+
+    /// The id of this process among replicas, once it has joined them.
+    fn replica_id(&self) -> Option<String> {
+        #[cfg(feature = "replicas")]
+        return self.replicas.as_ref()?.me.get().cloned();
+        #[cfg(not(feature = "replicas"))]
+        None
     }
 
     /// The replica that a request to change a task goes to. Whoever only looks finds it in the store.
     #[cfg(feature = "replicas")]
     pub(super) fn runner_of(&self, method: &str, params: &Params) -> Option<String> {
-        let changes = [Method::TasksCancel, Method::TasksUpdate];
-        Method::of(method).filter(|it| changes.contains(it))?;
-        let id: String = params.get("taskId")?.to().ok()?;
+        let id = changed_task(method, params)?;
         id.rsplit_once('.').map(|(replica, _)| replica.to_owned())
+    }
+
+    /// The same for a task whose replica is gone: the one that has taken it over.
+    #[cfg(feature = "replicas")]
+    pub(super) async fn heir_of(&self, method: &str, params: &Params) -> Option<String> {
+        self.replica_of(&changed_task(method, params)?).await
     }
 
     /// Starts a task in the background and answers with it. `rounds` is the journal of the call
@@ -357,6 +368,14 @@ impl Inner {
             record.questions().iter().map(|(key, it)| (key.clone(), it.clone())).collect();
         detail
     }
+}
+
+/// The task that a request changes, if it does.
+#[cfg(feature = "replicas")]
+fn changed_task(method: &str, params: &Params) -> Option<String> {
+    let changes = [Method::TasksCancel, Method::TasksUpdate];
+    Method::of(method).filter(|it| changes.contains(it))?;
+    params.get("taskId")?.to().ok()
 }
 
 /// Runs a tool to its end. A panic is an outcome too, as for a plain call.

@@ -217,6 +217,48 @@ async fn a_task_is_cancelled_over_a_replica_that_does_not_run_it() {
 }
 
 #[tokio::test]
+async fn a_task_that_was_taken_over_is_cancelled_over_a_third_replica() {
+    let store: Arc<dyn Store> = Arc::new(Memory::default());
+    let (runs, mut running) = tokio::sync::mpsc::unbounded_channel();
+    let server = |name: &'static str| {
+        let runs = runs.clone();
+        let lasts = move || {
+            runs.send(name).expect("the test listens");
+            std::future::pending::<String>()
+        };
+        builder()
+            .tool(tool("lasts", lasts).task(TaskSupport::Required).resume())
+            .tasks(at_once())
+            .take_over_after(Duration::from_millis(300))
+            .replicas(Replicas::new(Arc::clone(&store), [7; 32], "127.0.0.1:0"))
+            .build()
+    };
+    let a = House::of(&server("a")).await;
+    let mut guest = Guest::open(a.address, Revision::V2026_07_28).await;
+    guest.capabilities["extensions"] = json!({ "io.modelcontextprotocol/tasks": {} });
+    let task = guest.expect("tools/call", json!({ "name": "lasts" })).await;
+    let id = json!({ "taskId": task["taskId"] });
+    assert_eq!(running.recv().await, Some("a"));
+    let [b, c] = [House::of(&server("b")).await, House::of(&server("c")).await];
+    // Whoever is asked for a task watches for those that are left.
+    for house in [&b, &c] {
+        guest.address = house.address;
+        guest.expect("tasks/get", id.clone()).await;
+    }
+    a.kill().await;
+    let third = match running.recv().await {
+        Some("b") => &c,
+        Some("c") => &b,
+        other => panic!("{other:?} goes on with the task"),
+    };
+    guest.address = third.address;
+    let cancelled = patient(&mut guest, "tasks/cancel", id.clone()).await;
+    assert!(cancelled.message["error"].is_null(), "{cancelled:?}");
+    let task = guest.expect("tasks/get", id).await;
+    assert_eq!(task["status"], "cancelled", "{task}");
+}
+
+#[tokio::test]
 async fn a_change_is_told_to_the_clients_of_every_replica_once() {
     let [a, b] = fleet().await;
     let mut listening = Vec::new();

@@ -1,6 +1,9 @@
 //! What another process needs to go on with a stream: its events, and the answers it owes.
 
+use std::sync::Arc;
 use std::time::Instant;
+
+use trunkline_wire::jsonrpc::Id;
 
 use super::{Debts, Stream, Streams};
 use crate::RequestStream;
@@ -18,6 +21,28 @@ pub struct Kept {
     pub owes: Vec<String>,
 }
 
+/// The ids of the requests in one POST. Few POSTs are answered with events, so they are not written as JSON before
+/// one is.
+#[derive(Debug, PartialEq, Eq)]
+pub struct RequestIds {
+    first: Id,
+    more: Vec<Id>,
+}
+
+impl RequestIds {
+    /// These ids; `None` if there are none.
+    pub fn of(ids: impl IntoIterator<Item = Id>) -> Option<Arc<Self>> {
+        let mut ids = ids.into_iter();
+        let first = ids.next()?;
+        Some(Arc::new(Self { first, more: ids.collect() }))
+    }
+
+    /// The ids, in order.
+    pub fn iter(&self) -> impl Iterator<Item = &Id> {
+        [&self.first].into_iter().chain(&self.more)
+    }
+}
+
 /// Events that nobody has taken yet.
 #[derive(Debug, Default)]
 pub(super) struct KeptEvents(Vec<Kept>);
@@ -33,10 +58,10 @@ impl Streams {
         self.kept.as_mut().map(|it| std::mem::take(&mut it.0)).unwrap_or_default()
     }
 
-    /// Sets the requests, by their ids as JSON, whose answers a POST's stream owes.
-    pub fn owes(&mut self, via: RequestStream, ids: Vec<String>) {
+    /// Sets the requests whose answers a POST's stream owes.
+    pub fn owes(&mut self, via: RequestStream, requests: Arc<RequestIds>) {
         if let Some(stream) = self.open.iter_mut().find(|it| it.id == via.0) {
-            stream.debts = Some(Box::new(Debts { ids, ..Debts::default() }));
+            stream.requests = Some(requests);
         }
     }
 
@@ -79,6 +104,10 @@ impl Streams {
     /// Keeps all events of a stream that turns out to be one.
     pub(super) fn keep_whole(&mut self, via: RequestStream) {
         let Some(stream) = self.live(via) else { return };
+        if let Some(requests) = stream.requests.take() {
+            let ids = requests.iter().map(|it| it.to_json().get().to_owned()).collect();
+            stream.debts = Some(Box::new(Debts { ids, ..Debts::default() }));
+        }
         let owes = stream.debts.as_ref().map(|it| it.ids.clone()).unwrap_or_default();
         let first = Kept { stream: stream.id, place: 0, text: Vec::new(), owes };
         let events = stream.events.iter().zip(stream.oldest..);
@@ -147,7 +176,7 @@ mod tests {
         let (mut streams, now) = start();
         let via = streams.next_via();
         let reader = streams.open(via);
-        streams.owes(via, vec!["7".to_owned()]);
+        streams.owes(via, RequestIds::of([Id::Number(7)]).unwrap());
         (streams, now, via, reader)
     }
 
@@ -223,7 +252,7 @@ mod tests {
         let (mut streams, now) = start();
         let via = streams.next_via();
         let reader = streams.open(via);
-        streams.owes(via, vec!["7".to_owned(), "8".to_owned()]);
+        streams.owes(via, RequestIds::of([7, 8].map(Id::Number)).unwrap());
         streams.say(Some(via), b"half".to_vec(), None, now);
         streams.beginning(reader);
         let mut kept = streams.take_kept();

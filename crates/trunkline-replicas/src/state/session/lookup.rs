@@ -112,6 +112,17 @@ impl State {
         self.swap(session, Why::Take, Expect::Version(version), record);
     }
 
+    /// The replica at which the session was last found, if it is another and alive as far as known.
+    pub(crate) fn found_lately(&mut self, session: &str) -> Option<&Owner> {
+        if self.sessions.get(session).is_some_and(|it| it.claim.is_some()) {
+            return None;
+        }
+        match self.owners.get(session) {
+            Some(Known::At(owner)) => self.members.get(owner).map(|it| &it.owner),
+            _ => None,
+        }
+    }
+
     pub(super) fn known_owner(&mut self, session: &Name, hint: &Name) -> Option<Owner> {
         let id = match self.owners.get(session) {
             Some(Known::At(owner)) => owner.clone(),

@@ -159,6 +159,10 @@ impl World {
         }
         let Some(known) = self.clients.sessions.get(&session) else { return };
         let hint = known.opened_by.clone();
+        // As a request does: at once, if the owner is known.
+        if let Some(owner) = self.nodes[node].state.found_lately(&session).cloned() {
+            return self.located(node, call, Verdict::At(owner));
+        }
         let request = self.clients.request(node, Waiting::Call(call));
         self.tell(node, Input::Locate { request, session, hint });
     }
@@ -193,7 +197,7 @@ impl World {
                     let (to, hops) = (self.nodes[via].me.url.clone(), it.hops);
                     if !self.nodes[via].is_dead && self.nodes[via].paused_until <= self.now {
                         let hint = self.clients.opened_by(&session);
-                        self.tell(via, Input::Moved { session, hint });
+                        self.nodes[via].state.moved(session, hint);
                     }
                     if hops < 3 {
                         self.send_call(&from, &to, Event::Arrive { call, node: via });
@@ -207,7 +211,7 @@ impl World {
                         // Nobody is there, or somebody else: nothing was done.
                         it.via = None;
                         let hint = self.clients.opened_by(&session);
-                        self.tell(node, Input::Moved { session, hint });
+                        self.nodes[node].state.moved(session, hint);
                         self.schedule(1_000, Event::Arrive { call, node });
                     }
                 }

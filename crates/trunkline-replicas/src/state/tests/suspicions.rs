@@ -156,7 +156,7 @@ fn an_answer_to_an_earlier_suspicion_says_nothing_to_a_later_one() {
     let stale = desk.take("to read the roster", is_roster_read).op().unwrap();
     desk.answer("a ping", is_ping_to("dead"), reply("dead", true));
     assert_eq!(desk.verdict(request), Some(Verdict::At(owner("dead"))));
-    desk.tell(Input::Moved { session: "s".into(), hint: "dead".into() });
+    desk.state.moved("s".into(), "dead".into());
     suspect(&mut desk, "s");
     desk.tell(Input::Done { op: stale, answer: Answer::Roster(None) });
     desk.answer("a ping", is_ping_to("dead"), Answer::Away);

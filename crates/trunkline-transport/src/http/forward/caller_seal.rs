@@ -33,7 +33,7 @@ pub(super) struct SealedCaller {
 
 impl CallerSeal {
     pub(super) fn new(keys: &[[u8; 32]]) -> Self {
-        Self { sealer: Sealer::new(keys), sent: AtomicU64::new(0) }
+        Self { sealer: Sealer::new(keys).for_many(), sent: AtomicU64::new(0) }
     }
 
     /// The header for a request that the replica `from` sends to the replica `to`.

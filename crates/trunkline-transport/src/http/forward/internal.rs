@@ -17,7 +17,7 @@ use crate::handler::Handler;
 use crate::http::body::{HttpBody, RequestBody, read};
 use crate::http::budgets::Budgets;
 use crate::http::endpoint::Endpoint;
-use crate::http::entry::LetIn;
+use crate::http::entry::{By, LetIn};
 use crate::http::response::refuse;
 use crate::http::serve::Answers;
 use crate::http::shared_sessions::SharedSessions;
@@ -59,10 +59,6 @@ pub struct Internal<A> {
     budgets: Budgets,
 }
 
-/// Marks a request that came from another replica. It is never forwarded again.
-#[derive(Clone, Copy)]
-pub(in crate::http) struct Forwarded;
-
 impl<A: AnswersForwarded> Internal<A> {
     /// Hands forwarded requests to `answers` and pings to `ping`.
     pub fn new(answers: Arc<A>, shared: Arc<SharedSessions>, ping: Ping) -> Arc<Self> {
@@ -83,11 +79,10 @@ impl<A: AnswersForwarded> Internal<A> {
         head.headers.remove(&FORWARDED);
         // Whatever a layer of this process has recorded is about the other replica, not about the caller.
         head.extensions.remove::<Principal>();
-        head.extensions.insert(Forwarded);
         if let Some(principal) = caller.principal {
             head.extensions.insert(principal);
         }
-        Ok(LetIn(Request::from_parts(head, body)))
+        Ok(LetIn { request: Request::from_parts(head, body), by: By::Replica })
     }
 
     async fn pinged(&self, request: Request<RequestBody>) -> Response<HttpBody> {

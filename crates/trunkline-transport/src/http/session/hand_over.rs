@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use trunkline_proto::Attached;
+
 use super::{Session, State};
 use crate::handler::Handler;
 
@@ -37,6 +39,15 @@ impl<H: Handler> Session<H> {
     /// Whether something is in flight.
     pub(in crate::http) fn is_busy(&self) -> bool {
         self.lock().is_busy()
+    }
+}
+
+impl<H: Handler> OpenRequest<H> {
+    /// The session, if it has this id, is not over, and the caller is its owner.
+    pub(in crate::http) fn session(&self, id: &str, caller: &Attached) -> Option<Arc<Session<H>>> {
+        let session = &self.0;
+        let is_it = session.id == id && !session.is_old() && session.is_of(caller);
+        (is_it && !session.lock().ended).then(|| Arc::clone(session))
     }
 }
 

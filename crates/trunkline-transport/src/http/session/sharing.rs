@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use trunkline_proto::RequestStream;
 use trunkline_proto::http::event::EventId;
 use trunkline_proto::http::streams::{Kept, Reader};
 use trunkline_proto::server::MessageEra;
@@ -13,7 +12,7 @@ use super::{Session, State};
 use crate::clock::now;
 use crate::handler::Handler;
 use crate::http::replicas::{Replicas, SessionRecord};
-use crate::http::shared_sessions::{ids_of, to_store};
+use crate::http::shared_sessions::to_store;
 
 /// What a session needs to be shared.
 pub(in crate::http) struct Sharing {
@@ -127,12 +126,6 @@ impl<H: Handler> Session<H> {
 }
 
 impl State {
-    /// Records what the stream of a POST owes.
-    pub(super) fn owes(&mut self, via: RequestStream, incoming: &Incoming) {
-        let ids = ids_of(incoming).into_iter().map(|it| it.to_json().get().to_owned());
-        self.streams.owes(via, ids.collect());
-    }
-
     /// Hands on the events that a client can resume after.
     pub(super) fn keep_events(&mut self) {
         let Some(sharing) = &self.sharing else { return };

@@ -66,7 +66,7 @@ impl Setting {
 
     async fn post(&self, text: &str) -> Posted {
         let admitted = Arc::new(Admitted::new(&self.busy, None).0);
-        self.session.post(Incoming::parse(text.as_bytes()), None, true, admitted).await
+        self.session.post(Incoming::parse(text.as_bytes()), None, true, admitted, None).await
     }
 
     async fn finished(&self, calls: u32) {

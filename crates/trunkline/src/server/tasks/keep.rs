@@ -76,6 +76,9 @@ struct Who {
 struct Stored {
     /// The process that runs it.
     runner: String,
+    /// The id of that process among replicas, if it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    replica: Option<String>,
     /// When it expires, in milliseconds since 1970.
     expires: u64,
     task: SavedTask,
@@ -292,12 +295,21 @@ impl Inner {
         }
         let stored = Stored {
             runner: runner.to_owned(),
+            replica: self.replica_id(),
             expires: unix_millis().saturating_add(u64::try_from(left.as_millis()).ok()?),
             task,
             plan,
             journal,
         };
         Some((Json::of(&stored), left))
+    }
+
+    /// The replica that runs a task now, as the store says.
+    #[cfg(feature = "replicas")]
+    pub(super) async fn replica_of(&self, id: &str) -> Option<String> {
+        let keeper = self.tasks.keeper.as_ref()?;
+        let entry = in_time(keeper.store.get(&task_key(id))).await.ok()??;
+        left_of(&entry)?.replica
     }
 
     /// Runs a future to its end, even if its caller is cancelled.
@@ -466,6 +478,8 @@ impl Inner {
 #[derive(Deserialize)]
 struct Left {
     runner: String,
+    #[cfg(feature = "replicas")]
+    replica: Option<String>,
     task: SavedTask,
 }
 
