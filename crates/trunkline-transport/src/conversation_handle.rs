@@ -319,6 +319,10 @@ impl CommandReceiver {
 
 impl Drop for CommandReceiver {
     fn drop(&mut self) {
+        // Nobody is left who could send, or wait for room or for an answer.
+        if Arc::strong_count(&self.0) == 1 {
+            return;
+        }
         self.0.room.close();
         let queues = {
             let mut queues = self.0.lock();
