@@ -176,10 +176,13 @@ impl Json {
     /// assert_eq!(Json::null().as_text(), None);
     /// ```
     pub fn as_text(&self) -> Option<Cow<'_, str>> {
-        let quoted = self.get().strip_prefix('"')?;
-        let end = end_of_plain(quoted.as_bytes(), 0);
-        match end + 1 == quoted.len() {
-            true => Some(Cow::Borrowed(&quoted[..end])),
+        let text = self.get();
+        if text.as_bytes().first() != Some(&b'"') {
+            return None;
+        }
+        let end = end_of_plain(text.as_bytes(), 1);
+        match end + 1 == text.len() {
+            true => Some(Cow::Borrowed(&text[1..end])),
             false => self.read().ok().map(Cow::Owned),
         }
     }

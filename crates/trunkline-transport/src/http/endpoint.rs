@@ -231,7 +231,8 @@ impl<H: Handler> Endpoint<H> {
         };
         match (place, &head.method, &self.settings.replicas) {
             (Entrance::Streamable, &Method::POST, _) => {
-                let mut response = self.post(head, body, envelopes).await?;
+                let is_unchecked = !is_let_in && self.goes_straight_to_post();
+                let mut response = self.post(head, body, envelopes, is_unchecked).await?;
                 let caller = &head.extensions;
                 response.body_mut().counted(|text| self.budgets.answer(caller, text));
                 Ok(response)

@@ -84,7 +84,9 @@ impl<H: Handler> Endpoint<H> {
         let (mut head, body) = request.into_parts();
         let place = self.place(head.uri.path());
         // In a block, so that a connection that waits does not hold them.
-        let checked = {
+        let checked = if !is_let_in && self.is_checked_in_post(&head, place) {
+            Continue(())
+        } else {
             let fields = Fields::of(&head.headers);
             if let Err(refusal) = check_fields(&fields, &head.headers) {
                 return refuse(refusal);
@@ -106,6 +108,21 @@ impl<H: Handler> Endpoint<H> {
             Break(outcome) => outcome,
         };
         self.finish(&head, outcome)
+    }
+
+    /// Whether [`Self::post`] checks the head, which it looks at anyway. It does if nothing comes between.
+    fn is_checked_in_post(&self, head: &request::Parts, place: Option<Entrance>) -> bool {
+        let is_post = matches!(place, Some(Entrance::Streamable)) && head.method == Method::POST;
+        is_post && self.goes_straight_to_post()
+    }
+
+    /// Whether neither a gate nor another replica may answer a POST first.
+    pub(super) fn goes_straight_to_post(&self) -> bool {
+        #[cfg(feature = "auth")]
+        let has_gate = self.settings.gate.is_some();
+        #[cfg(not(feature = "auth"))]
+        let has_gate = false;
+        !has_gate && self.settings.replicas.is_none()
     }
 
     /// Checks Host, Origin and preflight, in this order.
@@ -156,7 +173,7 @@ impl<H: Handler> Endpoint<H> {
 type Checked<B> = ControlFlow<Result<Response<HttpBody>, Refusal>, B>;
 
 /// Refuses a malformed head, whatever the path.
-fn check_fields(fields: &Fields<'_>, headers: &HeaderMap) -> Result<(), Refusal> {
+pub(super) fn check_fields(fields: &Fields<'_>, headers: &HeaderMap) -> Result<(), Refusal> {
     // HTTP/1 enforces this bound already.
     if headers.len() > HEADER_FIELDS {
         let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;

@@ -24,6 +24,7 @@ use super::admitted::Admitted;
 use super::body::{HttpBody, read};
 use super::budgets::Meter;
 use super::endpoint::{Endpoint, attached};
+use super::entry::check_fields;
 use super::exchange::{ExchangeEvents, Owned};
 use super::expiry::Expiry;
 use super::response::{accepted, events, events_in, json_in, no_session};
@@ -38,6 +39,7 @@ impl<H: Handler> Endpoint<H> {
         head: &mut request::Parts,
         body: B,
         envelopes: &Mutex<EnvelopeCache>,
+        is_unchecked: bool,
     ) -> Result<Response<HttpBody>, Refusal> {
         let headers = &head.headers;
         let mut meter = self.budgets.body(&head.extensions);
@@ -45,6 +47,10 @@ impl<H: Handler> Endpoint<H> {
         let (accepts, has_origin, incoming, route) = {
             let (accepts, has_origin, mcp) = {
                 let fields = Fields::of(headers);
+                if is_unchecked {
+                    check_fields(&fields, headers)?;
+                    self.settings.door.check(&head.uri, &fields)?;
+                }
                 let accepts = door::accepts_both(&fields);
                 if !accepts && fields.has_accept() {
                     return Err(unacceptable());
