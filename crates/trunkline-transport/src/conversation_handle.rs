@@ -295,6 +295,10 @@ impl CommandReceiver {
 
     /// The next command that is queued already.
     pub(crate) fn try_command(&self) -> Option<Command> {
+        // Nearly no handler has said anything: then nothing takes room.
+        if self.0.room.available_permits() >= self.0.queue as usize {
+            return None;
+        }
         let (command, takes) = self.0.lock().commands.pop_front()?;
         self.0.room.add_permits(takes as usize);
         Some(command)
@@ -319,6 +323,10 @@ impl CommandReceiver {
 
 impl Drop for CommandReceiver {
     fn drop(&mut self) {
+        // Nobody is left who could send, or wait for room or for an answer.
+        if Arc::strong_count(&self.0) == 1 {
+            return;
+        }
         self.0.room.close();
         let queues = {
             let mut queues = self.0.lock();

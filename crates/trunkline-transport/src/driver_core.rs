@@ -34,8 +34,9 @@ pub(crate) use timer::DeadlineTimer;
 /// flight.
 pub(crate) struct DriverCore<C, R> {
     pub(crate) conversation: C,
-    commands: CommandReceiver,
+    /// Dropped before the queue: then the queue of a request that is over has no sender left.
     pub(crate) handlers: R,
+    commands: CommandReceiver,
     asked: Asked,
     /// Whether the peer can send no more answers.
     refuses_requests: bool,

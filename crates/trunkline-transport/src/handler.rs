@@ -19,6 +19,12 @@ pub trait Handler: Send + Sync + 'static {
     /// Answers one call. The answer can send progress, logs and questions through `handle` meanwhile.
     fn call(&self, call: Call, handle: &ConversationHandle) -> Answer;
 
+    /// The same where the answer is polled at once: a handler that can may have `first` do that, which keeps an
+    /// answer only if it is not ready then. What it makes of one answer must be what this returns.
+    fn begin(&self, call: Call, handle: &ConversationHandle, _first: &mut FirstPoll<'_, '_>) -> Answer {
+        self.call(call, handle)
+    }
+
     /// Receives a notification of the peer in the conversation of `handle`. A server's handler also
     /// learns of requests that the core has answered itself: `resources/subscribe` and
     /// `resources/unsubscribe` with their `uri`, and `subscriptions/listen` with the agreed filter as
@@ -97,6 +103,26 @@ impl Answer {
     }
 }
 
+/// The first poll of an answer. Most are ready then.
+// None once it is used, or if there is none.
+#[derive(Default)]
+pub struct FirstPoll<'a, 'b>(Option<&'a mut Context<'b>>);
+
+impl FirstPoll<'_, '_> {
+    /// The answer that a future produces, at once if its first poll does.
+    pub fn answer(
+        &mut self,
+        future: impl Future<Output = Outcome> + Send + Unpin + 'static,
+    ) -> Answer {
+        let Some(cx) = self.0.take() else { return Answer::later(future) };
+        let mut future = Guarded(Some(future));
+        match Pin::new(&mut future).poll(cx) {
+            Poll::Ready(outcome) => Answer::Now(outcome),
+            Poll::Pending => Answer::later(future),
+        }
+    }
+}
+
 /// Answers nothing: for clients that support no requests of the server.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Nobody;
@@ -108,26 +134,20 @@ impl Handler for Nobody {
 }
 
 /// A handler's future. A panic in it becomes an answer, and a panic in its destructor is contained.
-pub(crate) struct Guarded(Option<Pin<Box<dyn Future<Output = Outcome> + Send>>>);
+pub(crate) struct Guarded<F = Pin<Box<dyn Future<Output = Outcome> + Send>>>(Option<F>);
 
-impl Guarded {
-    fn new(future: Pin<Box<dyn Future<Output = Outcome> + Send>>) -> Self {
-        Self(Some(future))
-    }
-}
-
-impl Future for Guarded {
+impl<F: Future<Output = Outcome> + Unpin> Future for Guarded<F> {
     type Output = Outcome;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Outcome> {
         // After a panic the future is dropped and never polled again.
         let Some(future) = &mut self.0 else { return Poll::Ready(Err(panicked())) };
-        catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx)))
+        catch_unwind(AssertUnwindSafe(|| Pin::new(future).poll(cx)))
             .unwrap_or_else(|_| Poll::Ready(Err(panicked())))
     }
 }
 
-impl Drop for Guarded {
+impl<F> Drop for Guarded<F> {
     fn drop(&mut self) {
         // A destructor may panic. The call is over by then, but other calls on the connection are not.
         let future = self.0.take();
@@ -135,28 +155,25 @@ impl Drop for Guarded {
     }
 }
 
-/// Calls the handler; a panic before it returns its future becomes an answer too.
-fn guarded_call(handler: &impl Handler, call: Call, handle: &ConversationHandle) -> Answer {
-    catch_unwind(AssertUnwindSafe(|| handler.call(call, handle)))
-        .unwrap_or_else(|_| Answer::Now(Err(panicked())))
-}
-
-/// Calls the handler and polls it once. Most have finished then; only the others need to be kept.
+/// Calls the handler and polls it once. Most have finished then; only the others need to be kept. A panic before it
+/// returns its future becomes an answer too.
 pub(crate) fn begin(
     handler: &impl Handler,
     call: Call,
     handle: &ConversationHandle,
     cx: &mut Context<'_>,
 ) -> Result<Outcome, Guarded> {
-    match guarded_call(handler, call, handle) {
-        Answer::Now(outcome) => Ok(outcome),
-        Answer::Later(future) => {
-            let mut future = Guarded::new(future);
-            match Pin::new(&mut future).poll(cx) {
-                Poll::Ready(outcome) => Ok(outcome),
-                Poll::Pending => Err(future),
-            }
-        }
+    let mut first = FirstPoll(Some(cx));
+    let answer = catch_unwind(AssertUnwindSafe(|| handler.begin(call, handle, &mut first)))
+        .unwrap_or_else(|_| Answer::Now(Err(panicked())));
+    let (future, cx) = match answer {
+        Answer::Now(outcome) => return Ok(outcome),
+        Answer::Later(future) => (future, first.0),
+    };
+    let mut future = Guarded(Some(future));
+    match cx.map(|cx| Pin::new(&mut future).poll(cx)) {
+        Some(Poll::Ready(outcome)) => Ok(outcome),
+        Some(Poll::Pending) | None => Err(future),
     }
 }
 
@@ -178,4 +195,44 @@ pub(crate) fn guarded_heard(
 /// ```
 pub fn panicked() -> ErrorObject {
     ErrorObject::internal("panic", "The handler failed unexpectedly.")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::Waker;
+
+    use super::*;
+
+    /// Is ready at a poll of this number, and counts them.
+    struct At(usize, Arc<AtomicUsize>);
+
+    impl Future for At {
+        type Output = Outcome;
+
+        fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Outcome> {
+            match self.1.fetch_add(1, Ordering::Relaxed) + 1 >= self.0 {
+                true => Poll::Ready(Ok(Json::null())),
+                false => Poll::Pending,
+            }
+        }
+    }
+
+    #[test]
+    fn an_answer_has_one_first_poll() {
+        for (ready_at, is_now) in [(1, true), (2, false)] {
+            let polls = Arc::new(AtomicUsize::new(0));
+            let mut cx = Context::from_waker(Waker::noop());
+            let mut first = FirstPoll(Some(&mut cx));
+            let answer = first.answer(At(ready_at, Arc::clone(&polls)));
+            assert_eq!(matches!(answer, Answer::Now(_)), is_now);
+            assert_eq!(polls.load(Ordering::Relaxed), 1);
+            let again = first.answer(At(1, Arc::clone(&polls)));
+            assert!(matches!(again, Answer::Later(_)), "the first poll is over");
+            assert_eq!(polls.load(Ordering::Relaxed), 1);
+        }
+        let polls = Arc::new(AtomicUsize::new(0));
+        let unpolled = FirstPoll::default().answer(At(1, Arc::clone(&polls)));
+        assert!(matches!(unpolled, Answer::Later(_)) && polls.load(Ordering::Relaxed) == 0);
+    }
 }

@@ -215,24 +215,72 @@ pub fn encode(framing: Framing, write: impl FnOnce(&mut Vec<u8>), out: &mut Vec<
 /// assert_eq!(&text, b"[1,  2]");
 /// ```
 pub fn flatten(text: &mut [u8]) {
-    // Branchless, so that it vectorises; there is rarely anything to do.
+    // There is rarely anything to do: then a text is only read.
+    let (words, tail) = text.as_chunks_mut::<WORD>();
+    for block in words.chunks_mut(FLAT) {
+        let mut found = 0;
+        for word in block.iter() {
+            found |= controls(u64::from_le_bytes(*word));
+        }
+        if found != 0 {
+            replace_breaks(block.as_flattened_mut());
+        }
+    }
+    replace_breaks(tail);
+}
+
+fn replace_breaks(text: &mut [u8]) {
+    // Branchless, so that it vectorises.
     for byte in text {
         *byte = if (*byte == b'\n') | (*byte == b'\r') { b' ' } else { *byte };
     }
 }
 
-/// The position of the first `needle`, in blocks that the compiler vectorises.
-fn find(needle: u8, bytes: &[u8]) -> Option<usize> {
-    let (blocks, tail) = bytes.as_chunks::<BLOCK>();
-    let has = |block: &[u8; BLOCK]| block.iter().fold(false, |any, byte| any | (*byte == needle));
-    let (start, last) = match blocks.iter().position(has) {
-        Some(at) => (at * BLOCK, &blocks[at][..]),
-        None => (blocks.len() * BLOCK, tail),
-    };
-    last.iter().position(|byte| *byte == needle).map(|offset| start + offset)
+/// Not zero if one of eight bytes is a control character.
+#[inline(always)]
+const fn controls(word: u64) -> u64 {
+    word.wrapping_sub(ONES * 0x20) & !word & (ONES << 7)
 }
 
-const BLOCK: usize = 64;
+/// The position of the first `needle`: word by word where the text is short, then in blocks that the
+/// compiler vectorises.
+fn find(needle: u8, bytes: &[u8]) -> Option<usize> {
+    let (words, tail) = bytes.as_chunks::<WORD>();
+    let sought = ONES * needle as u64;
+    let mut at = 0;
+    while at < words.len() {
+        let same = u64::from_le_bytes(words[at]) ^ sought;
+        let found = same.wrapping_sub(ONES) & !same & (ONES << 7);
+        if found != 0 {
+            return Some(at * WORD + found.trailing_zeros() as usize / 8);
+        }
+        at += 1;
+        if at == NEAR {
+            at += blocks_without(needle, &words[at..]) * BLOCK;
+        }
+    }
+    let left = tail.iter().position(|byte| *byte == needle)?;
+    Some(words.len() * WORD + left)
+}
+
+/// How many blocks in front lack the needle.
+fn blocks_without(needle: u8, words: &[[u8; WORD]]) -> usize {
+    let lacks = |block: &[[u8; WORD]; BLOCK]| {
+        !block.as_flattened().iter().fold(false, |any, byte| any | (*byte == needle))
+    };
+    words.as_chunks::<BLOCK>().0.iter().take_while(|it| lacks(it)).count()
+}
+
+/// The bytes that are looked at together.
+const WORD: usize = 8;
+/// A one in each of them.
+const ONES: u64 = u64::MAX / 0xff;
+/// The words of a text that are looked at before it is taken for a long one.
+const NEAR: usize = 64;
+/// The words of a block.
+const BLOCK: usize = 8;
+/// The words that are flattened together.
+const FLAT: usize = 4;
 
 #[cfg(test)]
 pub(crate) mod tests {
@@ -380,9 +428,24 @@ pub(crate) mod tests {
     #[test]
     fn find_agrees_with_the_naive_search() {
         let mut random = Lcg(1);
-        for length in 0..300 {
-            let bytes: Vec<u8> = (0..length).map(|_| random.below(100) as u8).collect();
+        let short = (0..300).map(|length| (length, 100));
+        for (length, others) in short.chain((480..900).map(|length| (length, 1000))) {
+            let bytes: Vec<u8> = (0..length).map(|_| random.below(others) as u8).collect();
             assert_eq!(find(b'\n', &bytes), bytes.iter().position(|byte| *byte == b'\n'));
+        }
+    }
+
+    #[test]
+    fn line_breaks_are_replaced_wherever_they_stand_and_nothing_else_is() {
+        let mut random = Lcg(3);
+        for length in 0..200 {
+            let bytes: Vec<u8> = (0..length).map(|_| random.below(256) as u8).collect();
+            let is_break = |byte: &u8| matches!(byte, b'\n' | b'\r');
+            let expected: Vec<u8> =
+                bytes.iter().map(|byte| if is_break(byte) { b' ' } else { *byte }).collect();
+            let mut flat = bytes;
+            flatten(&mut flat);
+            assert_eq!(flat, expected);
         }
     }
 }

@@ -1,7 +1,8 @@
 //! JSON that is carried unparsed, and fast writing of strings.
 //!
 //! A [`Json`] owns its text and shares it with its clones. It is not a slice of the message it came in:
-//! a progress token that is kept for an hour must not keep megabytes alive with it.
+//! a progress token that is kept for an hour must not keep megabytes alive with it. Only the parts of a
+//! short message share its text.
 //!
 //! ```
 //! use trunkline_wire::json::Json;
@@ -14,6 +15,7 @@ pub mod glance;
 mod reader;
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -38,6 +40,8 @@ enum Text {
     Written(Arc<Box<str>>),
     /// A result that came in a message, and what was seen of it then.
     Result(Arc<str>, Glance),
+    /// The text of a short message, and where in it this value begins and ends.
+    Part(Arc<str>, [u16; 2]),
 }
 
 impl Json {
@@ -107,6 +111,35 @@ impl Json {
         Ok(Self(Text::Result(text.into(), glance)))
     }
 
+    /// Copies the value that is next: alone, or for all parts of its text together if that is short.
+    pub(crate) fn part(
+        reader: &mut Reader<'_>,
+        whole: &mut Option<Arc<str>>,
+    ) -> Result<Self, Unreadable> {
+        let (value, text) = (reader.value()?, reader.text());
+        if text.len() > SHARED {
+            return Ok(Self::copied(value));
+        }
+        let end = reader.position();
+        let range = [end - value.len(), end].map(|it| it as u16);
+        let whole = whole.get_or_insert_with(|| text.into());
+        Ok(Self(Text::Part(Arc::clone(whole), range)))
+    }
+
+    /// Keeps what `write` appends, which is one JSON value. The room that it is written in is used again.
+    pub(crate) fn write(write: impl FnOnce(&mut Vec<u8>)) -> Self {
+        let mut out = ROOM.try_with(Cell::take).unwrap_or_default();
+        write(&mut out);
+        if out.len() >= LONG {
+            return Self::from_written(out);
+        }
+        debug_assert!(serde_json::from_slice::<&RawValue>(&out).is_ok());
+        let json = Self::copied(str::from_utf8(&out).expect("JSON is written from UTF-8 pieces"));
+        out.clear();
+        let _ = ROOM.try_with(|room| room.set(out));
+        json
+    }
+
     /// Takes over a text that is known to be JSON. Copying a short one costs no more than shrinking its
     /// allocation; a long one stays where it is.
     fn written(text: String) -> Self {
@@ -121,6 +154,7 @@ impl Json {
         match &self.0 {
             Text::Copied(text) | Text::Result(text, _) => text,
             Text::Written(text) => text,
+            Text::Part(text, [start, end]) => &text[usize::from(*start)..usize::from(*end)],
         }
     }
 
@@ -142,9 +176,14 @@ impl Json {
     /// assert_eq!(Json::null().as_text(), None);
     /// ```
     pub fn as_text(&self) -> Option<Cow<'_, str>> {
-        match self.get().strip_prefix('"')?.strip_suffix('"') {
-            Some(plain) if !plain.contains('\\') => Some(Cow::Borrowed(plain)),
-            _ => self.read().ok().map(Cow::Owned),
+        let text = self.get();
+        if text.as_bytes().first() != Some(&b'"') {
+            return None;
+        }
+        let end = end_of_plain(text.as_bytes(), 1);
+        match end + 1 == text.len() {
+            true => Some(Cow::Borrowed(&text[1..end])),
+            false => self.read().ok().map(Cow::Owned),
         }
     }
 
@@ -161,11 +200,7 @@ impl Json {
     /// assert_eq!(Json::null().as_str(), None);
     /// ```
     pub fn as_str(&self) -> Option<Cow<'_, str>> {
-        let inner = self.get().strip_prefix('"')?.strip_suffix('"')?;
-        match inner.as_bytes().contains(&b'\\') {
-            false => Some(Cow::Borrowed(inner)),
-            true => self.to().ok().map(Cow::Owned),
-        }
+        self.as_text()
     }
 
     /// Whether the value is an object.
@@ -221,22 +256,30 @@ impl Serialize for Json {
 
 impl<'de> Deserialize<'de> for Json {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_newtype_struct(RAW_VALUE, JsonVisitor)
+        // Copied once; going through `Box<RawValue>` would copy it twice.
+        Ok(match raw_text(deserializer)? {
+            Cow::Borrowed(text) => Self::copied(text),
+            Cow::Owned(text) => Self::written(text),
+        })
     }
 }
 
-/// Copies the text once; going through `Box<RawValue>` would copy it twice.
-struct JsonVisitor;
+/// The text of a value, borrowed where it can be.
+pub(crate) fn raw_text<'de, D: Deserializer<'de>>(de: D) -> Result<Cow<'de, str>, D::Error> {
+    de.deserialize_newtype_struct(RAW_VALUE, RawVisitor)
+}
 
-impl<'de> Visitor<'de> for JsonVisitor {
-    type Value = Json;
+struct RawVisitor;
+
+impl<'de> Visitor<'de> for RawVisitor {
+    type Value = Cow<'de, str>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("any valid JSON value")
     }
 
     /// `serde_json` passes a raw text as a map with one member.
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Json, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         match map.next_key::<RawKey>()? {
             Some(RawKey(true)) => map.next_value_seed(RawText),
             _ => Err(A::Error::custom("raw JSON is read from JSON alone")),
@@ -244,8 +287,8 @@ impl<'de> Visitor<'de> for JsonVisitor {
     }
 
     /// Reached if `serde_json` ever renames its raw texts: slower, and just as correct.
-    fn visit_newtype_struct<D: Deserializer<'de>>(self, deserializer: D) -> Result<Json, D::Error> {
-        Ok(Json::copied(Box::<RawValue>::deserialize(deserializer)?.get()))
+    fn visit_newtype_struct<D: Deserializer<'de>>(self, de: D) -> Result<Self::Value, D::Error> {
+        Ok(Box::<RawValue>::deserialize(de)?.get().to_owned().into())
     }
 }
 
@@ -276,26 +319,30 @@ impl Visitor<'_> for RawKeyVisitor {
 struct RawText;
 
 impl<'de> DeserializeSeed<'de> for RawText {
-    type Value = Json;
+    type Value = Cow<'de, str>;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Json, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
         deserializer.deserialize_str(self)
     }
 }
 
-impl Visitor<'_> for RawText {
-    type Value = Json;
+impl<'de> Visitor<'de> for RawText {
+    type Value = Cow<'de, str>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a JSON text")
     }
 
-    fn visit_str<E>(self, text: &str) -> Result<Json, E> {
-        Ok(Json::copied(text))
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+        Ok(Cow::Borrowed(text))
     }
 
-    fn visit_string<E>(self, text: String) -> Result<Json, E> {
-        Ok(Json::written(text))
+    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(Cow::Owned(text.to_owned()))
+    }
+
+    fn visit_string<E>(self, text: String) -> Result<Self::Value, E> {
+        Ok(Cow::Owned(text))
     }
 }
 
@@ -307,6 +354,14 @@ const SHORT: usize = 64;
 
 /// From this length on, copying costs more than a second allocation.
 const LONG: usize = 4096;
+
+/// The longest text that its parts share.
+const SHARED: usize = 1024;
+
+thread_local! {
+    /// Room to write short texts in. It is empty, and has at most a few times the length of one.
+    static ROOM: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
 
 /// The maximum nesting depth.
 pub const MAX_DEPTH: usize = 128;
@@ -456,8 +511,8 @@ mod tests {
     #[test]
     fn another_name_of_raw_texts_would_cost_a_copy_and_nothing_else() {
         let mut reading = serde_json::Deserializer::from_str(r#"{"a":1}"#);
-        let read = reading.deserialize_newtype_struct("another", JsonVisitor).unwrap();
-        assert_eq!(read.get(), r#"{"a":1}"#);
+        let read = reading.deserialize_newtype_struct("another", RawVisitor).unwrap();
+        assert_eq!(read, r#"{"a":1}"#);
     }
 
     struct IsMap;

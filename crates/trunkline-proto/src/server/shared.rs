@@ -232,6 +232,10 @@ impl Shared {
 
     /// Cancels the questions of a call that is over.
     pub(super) fn stop_asking(&mut self, call: CallKey) {
+        // As at the end of nearly every call.
+        if self.asked.is_empty() {
+            return;
+        }
         for sent in self.asked.extract(|it| it.with.call == Some(call)) {
             self.send(cancelled(sent.id, "The call that asked is over."), sent.with.via);
             self.settle(sent.ticket, Err(CallError::Cancelled));

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::future::{Future as _, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Wake as _};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
@@ -17,7 +17,7 @@ use tokio::time::{sleep, timeout};
 use trunkline_proto::http::{Refusal, door};
 
 use super::budgets::Meter;
-use super::idle_tracker::{IdleTracker, RequestGuard};
+use super::idle_tracker::{IdleTracker, RequestGuard, holding_back};
 
 /// The body of a response: empty, one text, or a stream of events.
 #[derive(Default)]
@@ -175,11 +175,23 @@ impl Body for RequestBody {
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Polled<hyper::Error> {
         self.unasked = false;
-        let body = self.body.as_mut().expect("it is taken when this is dropped");
-        let polled = Pin::new(body).poll_frame(cx);
+        let this = &mut *self;
+        let body = this.body.as_mut().expect("it is taken when this is dropped");
+        let polled = match &this.tracker {
+            Some(tracker) if !tracker.is_h2 => {
+                let (polled, has_woken) = holding_back(|| Pin::new(&mut *body).poll_frame(cx));
+                // The connection reads on, unless this was the last piece.
+                let is_last = matches!(polled, Poll::Ready(Some(Ok(_)))) && body.is_end_stream();
+                if has_woken && !is_last {
+                    tracker.wake_by_ref();
+                }
+                polled
+            }
+            _ => Pin::new(body).poll_frame(cx),
+        };
         match &polled {
-            Poll::Ready(None) => self.ended = true,
-            Poll::Ready(Some(Err(_))) => self.broken = true,
+            Poll::Ready(None) => this.ended = true,
+            Poll::Ready(Some(Err(_))) => this.broken = true,
             _ => {}
         }
         polled

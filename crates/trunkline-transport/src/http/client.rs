@@ -232,7 +232,10 @@ impl<H: Handler> HttpDriver<H> {
     }
 
     fn poll_reports(&mut self, cx: &mut Context<'_>) {
-        while let Poll::Ready(Some((post, does))) = self.people.poll_recv(cx) {
+        // Nobody logs in without credentials.
+        while self.target.credentials.is_some()
+            && let Poll::Ready(Some((post, does))) = self.people.poll_recv(cx)
+        {
             self.on_people(post, does);
             self.act(cx);
         }

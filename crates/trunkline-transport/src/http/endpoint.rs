@@ -213,7 +213,7 @@ impl<H: Handler> Endpoint<H> {
         counts.iter().all(|it| it.load(Ordering::SeqCst) == 0) && self.sessions.all().is_empty()
     }
 
-    /// Answers a request that was let in.
+    /// Answers a request that was let in. Of a POST, the head may be checked yet.
     pub(super) async fn route<B: Body>(
         &self,
         head: &mut request::Parts,
@@ -221,10 +221,11 @@ impl<H: Handler> Endpoint<H> {
         body: B,
         envelopes: &Mutex<EnvelopeCache>,
         begun: Begun<H>,
+        is_checked: bool,
     ) -> Result<Response<HttpBody>, Refusal> {
         match (place, &head.method, &self.settings.replicas) {
             (Entrance::Streamable, &Method::POST, _) => {
-                let mut response = self.post(head, body, envelopes, &begun).await?;
+                let mut response = self.post(head, body, envelopes, &begun, is_checked).await?;
                 let caller = &head.extensions;
                 response.body_mut().counted(|text| self.budgets.answer(caller, text));
                 Ok(response)

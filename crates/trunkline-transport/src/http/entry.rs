@@ -99,8 +99,11 @@ impl<H: Handler> Endpoint<H> {
     ) -> Response<HttpBody> {
         let (mut head, body) = request.into_parts();
         let place = self.place(head.uri.path());
+        let is_checked = let_in != By::Nobody || !self.goes_straight_to_post(&head, place);
         // In a block, so that a connection that waits does not hold them.
-        let checked = {
+        let checked = if !is_checked {
+            Continue(())
+        } else {
             let fields = Fields::of(&head.headers);
             if let Err(refusal) = check_fields(&fields, &head.headers) {
                 return refuse(refusal);
@@ -123,7 +126,9 @@ impl<H: Handler> Endpoint<H> {
         };
         let outcome = match entered {
             Continue(body) => match self.begin(&head, place, let_in) {
-                Ok(begun) => self.route(&mut head, place, body, envelopes, begun).await,
+                Ok(begun) => {
+                    self.route(&mut head, place, body, envelopes, begun, is_checked).await
+                }
                 // Boxed: few servers have replicas, and every connection would carry its size.
                 Err(astray) => {
                     Box::pin(self.route_elsewhere(astray, &mut head, place, body, envelopes)).await
@@ -132,6 +137,17 @@ impl<H: Handler> Endpoint<H> {
             Break(outcome) => outcome,
         };
         self.finish(&head, outcome)
+    }
+
+    /// Whether neither a gate nor another replica may answer first: then [`Self::post`] checks the head, which it
+    /// looks at anyway.
+    fn goes_straight_to_post(&self, head: &request::Parts, place: Option<Entrance>) -> bool {
+        let is_post = matches!(place, Some(Entrance::Streamable)) && head.method == Method::POST;
+        #[cfg(feature = "auth")]
+        let has_gate = self.settings.gate.is_some();
+        #[cfg(not(feature = "auth"))]
+        let has_gate = false;
+        is_post && !has_gate && self.settings.replicas.is_none()
     }
 
     /// Checks Host, Origin and preflight, in this order.
@@ -182,7 +198,7 @@ impl<H: Handler> Endpoint<H> {
 type Checked<B> = ControlFlow<Result<Response<HttpBody>, Refusal>, B>;
 
 /// Refuses a malformed head, whatever the path.
-fn check_fields(fields: &Fields<'_>, headers: &HeaderMap) -> Result<(), Refusal> {
+pub(super) fn check_fields(fields: &Fields<'_>, headers: &HeaderMap) -> Result<(), Refusal> {
     // HTTP/1 enforces this bound already.
     if headers.len() > HEADER_FIELDS {
         let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;

@@ -6,6 +6,7 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
+use std::time::Instant;
 
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
@@ -75,6 +76,15 @@ impl<H: Handler> Exchange<H> {
 
     /// The next message to send; `None` at the end.
     pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Outgoing>> {
+        self.poll_until(None, cx)
+    }
+
+    /// The same until a comment is due: one timer serves both.
+    fn poll_until(
+        &mut self,
+        mut comment: Option<&mut KeepAlive>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Outgoing>> {
         let mut is_polled = std::mem::take(&mut self.has_just_begun);
         loop {
             if let Some(message) = self.next.take() {
@@ -89,7 +99,11 @@ impl<H: Handler> Exchange<H> {
                 self.act(cx);
                 busy = true;
             }
-            if !busy && !self.poll_timer(cx) {
+            if busy {
+                continue;
+            }
+            let due = comment.as_mut().map(|it| it.due());
+            if !self.poll_timer(due, cx) || due.is_some_and(|it| it <= now()) {
                 return Poll::Pending;
             }
         }
@@ -97,28 +111,21 @@ impl<H: Handler> Exchange<H> {
 
     fn poll_commands(&mut self, cx: &mut Context<'_>) -> bool {
         let mut busy = false;
-        while let Poll::Ready(urged) = self.core.poll_urgent(cx) {
-            if urged == Urged::Close {
+        // Commands that cannot be sent yet stay in the queue (back-pressure).
+        while let Poll::Ready(urged) = self.core.poll_next(cx, self.next.is_none()) {
+            if urged == Some(Urged::Close) {
                 self.core.conversation.handle(Input::Close, now());
             }
-            busy = true;
-        }
-        if busy {
-            self.act(cx);
-        }
-        // Commands that cannot be sent yet stay in the queue (back-pressure).
-        while self.next.is_none() && self.core.poll_command(cx) {
             self.act(cx);
             busy = true;
         }
         busy
     }
 
-    /// Whether a deadline has passed.
-    fn poll_timer(&mut self, cx: &mut Context<'_>) -> bool {
-        let is_due = self.timer.poll(self.core.conversation.next_timeout(), cx).is_ready();
+    /// Whether a deadline has passed, or `other`.
+    fn poll_timer(&mut self, other: Option<Instant>, cx: &mut Context<'_>) -> bool {
+        let is_due = self.core.poll_timer(&mut self.timer, other, cx).is_ready();
         if is_due {
-            self.core.conversation.handle(Input::Tick, now());
             self.act(cx);
         }
         is_due
@@ -237,10 +244,12 @@ impl<H: Handler> Events for ExchangeEvents<H> {
                 this.keep_alive.reset();
                 return Poll::Ready(Some(out));
             }
-            match this.exchange.get().poll_next(cx) {
+            match this.exchange.get().poll_until(Some(&mut this.keep_alive), cx) {
                 Poll::Ready(Some(message)) => write_event(&message, &mut out),
                 Poll::Ready(None) if out.is_empty() => return Poll::Ready(None),
-                Poll::Pending if out.is_empty() => return this.keep_alive.poll(cx).map(Some),
+                Poll::Pending if out.is_empty() => {
+                    return this.keep_alive.comment().map_or(Poll::Pending, |it| Poll::Ready(Some(it)));
+                }
                 Poll::Ready(None) | Poll::Pending => {
                     this.keep_alive.reset();
                     return Poll::Ready(Some(out));

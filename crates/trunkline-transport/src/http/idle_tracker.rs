@@ -1,11 +1,15 @@
 //! Tracks since when a connection is idle, reads a head or has stalled, so that the server can close it
 //! without a timer per request.
+//!
+//! It also stands between a connection and its task: whoever takes the last piece of a body wakes the
+//! connection, which has nothing to do then, and would be polled once more for each request.
 
+use std::cell::Cell;
 use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
 use hyper::body::Incoming;
@@ -30,6 +34,8 @@ pub(super) struct IdleTracker {
     /// Whether a body was dropped before its end, so that the rest may still arrive.
     is_unread: AtomicBool,
     unread: Mutex<Option<Incoming>>,
+    /// The task of the connection.
+    task: Mutex<Option<Waker>>,
     pub(super) is_h2: bool,
 }
 
@@ -44,6 +50,7 @@ impl IdleTracker {
             expired: AtomicBool::new(false),
             is_unread: AtomicBool::new(false),
             unread: Mutex::new(None),
+            task: Mutex::new(None),
             is_h2,
         })
     }
@@ -128,10 +135,53 @@ impl IdleTracker {
         }
     }
 
+    /// Sets the task that it wakes.
+    pub(super) fn wakes(&self, task: &Waker) {
+        *self.task.lock().unwrap_or_else(PoisonError::into_inner) = Some(task.clone());
+    }
+
     fn now(&self) -> u64 {
         let elapsed = now().saturating_duration_since(self.start);
         u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX)
     }
+}
+
+impl Wake for IdleTracker {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if HELD.try_with(|it| it.get().map(|_| it.set(Some(true)))).ok().flatten().is_some() {
+            return;
+        }
+        let task = self.task.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(task) = task {
+            task.wake();
+        }
+    }
+}
+
+/// Holds back what this thread wakes connections for during `poll`. Returns whether there was anything: then the
+/// caller must wake the connection, unless there is nothing left to do for it.
+pub(super) fn holding_back<T>(poll: impl FnOnce() -> T) -> (T, bool) {
+    struct Holding;
+    impl Drop for Holding {
+        fn drop(&mut self) {
+            HELD.set(None);
+        }
+    }
+    HELD.set(Some(false));
+    let holding = Holding;
+    let polled = poll();
+    let has_woken = HELD.get() == Some(true);
+    drop(holding);
+    (polled, has_woken)
+}
+
+thread_local! {
+    /// While it holds back, whether there was anything to.
+    static HELD: Cell<Option<bool>> = const { Cell::new(None) };
 }
 
 /// Marks a request in progress.
@@ -224,3 +274,41 @@ fn millis(time: Duration) -> u64 {
 
 const TIMED_OUT: &[u8] =
     b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+
+#[cfg(test)]
+mod tests {
+    use std::panic::catch_unwind;
+    use std::sync::atomic::AtomicUsize;
+    use std::thread;
+
+    use super::*;
+
+    struct Count(AtomicUsize);
+
+    impl Wake for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn what_wakes_a_connection_is_held_back_on_this_thread_and_for_that_long() {
+        let count = Arc::new(Count(AtomicUsize::new(0)));
+        let woken = || count.0.load(Ordering::Relaxed);
+        let tracker = IdleTracker::new(false);
+        tracker.wakes(&Waker::from(Arc::clone(&count)));
+        let waker = Waker::from(Arc::clone(&tracker));
+        assert_eq!(holding_back(|| 1), (1, false));
+        assert_eq!(holding_back(|| waker.wake_by_ref()), ((), true));
+        assert_eq!(woken(), 0);
+        waker.wake_by_ref();
+        assert_eq!(woken(), 1);
+        let elsewhere = waker.clone();
+        let (joined, has_woken) = holding_back(|| thread::spawn(|| elsewhere.wake()).join());
+        assert!(joined.is_ok() && !has_woken && woken() == 2);
+        let panicked = catch_unwind(|| holding_back(|| panic!("a test wants this")));
+        assert!(panicked.is_err());
+        waker.wake();
+        assert_eq!(woken(), 3);
+    }
+}

@@ -24,6 +24,7 @@ use super::admitted::Admitted;
 use super::body::{HttpBody, read};
 use super::budgets::Meter;
 use super::endpoint::{Endpoint, attached};
+use super::entry::check_fields;
 use super::exchange::{ExchangeEvents, Owned};
 use super::expiry::Expiry;
 use super::response::{accepted, events, events_in, json_in, no_session};
@@ -39,6 +40,7 @@ impl<H: Handler> Endpoint<H> {
         body: B,
         envelopes: &Mutex<EnvelopeCache>,
         begun: &Begun<H>,
+        is_checked: bool,
     ) -> Result<Response<HttpBody>, Refusal> {
         let headers = &head.headers;
         let mut meter = self.budgets.body(&head.extensions);
@@ -46,6 +48,10 @@ impl<H: Handler> Endpoint<H> {
         let (accepts, has_origin, incoming, route) = {
             let (accepts, has_origin, mcp) = {
                 let fields = Fields::of(headers);
+                if !is_checked {
+                    check_fields(&fields, headers)?;
+                    self.settings.door.check(&head.uri, &fields)?;
+                }
                 let accepts = door::accepts_both(&fields);
                 if !accepts && fields.has_accept() {
                     return Err(unacceptable());

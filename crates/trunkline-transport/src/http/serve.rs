@@ -5,7 +5,7 @@ use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex};
-use std::task::{Poll, Waker};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use http::header::{CONNECTION, HeaderValue};
@@ -264,20 +264,27 @@ async fn unless_closing<T>(
 async fn watched<C: Future>(
     mut served: Pin<&mut C>,
     end: fn(Pin<&mut C>),
-    tracker: &IdleTracker,
+    tracker: &Arc<IdleTracker>,
     limits: &Limits,
     mut closing: watch::Receiver<()>,
     is_h2: bool,
 ) -> Option<C::Output> {
+    let waker = Waker::from(Arc::clone(tracker));
     let mut look = pin!(sleep_until(Instant::now() + limits.header_read.min(limits.keep_alive)));
     let open = closing.clone();
     let mut ended = pin!(closing.changed());
     let mut ending = false;
     // Whom the timer and the end of the server wake: told once, not at each request.
     let mut woken: Option<Waker> = None;
+    // Whom the tracker wakes.
+    let mut task: Option<Waker> = None;
     poll_fn(|cx| {
+        if !task.as_ref().is_some_and(|it| it.will_wake(cx.waker())) {
+            tracker.wakes(cx.waker());
+            task = Some(cx.waker().clone());
+        }
         loop {
-            if let Poll::Ready(served) = served.as_mut().poll(cx) {
+            if let Poll::Ready(served) = served.as_mut().poll(&mut Context::from_waker(&waker)) {
                 return Poll::Ready(Some(served));
             }
             let is_told = woken.as_ref().is_some_and(|it| it.will_wake(cx.waker()));

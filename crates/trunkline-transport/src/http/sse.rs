@@ -37,18 +37,27 @@ impl KeepAlive {
         self.due = None;
     }
 
+    /// When the next comment is due, if nothing else is sent.
+    pub(super) fn due(&mut self) -> Instant {
+        *self.due.get_or_insert_with(|| now() + self.every)
+    }
+
+    /// The comment, if it is due.
+    pub(super) fn comment(&mut self) -> Option<Vec<u8>> {
+        self.due.take_if(|due| *due <= now())?;
+        let mut out = Vec::new();
+        write_comment("", &mut out);
+        Some(out)
+    }
+
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Vec<u8>> {
-        let due = *self.due.get_or_insert_with(|| now() + self.every);
+        let due = self.due();
         loop {
             ready!(self.timer.poll(Some(due), cx));
             // It may have been set before the last event.
-            if due <= now() {
-                break;
+            if let Some(comment) = self.comment() {
+                return Poll::Ready(comment);
             }
         }
-        self.due = None;
-        let mut out = Vec::new();
-        write_comment("", &mut out);
-        Poll::Ready(out)
     }
 }

@@ -58,9 +58,7 @@ pub trait ResultBody: Fit + Serialize {
 /// ```
 pub fn encode_result<T: ResultBody>(mut value: T, profile: &Profile) -> Json {
     value.fit(profile);
-    let mut out = Vec::new();
-    value.write(&mut out);
-    Json::from_written(out)
+    Json::write(|out| value.write(out))
 }
 
 /// Writes parameters as the revision spells them.

@@ -64,10 +64,10 @@ pub fn encode_result<T: ResultBody>(mut value: T, extras: &Extras<'_>) -> Json {
     value.fit(Revision::LATEST.profile());
     let meta = value.take_meta();
     let cache = T::CACHEABLE.then(|| extras.cache.unwrap_or_default());
-    let mut out = Vec::new();
-    open("complete", cache, extras, meta, &mut out);
-    append(&value, &mut out);
-    Json::from_written(out)
+    Json::write(|out| {
+        open("complete", cache, extras, meta, out);
+        append(&value, out);
+    })
 }
 
 /// Builds a result from members that are already spelled for this revision.

@@ -165,7 +165,7 @@ impl<'a> Envelope<'a> {
     }
 
     fn fill(&mut self, reader: &mut Reader<'a>) -> Result<(), Unreadable> {
-        let mut others = Names::default();
+        let mut others: Option<Names> = None;
         reader.open(b'{')?;
         let mut is_first = true;
         while let Some(name) = reader.member(std::mem::take(&mut is_first))? {
@@ -178,7 +178,7 @@ impl<'a> Envelope<'a> {
                 "result" => Member::Result,
                 "error" => Member::Error,
                 _ => {
-                    if !others.add(&name) {
+                    if !others.get_or_insert_default().add(&name) {
                         self.blame(MalformedKind::DuplicateKey);
                     } else if is_disguised(&name) {
                         self.blame(MalformedKind::NotJsonRpc);
@@ -319,14 +319,15 @@ impl<'de> Deserialize<'de> for Object {
 fn read_members(reader: &mut Reader<'_>) -> Result<(Object, bool), Unreadable> {
     let mut members: Vec<(MemberName, Json)> = Vec::with_capacity(4);
     let mut duplicate = false;
-    let mut names = Names::default();
+    let mut names: Option<Names> = None;
+    let mut whole = None;
     reader.open(b'{')?;
     while let Some(name) = reader.member(members.is_empty())? {
         let name = known_member(name.decode().ok_or(Unreadable)?);
-        let value = Json::copied(reader.value()?);
+        let value = Json::part(reader, &mut whole)?;
         // A name that is known has no control characters.
         let is_odd = || matches!(name, Cow::Owned(_)) && has_control(&name);
-        duplicate |= !names.add_after(&name, &members) || is_odd();
+        duplicate |= !is_new(&name, &members, &mut names) || is_odd();
         members.push((name, value));
     }
     Ok((Object(members), duplicate))
@@ -368,16 +369,16 @@ impl Names {
         !self.few.iter().any(|it| it == name) && self.insert(name)
     }
 
-    /// The same for a name that follows `members`, which serve as the list while they are few.
-    fn add_after(&mut self, name: &str, members: &[(MemberName, Json)]) -> bool {
-        let few = &members[..members.len().min(FEW)];
-        let is_new = few.iter().all(|(it, _)| it != name);
-        is_new && (members.len() < FEW || self.insert(name))
-    }
-
     fn insert(&mut self, name: &str) -> bool {
         self.many.get_or_insert_default().insert(name.to_owned())
     }
+}
+
+/// Whether no member before has this name. They serve as the list while they are few.
+fn is_new(name: &str, before: &[(MemberName, Json)], names: &mut Option<Names>) -> bool {
+    let few = &before[..before.len().min(FEW)];
+    let is_new = few.iter().all(|(it, _)| it != name);
+    is_new && (before.len() < FEW || names.get_or_insert_default().insert(name))
 }
 
 fn known_member(name: Cow<'_, str>) -> MemberName {

@@ -2,12 +2,14 @@
 
 mod read;
 
+use std::borrow::Cow;
+
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::spelling::{number, some_json};
 use super::{Icon, Resource};
-use crate::json::Json;
+use crate::json::{Json, Reader, raw_text};
 
 /// One block of content.
 #[doc = example!(r##"let raw: Content = Json::parse(r#"{"type":"hologram","x":1}"#).unwrap().to().unwrap();"##,
@@ -456,29 +458,56 @@ impl Serialize for Content {
 
 impl<'de> Deserialize<'de> for Content {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        struct Head {
-            #[serde(rename = "type")]
-            kind: String,
-        }
-        let raw = Json::deserialize(deserializer)?;
+        let raw = raw_text(deserializer)?;
         // Derived deserialisers accept arrays for structs.
-        if !raw.is_object() {
+        if !raw.starts_with('{') {
             return Err(D::Error::custom("a block of content must be an object"));
         }
-        let head: Head = raw.to().map_err(D::Error::custom)?;
-        let read = match head.kind.as_str() {
-            "text" => raw.to().map(Self::Text),
-            "image" => raw.to().map(Self::Image),
-            "audio" => raw.to().map(Self::Audio),
-            "resource_link" => raw.to().map(Self::ResourceLink),
-            "resource" => raw.to().map(Self::Resource),
-            "tool_use" => raw.to().map(Self::ToolUse),
-            "tool_result" => raw.to().map(Self::ToolResult),
-            _ => Ok(Self::Other(raw)),
+        let kind = kind_of(&raw).map_err(D::Error::custom)?;
+        let read = match &*kind {
+            "text" => serde_json::from_str(&raw).map(Self::Text),
+            "image" => serde_json::from_str(&raw).map(Self::Image),
+            "audio" => serde_json::from_str(&raw).map(Self::Audio),
+            "resource_link" => serde_json::from_str(&raw).map(Self::ResourceLink),
+            "resource" => serde_json::from_str(&raw).map(Self::Resource),
+            "tool_use" => serde_json::from_str(&raw).map(Self::ToolUse),
+            "tool_result" => serde_json::from_str(&raw).map(Self::ToolResult),
+            _ => Ok(Self::Other(Json::copied(&raw))),
         };
         read.map_err(D::Error::custom)
     }
+}
+
+/// The `type` of a block.
+fn kind_of(block: &str) -> Result<Cow<'_, str>, serde_json::Error> {
+    #[derive(Deserialize)]
+    struct Head<'a> {
+        #[serde(borrow, rename = "type")]
+        kind: Cow<'a, str>,
+    }
+    match plain_kind(block) {
+        Some(kind) => Ok(Cow::Borrowed(kind)),
+        // What is wrong is told by those who have words for it.
+        None => serde_json::from_str(block).map(|Head { kind }| kind),
+    }
+}
+
+/// The same if it stands there once and without escapes.
+fn plain_kind(block: &str) -> Option<&str> {
+    let (mut reader, mut kind, mut is_first) = (Reader::new(block), None, true);
+    reader.open(b'{').ok()?;
+    while let Some(name) = reader.member(std::mem::take(&mut is_first)).ok()? {
+        let Some(Cow::Borrowed(name)) = name.decode() else { return None };
+        if name != "type" {
+            reader.value().ok()?;
+            continue;
+        }
+        let Some(Cow::Borrowed(said)) = reader.string().ok()?.decode() else { return None };
+        if kind.replace(said).is_some() {
+            return None;
+        }
+    }
+    kind
 }
 
 #[derive(Deserialize)]

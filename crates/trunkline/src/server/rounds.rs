@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 use trunkline_proto::Call;
 use trunkline_proto::input_required::Journal;
 use trunkline_transport::conversation_handle::ConversationHandle;
-use trunkline_transport::handler::Answer;
+use trunkline_transport::handler::{Answer, FirstPoll};
 use trunkline_wire::era::stateless::{self, Extras};
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Object, Outcome};
@@ -196,13 +196,18 @@ enum Ended {
 type Questions = Vec<(String, InputRequest)>;
 
 /// Answers one request of 2026-07-28 with the result or with questions.
-pub(super) fn answer(mut call: Call, handle: &ConversationHandle, job: Job) -> Answer {
+pub(super) fn answer(
+    mut call: Call,
+    handle: &ConversationHandle,
+    job: Job,
+    first: &mut FirstPoll<'_, '_>,
+) -> Answer {
     let journal = match journal(&mut call, &job) {
         Ok(journal) => journal,
         Err(error) => return Answer::Now(Err(error)),
     };
     let run = Run::start(&call, handle, job, journal, false);
-    Answer::Later(Box::pin(Answering { run: Some((run, call)), rest: None }))
+    first.answer(Answering { run: Some((run, call)), rest: None })
 }
 
 /// The answers and effects that the client carries.

@@ -1,12 +1,13 @@
 //! Routes a method to the handler registered for it: the last step of the walk.
 
+use std::borrow::Cow;
 #[cfg(feature = "replicas")]
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 
 use trunkline_proto::{Attached, Call};
 use trunkline_transport::conversation_handle::ConversationHandle;
-use trunkline_transport::handler::{Answer, Handler, Listening, Repeated};
+use trunkline_transport::handler::{Answer, FirstPoll, Handler, Listening, Repeated};
 use trunkline_wire::code;
 use trunkline_wire::era::stateful::{self, ResultBody};
 use trunkline_wire::json::Json;
@@ -34,11 +35,16 @@ pub(super) struct Router(pub(super) Arc<Inner>, pub(super) Option<Transport>);
 
 impl Handler for Router {
     fn call(&self, call: Call, handle: &ConversationHandle) -> Answer {
+        self.begin(call, handle, &mut FirstPoll::default())
+    }
+
+    fn begin(&self, call: Call, handle: &ConversationHandle, first: &mut FirstPoll<'_, '_>) -> Answer {
         #[cfg(feature = "testing")]
         let call = self.0.with_test_principal(call);
         match self.0.watch(&call, self.1) {
-            None => self.0.answer(call, handle),
-            Some(watch) => watch.answer(|| self.0.answer(call, handle)),
+            None => self.0.answer(call, handle, first),
+            // What is watched is polled by the watch.
+            Some(watch) => watch.answer(|| self.0.answer(call, handle, &mut FirstPoll::default())),
         }
     }
 
@@ -113,18 +119,30 @@ impl Inner {
         }
     }
 
-    fn answer(self: &Arc<Self>, call: Call, handle: &ConversationHandle) -> Answer {
+    fn answer(
+        self: &Arc<Self>,
+        call: Call,
+        handle: &ConversationHandle,
+        first: &mut FirstPoll<'_, '_>,
+    ) -> Answer {
         if self.layers.is_empty() {
-            return self.dispatch(call, handle);
+            return self.dispatch(call, handle, first);
         }
         let inside = Arc::clone(self);
-        let inside = move |call, handle: &ConversationHandle| inside.dispatch(call, handle);
+        let inside = move |call, handle: &ConversationHandle| {
+            inside.dispatch(call, handle, &mut FirstPoll::default())
+        };
         self.through(&self.layers, call, handle, Arc::new(inside))
     }
 
-    fn dispatch(self: &Arc<Self>, call: Call, handle: &ConversationHandle) -> Answer {
+    fn dispatch(
+        self: &Arc<Self>,
+        call: Call,
+        handle: &ConversationHandle,
+        first: &mut FirstPoll<'_, '_>,
+    ) -> Answer {
         match call.method.method {
-            Method::ToolsCall => self.call_tool(call, handle),
+            Method::ToolsCall => self.call_tool(call, handle, first),
             Method::PromptsGet => self.get_prompt(call, handle),
             Method::ResourcesRead => self.read_resource(call, handle),
             Method::ToolsList => Answer::Now(self.list_tools(&call)),
@@ -146,12 +164,20 @@ impl Inner {
         }
     }
 
-    fn call_tool(self: &Arc<Self>, mut call: Call, handle: &ConversationHandle) -> Answer {
+    fn call_tool(
+        self: &Arc<Self>,
+        mut call: Call,
+        handle: &ConversationHandle,
+        first: &mut FirstPoll<'_, '_>,
+    ) -> Answer {
         let params = match ToolParams::take(&mut call) {
             Ok(params) => params,
             Err(error) => return Answer::Now(Err(error)),
         };
-        let name = params.name.as_text().unwrap_or_default();
+        let name = match params.name() {
+            Ok(name) => name,
+            Err(error) => return Answer::Now(Err(error)),
+        };
         let tool = self.tools.find(&name).filter(|it| may_see(&it.visible, &call));
         let Some(tool) = tool else {
             let tools = self.tools.now();
@@ -160,15 +186,20 @@ impl Inner {
         };
         drop(name);
         let Some(layers) = tool.all_layers() else {
-            return self.run_tool(tool, params, call, handle);
+            return self.run_tool(tool, params, call, handle, first);
         };
         // A layer sees the whole call and may have changed it.
         params.put_back(&mut call);
         let server = Arc::clone(self);
-        let inside = move |mut call, handle: &ConversationHandle| match ToolParams::take(&mut call)
-        {
-            Ok(params) => server.run_tool(Arc::clone(&tool), params, call, handle),
-            Err(error) => Answer::Now(Err(error)),
+        let inside = move |mut call, handle: &ConversationHandle| {
+            let params = ToolParams::take(&mut call);
+            match params.and_then(|it| it.name().map(drop).map(|()| it)) {
+                Ok(params) => {
+                    let first = &mut FirstPoll::default();
+                    server.run_tool(Arc::clone(&tool), params, call, handle, first)
+                }
+                Err(error) => Answer::Now(Err(error)),
+            }
         };
         self.through(&layers, call, handle, Arc::new(inside))
     }
@@ -179,6 +210,7 @@ impl Inner {
         params: ToolParams,
         call: Call,
         handle: &ConversationHandle,
+        first: &mut FirstPoll<'_, '_>,
     ) -> Answer {
         let task = self.tasks.wanted(&tool, params.task.as_ref(), &call);
         let target = Target::Tool(tool);
@@ -189,7 +221,7 @@ impl Inner {
         match task {
             Err(error) => Answer::Now(Err(error)),
             Ok(Some(task)) => self.start_task(task, call, handle.clone(), job, None),
-            Ok(None) => self.answer_in_era(call, handle, job),
+            Ok(None) => self.answer_in_era(call, handle, job, first),
         }
     }
 
@@ -267,7 +299,7 @@ impl Inner {
     ) -> Answer {
         match job.refuse(&call) {
             Some(refusal) => Answer::Now(refusal),
-            None => self.answer_in_era(call, handle, job),
+            None => self.answer_in_era(call, handle, job, &mut FirstPoll::default()),
         }
     }
 
@@ -277,12 +309,13 @@ impl Inner {
         call: Call,
         handle: &ConversationHandle,
         job: Job,
+        first: &mut FirstPoll<'_, '_>,
     ) -> Answer {
         match call.revision.era() {
             Era::Stateful => {
                 let context = Context::new(self, &call, handle, Asker::Wire(OnceLock::new()));
                 if !call.wants_progress {
-                    return Answer::Later(Box::pin(job.start(context)));
+                    return first.answer(job.start(context));
                 }
                 let running = job.start(context.clone());
                 Answer::later(async move {
@@ -291,7 +324,7 @@ impl Inner {
                     outcome
                 })
             }
-            Era::Stateless => rounds::answer(call, handle, job),
+            Era::Stateless => rounds::answer(call, handle, job, first),
         }
     }
 
@@ -427,7 +460,8 @@ struct ToolParams {
 impl ToolParams {
     fn take(call: &mut Call) -> Result<Self, ErrorObject> {
         let wrong = |why: String| Err(ErrorObject::invalid_params(why));
-        let [arguments, task] = ["arguments", "task"].map(|it| call.params.take(it));
+        let arguments = call.params.take("arguments");
+        let task = call.params.take("task");
         for (name, member) in [("arguments", &arguments), ("task", &task)] {
             if member.as_ref().is_some_and(|it| !it.is_object()) {
                 return wrong(format!("`{name}` must be an object."));
@@ -435,15 +469,17 @@ impl ToolParams {
         }
         let name = call.params.take("name").filter(|it| it.get().starts_with('"'));
         let Some(name) = name else { return wrong("`name` must be a string.".to_owned()) };
-        let task = task.map(|it| it.to()).transpose();
-        let read = match (task, name.as_text()) {
-            (Ok(task), Some(_)) => Ok(task),
-            (Ok(_), None) => name.to::<String>().map(|_| None),
-            (Err(error), _) => Err(error),
-        };
-        match read {
+        match task.map(|it| it.to()).transpose() {
             Ok(task) => Ok(Self { name, arguments, task }),
-            Err(error) => wrong(format!("`tools/call` cannot be read: {error}.")),
+            Err(error) => wrong(unreadable(&error)),
+        }
+    }
+
+    /// The name of the tool.
+    fn name(&self) -> Result<Cow<'_, str>, ErrorObject> {
+        match self.name.as_text() {
+            Some(name) => Ok(name),
+            None => self.name.to().map_err(|error| ErrorObject::invalid_params(unreadable(&error))),
         }
     }
 
@@ -456,6 +492,10 @@ impl ToolParams {
             call.params.set("task", Json::of(&task));
         }
     }
+}
+
+fn unreadable(error: &serde_json::Error) -> String {
+    format!("`tools/call` cannot be read: {error}.")
 }
 
 /// The answer about a name that does not exist, or not for this caller.
