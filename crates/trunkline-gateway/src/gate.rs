@@ -300,7 +300,8 @@ impl Walk {
         about: &mut About,
         permit: &Permit,
     ) -> Result<CallOutcome, CallFailure> {
-        let name = || Json::string(&about.target.name);
+        let spelled = about.spelled.take();
+        let name = || spelled.unwrap_or_else(|| Json::string(&about.target.name));
         match &mut about.work {
             Work::Tool(tool) => {
                 self.call.params.set("name", name());
