@@ -32,6 +32,7 @@ fn measure(options: &Options, subject: &Subject) -> Result<(), String> {
     report["label"] = json!(subject.label);
     report["pinned"] = json!(scene.is_pinned);
     report["resident_kib"] = json!(scene.resident_kib()?);
+    report["peak_kib"] = json!(scene.peak_kib()?);
     println!("{report}");
     drop(load);
     // A profiler around a gateway takes its time to write down what it saw.

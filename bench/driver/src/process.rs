@@ -146,12 +146,21 @@ impl Process {
 
     /// The memory it has resident now.
     pub fn resident_kib(&self) -> Result<u64, String> {
+        self.memory_kib("VmRSS:")
+    }
+
+    /// The most memory it ever had resident.
+    pub fn peak_kib(&self) -> Result<u64, String> {
+        self.memory_kib("VmHWM:")
+    }
+
+    fn memory_kib(&self, which: &str) -> Result<u64, String> {
         let path = format!("/proc/{}/status", self.child.id());
         let status = fs::read_to_string(&path)
             .map_err(|error| format!("`{path}` cannot be read: {error}."))?;
         status
             .lines()
-            .find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB")?.parse().ok())
+            .find_map(|line| line.strip_prefix(which)?.trim().strip_suffix(" kB")?.parse().ok())
             .ok_or_else(|| format!("`{path}` says nothing about memory."))
     }
 

@@ -42,8 +42,6 @@ pub(crate) struct CallRecord {
     /// The digest of the arguments, if there is an audit.
     pub(crate) digest: Option<String>,
     pub(crate) began: Instant,
-    /// How long the call waited for an instance.
-    pub(crate) waited: Option<Duration>,
     failed: Option<outcome::Outcome>,
     /// The lease of the call, kept until the call is over.
     pub(crate) kept: Option<Lease<Upstream>>,
@@ -54,7 +52,7 @@ pub(crate) struct CallRecord {
     /// What operators see of the call, if calls are recorded.
     pub(crate) recording: Option<Recording>,
     /// When the call was let through, for those who record it.
-    pub(crate) permitted: Option<Duration>,
+    pub(crate) permitted: Option<Instant>,
 }
 
 /// What a record needs beside the call.
@@ -86,7 +84,6 @@ impl CallRecord {
             caller: Arc::clone(caller),
             digest,
             began,
-            waited: None,
             failed: None,
             kept: None,
             reason: None,
@@ -117,14 +114,14 @@ impl CallRecord {
         &self,
         outcome: outcome::Outcome,
         told: Option<&Outcome>,
-        took: Duration,
+        when: (Instant, Duration),
     ) {
         if let Some(recording) = &self.recording {
             if let (Some(since), None) = (self.permitted, self.instance) {
                 recording.waited(since);
             }
             let ended = (outcome, self.reason, Some(self.id));
-            recording.end(ended, told, took, || self.target());
+            recording.end(ended, told, when, || self.target());
         }
     }
 
@@ -138,7 +135,6 @@ impl CallRecord {
     /// Sets the instance.
     pub(crate) fn leased(&mut self, instance: u64) {
         self.instance = Some(instance);
-        self.waited.get_or_insert_with(|| self.began.elapsed());
     }
 
     /// The outcome word.
@@ -176,8 +172,8 @@ impl CallRecord {
         }
     }
 
-    /// Ends the call and its span.
-    pub(crate) fn end(mut self, outcome: outcome::Outcome, told: &Outcome) {
+    /// Ends the span of the call.
+    pub(crate) fn end(&mut self, outcome: outcome::Outcome, told: &Outcome) {
         if let Some(span) = self.span.take() {
             span.told(outcome, told, self.reason);
         }

@@ -20,7 +20,7 @@ use crate::otel::Open;
 use crate::pool::{Lease, Parking};
 use crate::question_router::OpenCall;
 use crate::upstream::{Instance, Upstream};
-use crate::upstream_call::{Question, UpstreamCallContext};
+use crate::upstream_call::{News, Question, UpstreamCallContext};
 
 type Work = Pin<Box<dyn Future<Output = Result<Json, CallError>> + Send>>;
 
@@ -107,20 +107,14 @@ impl Forward {
 
     pub(crate) async fn next(&mut self) -> Event {
         loop {
-            if let Some((said, held)) = self.context.next_said() {
-                return Event::Said(said, held);
-            }
-            for question in self.context.take_questions() {
-                self.count += 1;
-                let request = question.request.clone();
-                self.asked.push((format!("q{}", self.count), request, question));
-            }
             self.asked.retain(|(.., question)| !question.tell.is_closed());
             if !self.asked.is_empty() {
                 // Questions asked together arrive one by one.
                 let news = poll_fn(|cx| self.context.poll_news(cx));
-                if Box::pin(tokio::time::timeout(TOGETHER, news)).await.is_err() {
-                    return Event::Asked;
+                match Box::pin(tokio::time::timeout(TOGETHER, news)).await {
+                    Ok(News::Said(said, held)) => return Event::Said(said, held),
+                    Ok(news) => self.look_at(news),
+                    Err(_) => return Event::Asked,
                 }
                 continue;
             }
@@ -130,8 +124,15 @@ impl Forward {
             };
             self.parking.take_if(|_| wanted.is_none());
             let next = poll_fn(|cx| {
-                if self.context.poll_news(cx).is_ready() {
-                    return Poll::Ready(None);
+                match self.context.poll_news(cx) {
+                    Poll::Ready(News::Said(said, held)) => {
+                        return Poll::Ready(Some(Event::Said(said, held)));
+                    }
+                    Poll::Ready(news) => {
+                        self.look_at(news);
+                        return Poll::Ready(None);
+                    }
+                    Poll::Pending => {}
                 }
                 if wanted.as_mut().is_some_and(|it| it.as_mut().poll(cx).is_ready()) {
                     return Poll::Ready(Some(Event::MadeWay));
@@ -142,6 +143,16 @@ impl Forward {
             if let Some(event) = next.await {
                 return event;
             }
+        }
+    }
+
+    /// Takes in the questions that came.
+    fn look_at(&mut self, news: News) {
+        let News::Asked(questions) = news else { return };
+        for question in questions {
+            self.count += 1;
+            let request = question.request.clone();
+            self.asked.push((format!("q{}", self.count), request, question));
         }
     }
 

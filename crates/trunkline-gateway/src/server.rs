@@ -164,13 +164,16 @@ impl Server {
     /// In the stateful era the server can then ask, log and notify as it would do with that caller directly. A
     /// singleton speaks the newest.
     pub(crate) fn era_for(&self, caller: Era) -> Option<Era> {
-        let plan = self.plan();
+        self.era_among(&self.plan(), self.era(), caller)
+    }
+
+    fn era_among(&self, plan: &ServerPlan, known: Option<Era>, caller: Era) -> Option<Era> {
         let speaks_old = || {
             !plan.revisions.of_era(Era::Stateful).is_empty()
                 && plan.strategy != Strategy::Singleton
                 && !self.upstream.lacks_old()
         };
-        match self.era() {
+        match known {
             Some(Era::Stateless) if caller == Era::Stateful && speaks_old() => Some(caller),
             known => known,
         }
@@ -254,15 +257,16 @@ impl Server {
         client: ClientProfile,
         cause: Cause,
     ) -> Want {
-        let (plan, era) = (self.plan(), self.era_for(client.era));
+        let (plan, known) = (self.plan(), self.era());
+        let era = self.era_among(&plan, known, client.era);
         // A server of the stateless era learns its caller from every request.
         let profile = match era {
             Some(Era::Stateless) => client_profile::ALL,
             _ => client.profile,
         };
-        let is_old = era != self.era();
+        let is_old = era != known;
         let profile = client_profile::connected(question::offered(profile, plan.questions), is_old);
-        let owner = self.is_isolated(&plan, era).then(|| self.owner(who, client.profile));
+        let owner = self.is_isolated(&plan, era).then(|| self.owner(&plan, who, client.profile));
         let by = match who {
             Who::Caller(caller) => Arc::clone(&caller.id),
             Who::Principal(id) => Arc::from(id),
@@ -320,11 +324,11 @@ impl Server {
     /// The owner of an instance that is lent. Anonymous callers are one principal. Their sessions are kept
     /// apart only if the catalog says so, or if the server asked a question that could not be routed. Sessions
     /// with roots are kept apart at a server that keeps roots.
-    fn owner(&self, who: Who<'_>, profile: Profile) -> Arc<str> {
+    fn owner(&self, plan: &ServerPlan, who: Who<'_>, profile: Profile) -> Arc<str> {
         match who {
             // The login alone decides.
-            Who::Caller(caller) if self.plan().per_user().is_some() => Arc::clone(&caller.id),
-            Who::Nobody if self.plan().per_user().is_some() => Arc::from(accounts::LISTER),
+            Who::Caller(caller) if plan.per_user().is_some() => Arc::clone(&caller.id),
+            Who::Nobody if plan.per_user().is_some() => Arc::from(accounts::LISTER),
             Who::Caller(caller)
                 if caller.has_session
                     && client_profile::has_roots(profile)
@@ -333,7 +337,9 @@ impl Server {
                 Arc::from(format!("\0s{}", caller.conversation))
             }
             Who::Caller(caller) => match caller.session() {
-                Some(session) if self.tells_sessions_apart() => Arc::from(format!("\0s{session}")),
+                Some(session) if self.tells_sessions_apart(plan) => {
+                    Arc::from(format!("\0s{session}"))
+                }
                 _ => Arc::clone(&caller.id),
             },
             Who::Principal(id) => Arc::from(id),
@@ -341,8 +347,8 @@ impl Server {
         }
     }
 
-    fn tells_sessions_apart(&self) -> bool {
-        self.asks.load(Ordering::Relaxed) || self.plan().sharing == Sharing::Isolated
+    fn tells_sessions_apart(&self, plan: &ServerPlan) -> bool {
+        self.asks.load(Ordering::Relaxed) || plan.sharing == Sharing::Isolated
     }
 
     /// It asked a question that could not be routed: from now on its callers do not share instances, where the

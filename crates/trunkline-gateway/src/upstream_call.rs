@@ -53,6 +53,16 @@ struct Waiting {
     follower: Option<Waker>,
 }
 
+/// What came that whoever follows the call has not looked at.
+pub(crate) enum News {
+    /// An event for the caller. It counts against the budget until the guard is dropped.
+    Said(HandlerEvent, Held),
+    /// Questions that end the call for now.
+    Asked(Vec<Question>),
+    /// It began or stopped to ask.
+    Other,
+}
+
 /// The plugins, and what they are told of the call.
 #[derive(Clone)]
 pub(crate) struct Guard {
@@ -241,16 +251,17 @@ impl UpstreamCallContext {
         }
     }
 
-    /// The next event. It counts against the budget until the guard is dropped.
-    pub(crate) fn next_said(&self) -> Option<(HandlerEvent, Held)> {
-        self.lock().said.pop_front()
-    }
-
     /// Is ready when there is something to pass on, or it began or stopped to ask. There is one follower.
-    pub(crate) fn poll_news(&self, cx: &mut Context<'_>) -> Poll<()> {
+    pub(crate) fn poll_news(&self, cx: &mut Context<'_>) -> Poll<News> {
         let mut waiting = self.lock();
+        if let Some((what, held)) = waiting.said.pop_front() {
+            return Poll::Ready(News::Said(what, held));
+        }
+        if !waiting.questions.is_empty() {
+            return Poll::Ready(News::Asked(waiting.questions.drain(..).collect()));
+        }
         if std::mem::take(&mut waiting.has_news) {
-            return Poll::Ready(());
+            return Poll::Ready(News::Other);
         }
         match &mut waiting.follower {
             Some(follower) => follower.clone_from(cx.waker()),
@@ -265,10 +276,6 @@ impl UpstreamCallContext {
         let follower = waiting.follower.take();
         drop(waiting);
         follower.into_iter().for_each(Waker::wake);
-    }
-
-    pub(crate) fn take_questions(&self) -> Vec<Question> {
-        self.lock().questions.drain(..).collect()
     }
 
     /// Whether the call waits for the caller's answer.
@@ -391,7 +398,7 @@ mod tests {
         );
         let told = Arc::clone(&context).ask(Method::RootsList, Object::default()).await;
         assert_eq!(told.unwrap_err().code, trunkline_wire::code::MISSING_CLIENT_CAPABILITY);
-        assert!(context.take_questions().is_empty());
+        assert!(context.lock().questions.is_empty());
     }
 
     #[test]
@@ -420,10 +427,13 @@ mod tests {
         other.hear(heard());
         bob.hear(heard());
         assert!(notices.bytes.used() <= OWN_BYTES + (1 << 20) + 2 * EACH);
-        assert!(other.next_said().is_none(), "all calls of a principal are bounded together");
-        assert!(bob.next_said().is_some(), "others have a share of their own");
+        assert!(
+            other.lock().said.pop_front().is_none(),
+            "all calls of a principal are bounded together"
+        );
+        assert!(bob.lock().said.pop_front().is_some(), "others have a share of their own");
         assert_eq!(notices.dropped.load(Ordering::Relaxed), 150 - 7 + 1);
-        while one.next_said().is_some() {}
+        one.lock().said.clear();
         assert_eq!(notices.bytes.used(), 0, "what was said does not count any more");
     }
 }

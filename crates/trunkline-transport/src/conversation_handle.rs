@@ -6,7 +6,7 @@ mod listener;
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
 
@@ -30,6 +30,8 @@ pub struct ConversationHandle(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     queues: Mutex<Queues>,
+    /// Whether there may be something in the queues. Changes under their lock.
+    has_news: AtomicBool,
     /// Capacity of the queue: a command takes one permit, and one more per KiB. Closed with the
     /// conversation.
     room: Semaphore,
@@ -61,7 +63,11 @@ pub(crate) enum Next {
 
 /// The driver's end of a [`ConversationHandle`]. Dropping it closes all handles.
 #[derive(Debug)]
-pub(crate) struct CommandReceiver(Arc<Inner>);
+pub(crate) struct CommandReceiver {
+    inner: Arc<Inner>,
+    /// Whom the queues wake, if they do.
+    woken: Option<Waker>,
+}
 
 /// A call of ours to the peer.
 #[derive(Clone, Debug)]
@@ -116,13 +122,14 @@ impl ConversationHandle {
     fn begin(queue: usize, is_of_one_request: bool) -> (Self, CommandReceiver) {
         let inner = Arc::new(Inner {
             queues: Mutex::default(),
+            has_news: AtomicBool::new(false),
             room: Semaphore::new(queue),
             queue: u32::try_from(queue).unwrap_or(u32::MAX),
             tickets: AtomicU64::new(0),
             number: OnceLock::new(),
             is_of_one_request,
         });
-        (Self(Arc::clone(&inner)), CommandReceiver(inner))
+        (Self(Arc::clone(&inner)), CommandReceiver { inner, woken: None })
     }
 
     /// A handle without a conversation: for work that outlives its own.
@@ -245,6 +252,7 @@ impl Inner {
             return false;
         }
         put(&mut queues);
+        self.has_news.store(true, Ordering::Release);
         let listener = queues.listener.take();
         // The woken driver may poll at once and needs the lock.
         drop(queues);
@@ -269,13 +277,18 @@ impl CommandReceiver {
     #[cfg(feature = "http")]
     pub(crate) fn poll_command(&self, cx: &mut Context<'_>) -> Poll<Command> {
         let (command, takes) = ready!(self.poll(cx, |queues| queues.commands.pop_front()));
-        self.0.room.add_permits(takes as usize);
+        self.inner.room.add_permits(takes as usize);
         Poll::Ready(command)
     }
 
-    /// What is next: whatever bypasses the queue, then what is in it, unless the queue has to wait.
-    pub(crate) fn poll_next(&self, cx: &mut Context<'_>, takes_commands: bool) -> Poll<Next> {
-        let next = ready!(self.poll(cx, |queues| {
+    /// What is next: whatever bypasses the queue, then what is in it, unless the queue has to wait. Most polls are
+    /// about something else and need no lock. Who calls this calls neither of the others.
+    pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>, takes_commands: bool) -> Poll<Next> {
+        let knows = self.woken.as_ref().is_some_and(|it| it.will_wake(cx.waker()));
+        if knows && !self.inner.has_news.load(Ordering::Acquire) {
+            return Poll::Pending;
+        }
+        let next = self.poll(cx, |queues| {
             if let Some(urgent) = queues.urgent.pop_front() {
                 return Some(Err(urgent));
             }
@@ -283,11 +296,15 @@ impl CommandReceiver {
                 return None;
             }
             queues.commands.pop_front().map(Ok)
-        }));
+        });
+        let Poll::Ready(next) = next else {
+            self.woken = Some(cx.waker().clone());
+            return Poll::Pending;
+        };
         Poll::Ready(match next {
             Err(urgent) => Next::Urgent(urgent),
             Ok((command, takes)) => {
-                self.0.room.add_permits(takes as usize);
+                self.inner.room.add_permits(takes as usize);
                 Next::Command(command)
             }
         })
@@ -296,11 +313,11 @@ impl CommandReceiver {
     /// The next command that is queued already.
     pub(crate) fn try_command(&self) -> Option<Command> {
         // Nearly no handler has said anything: then nothing takes room.
-        if self.0.room.available_permits() >= self.0.queue as usize {
+        if self.inner.room.available_permits() >= self.inner.queue as usize {
             return None;
         }
-        let (command, takes) = self.0.lock().commands.pop_front()?;
-        self.0.room.add_permits(takes as usize);
+        let (command, takes) = self.inner.lock().commands.pop_front()?;
+        self.inner.room.add_permits(takes as usize);
         Some(command)
     }
 
@@ -309,10 +326,12 @@ impl CommandReceiver {
         cx: &mut Context<'_>,
         take: impl FnOnce(&mut Queues) -> Option<T>,
     ) -> Poll<T> {
-        let mut queues = self.0.lock();
+        let mut queues = self.inner.lock();
         if let Some(taken) = take(&mut queues) {
             return Poll::Ready(taken);
         }
+        let is_empty = queues.urgent.is_empty() && queues.commands.is_empty();
+        self.inner.has_news.store(!is_empty, Ordering::Release);
         match &mut queues.listener {
             Some(listener) => listener.clone_from(cx.waker()),
             listener => *listener = Some(cx.waker().clone()),
@@ -324,12 +343,12 @@ impl CommandReceiver {
 impl Drop for CommandReceiver {
     fn drop(&mut self) {
         // Nobody is left who could send, or wait for room or for an answer.
-        if Arc::strong_count(&self.0) == 1 {
+        if Arc::strong_count(&self.inner) == 1 {
             return;
         }
-        self.0.room.close();
+        self.inner.room.close();
         let queues = {
-            let mut queues = self.0.lock();
+            let mut queues = self.inner.lock();
             queues.closed = true;
             (std::mem::take(&mut queues.commands), queues.listener.take())
         };

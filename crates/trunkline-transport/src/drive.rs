@@ -7,6 +7,7 @@
 //! HTTP drivers.
 
 mod outbox;
+mod readable;
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -28,6 +29,7 @@ use crate::driver_core::{DeadlineTimer, DriverCore, Effect, HandlerTasks, Opened
 use crate::handler::Handler;
 use crate::limits::Limits;
 use outbox::Outbox;
+use readable::Readable;
 
 /// Why a conversation failed.
 #[derive(Debug)]
@@ -54,6 +56,7 @@ impl std::error::Error for DriveError {}
 pub struct Driver<C, H, R, W> {
     core: DriverCore<C, HandlerTasks<H>>,
     reader: Option<R>,
+    readable: Readable,
     writer: W,
     decoder: Decoder,
     outbox: Outbox,
@@ -95,6 +98,7 @@ where
         Self {
             core: DriverCore::new(core, commands, HandlerTasks::new(handler, handle)),
             reader: Some(reader),
+            readable: Readable::new(),
             writer,
             decoder,
             outbox: Outbox::new(limits.unsent_bytes),
@@ -164,13 +168,13 @@ where
             // What waited for the peer to read can go on.
             busy |= moved && was_congested;
             if busy {
-                // A peer that never stops sending must not starve the deadlines.
-                if self.core.check_deadlines() {
-                    self.act(cx);
-                }
                 turns += 1;
                 if turns < TURNS && !self.outbox.is_congested() {
                     continue;
+                }
+                // A peer that never stops sending must not starve the deadlines.
+                if self.core.check_deadlines() {
+                    self.act(cx);
                 }
                 // Yield: other tasks need a turn, among them the IO driver that sees the peer read.
                 cx.waker().wake_by_ref();
@@ -221,12 +225,15 @@ where
             return Ok(true);
         }
         let Some(reader) = &mut self.reader else { return Ok(false) };
+        // Most turns are about something else.
+        let Some(mut woken) = self.readable.take(cx) else { return Ok(false) };
         // Read straight into the decoder's buffer, without another copy.
-        let n = match pin!(reader.read_buf(self.decoder.space(CHUNK))).poll(cx) {
+        let n = match pin!(reader.read_buf(self.decoder.space(CHUNK))).poll(&mut woken) {
             Poll::Pending => return Ok(false),
             Poll::Ready(Ok(n)) => n,
             Poll::Ready(Err(error)) => return Err(DriveError::Io(error)),
         };
+        self.readable.set();
         if n == 0 {
             let now = now();
             // The last line may lack its line break.

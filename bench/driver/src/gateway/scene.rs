@@ -79,6 +79,11 @@ impl Scene {
         self.gateway.resident_kib()
     }
 
+    /// The most that it ever had.
+    pub fn peak_kib(&self) -> Result<u64, String> {
+        self.gateway.peak_kib()
+    }
+
     /// What the upstream has used.
     pub fn upstream_cpu(&self) -> Duration {
         let (_, children) = self.family();

@@ -53,7 +53,7 @@ impl Walk {
             match self.shared.seals.open_state(&state, &bound).ok_or_else(stale)? {
                 Sealed::Parked(name) => {
                     let resumed = self.shared.parked_calls.resume(&name);
-                    let mut forward = resumed.map_err(|missing| match missing {
+                    let mut resumed = resumed.map_err(|missing| match missing {
                         Missing::MadeWay => CallFailure::from(made_way(&plan.name)),
                         Missing::Unknown if self.shared.seals.holder(&state).is_some() => {
                             holder_gone(&plan.name).into()
@@ -62,9 +62,10 @@ impl Walk {
                     })?;
                     let answers = self.call.params.take("inputResponses");
                     let answers = answers.and_then(|it| Object::parse(it.get()).ok());
-                    forward.answer(answers.unwrap_or_default());
+                    resumed.answer(answers.unwrap_or_default());
                     // From here on, events go to the caller of this round.
-                    let followed = Box::pin(self.follow(record, forward, &plan)).await;
+                    let mut forward = Some(resumed);
+                    let followed = Box::pin(self.follow(record, &mut forward, &plan)).await;
                     return followed.map_err(|(call_failure, _)| call_failure);
                 }
                 Sealed::Relayed(Some(state), instance) => {
@@ -84,7 +85,7 @@ impl Walk {
         loop {
             tries += 1;
             let is_last = tries >= TRIES;
-            let forward = match self.begin(record, &server, &plan, stay.take()).await {
+            let mut forward = match self.begin(record, &server, &plan, stay.take()).await {
                 // The catalog changed meanwhile: the call goes to the server that has the name now.
                 Err(failure) if failure.reason == Reason::Draining && !is_last => {
                     let now = self.shared.active_plan().servers.get(&*server.name).cloned();
@@ -104,10 +105,10 @@ impl Walk {
                     }
                 }
                 Err(failure) => return Err(or_unknown(failure.into(), may_be_done)),
-                Ok(forward) => forward,
+                Ok(forward) => Some(forward),
             };
-            let lives_elsewhere = forward.instance().peer.is_some();
-            match self.follow(record, forward, &plan).await {
+            let lives_elsewhere = forward.as_ref().is_some_and(|it| it.instance().peer.is_some());
+            match self.follow(record, &mut forward, &plan).await {
                 Ok(result) => return Ok(result),
                 Err((call_failure, Some(error))) if lives_elsewhere && was_not_there(&error) => {
                     tries -= 1;
@@ -262,16 +263,18 @@ impl Walk {
         }
     }
 
-    /// Follows a call until it ends or the caller has to answer.
+    /// Follows a call until it ends or the caller has to answer, and takes it from its place then. It is not moved
+    /// before: it is large.
     pub(crate) async fn follow(
         &self,
         record: &mut CallRecord,
-        mut forward: Forward,
+        place: &mut Option<Forward>,
         plan: &ServerPlan,
     ) -> Result<CallOutcome, (CallFailure, Option<CallError>)> {
-        let revision = forward.instance().opened.revision;
-        record.leased(forward.lease.id());
         loop {
+            let Some(forward) = place else { unreachable!("it is taken at the end") };
+            let revision = forward.instance().opened.revision;
+            record.leased(forward.lease.id());
             match forward.next().await {
                 Event::Said(what, _held) => {
                     let what = match &self.plugged {
@@ -287,6 +290,7 @@ impl Walk {
                 }
                 Event::Asked => {
                     let requests = forward.questions();
+                    let forward = place.take().expect("it is there");
                     let parked = self.shared.parked_calls.park(forward, &self.caller.id);
                     let name = parked.map_err(|failure| (failure.into(), None))?;
                     let state = Sealed::Parked(name);
@@ -295,10 +299,13 @@ impl Walk {
                     input.state = Some(state);
                     return Ok(CallOutcome::Ask(input));
                 }
-                Event::MadeWay => return Err((made_way(&plan.name).into(), None)),
+                Event::MadeWay => {
+                    place.take();
+                    return Err((made_way(&plan.name).into(), None));
+                }
                 Event::Over(Ok(said)) => {
                     // The lease is kept, so that a task begun there finds its instance alive.
-                    let lease = forward.into_lease();
+                    let lease = place.take().expect("it is there").into_lease();
                     let result = self.answer_for_caller(said, revision, plan, lease.id());
                     record.kept = Some(lease);
                     return result.map_err(|error| (CallFailure::Plain(error), None));
@@ -310,6 +317,7 @@ impl Walk {
                         }
                         Ok(result)
                     });
+                    place.take();
                     return asked.map_err(|error| (CallFailure::Server(error, revision), None));
                 }
                 Event::Over(Err(error)) => {
@@ -318,6 +326,7 @@ impl Walk {
                             Ok(said) => CallFailure::Server(said, revision),
                             Err(failure) => failure.into(),
                         };
+                    place.take();
                     return Err((call_failure, Some(error)));
                 }
             }

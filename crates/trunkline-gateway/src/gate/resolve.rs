@@ -37,6 +37,8 @@ pub(super) struct About {
     pub(super) asked_about: Option<Target>,
     /// Whether the user has to approve first.
     pub(super) asks: bool,
+    /// The target's own name as a request has it, if that is known already.
+    pub(super) spelled: Option<Json>,
 }
 
 /// What to do with the target.
@@ -83,8 +85,12 @@ impl Walk {
         }
         let shown = self.call.params.get("name")?.as_str()?;
         let index = self.view.index(&self.shared);
-        let target = index.tool(&shown)?;
-        Some(self.found_tool(record, &index, &shown, Some(target)))
+        let (target, spelled) = index.called_tool(&shown)?;
+        let mut found = self.found_tool(record, &index, &shown, Some(target));
+        if let Ok(Resolved::About(about)) = &mut found {
+            about.spelled = Some(spelled.clone());
+        }
+        Some(found)
     }
 
     async fn tool(&mut self, record: &mut CallRecord) -> Result<Resolved, CallFailure> {
@@ -266,7 +272,7 @@ impl Walk {
     ) -> Result<About, CallFailure> {
         let server = self.server(&target)?;
         record.is(&target);
-        Ok(About { target, server, work, asked_about: None, asks })
+        Ok(About { target, server, work, asked_about: None, asks, spelled: None })
     }
 
     /// Whether rules let the caller know of the target, and if so whether the user has to approve. A denial

@@ -169,8 +169,8 @@ async fn await_task_inline(
             Err(_) => Err(CallError::TimedOut),
         }
     };
-    let forward = Forward::driving(lease, context, Box::pin(call));
-    walk.follow(record, forward, plan).await.map_err(|(call_failure, _)| call_failure)
+    let mut forward = Some(Forward::driving(lease, context, Box::pin(call)));
+    walk.follow(record, &mut forward, plan).await.map_err(|(call_failure, _)| call_failure)
 }
 
 /// The lease of the call that began the task, so that the instance cannot end in between.

@@ -185,6 +185,11 @@ impl Index {
         self.section(Kind::Tools).find(shown).map(|entry| &entry.target)
     }
 
+    /// The same, and the tool's own name as a request to its server has it.
+    pub fn called_tool(&self, shown: &str) -> Option<(&Target, &Json)> {
+        self.section(Kind::Tools).find(shown).map(|entry| (&entry.target, entry.spelled()))
+    }
+
     /// The prompt with this shown name.
     pub fn prompt(&self, shown: &str) -> Option<&Target> {
         self.section(Kind::Prompts).find(shown).map(|entry| &entry.target)
@@ -373,11 +378,8 @@ fn tools(scheme: Scheme, servers: &[Given<'_>], entries: &mut Vec<Entry>) {
                 .then(|| ParamHeaders::read(&tool.input_schema).ok())
                 .flatten()
                 .filter(|headers| !headers.is_empty());
-            entries.push(Entry {
-                shown: Arc::default(),
-                target: server.target(&tool.name, Item::Tool(tool.clone())),
-                headers: headers.map(Arc::new),
-            });
+            let target = server.target(&tool.name, Item::Tool(tool.clone()));
+            entries.push(Entry::new(Arc::default(), target, headers.map(Arc::new)));
         }
     }
     give_names(scheme, &own, entries);
@@ -389,7 +391,7 @@ fn prompts(scheme: Scheme, servers: &[Given<'_>], entries: &mut Vec<Entry>) {
         for prompt in &server.lists.prompts {
             own.push(Own { server: &server.plan.name, name: &prompt.name, base: &prompt.name });
             let target = server.target(&prompt.name, Item::Prompt(prompt.clone()));
-            entries.push(Entry { shown: Arc::default(), target, headers: None });
+            entries.push(Entry::new(Arc::default(), target, None));
         }
     }
     give_names(scheme, &own, entries);

@@ -72,6 +72,15 @@ pub static EMBEDDED_GATEWAY: Gateway = Gateway {
     ..OUR_GATEWAY
 };
 
+/// The same with the recorder off.
+pub static UNRECORDED_GATEWAY: Gateway = Gateway {
+    label: EMBEDDED,
+    what: "the library of `trunkline serve`, which records nothing",
+    stdio_config: "gateway: { recording: off }\nmcpServers:\n  e:\n    command: {child}\n    maxConcurrent: 1024\n    maxInstances: 1\n",
+    http_config: "gateway: { recording: off }\nmcpServers:\n  e:\n    url: http://{upstream}/mcp\n    maxConcurrent: 1024\n    maxInstances: 1\n",
+    ..OUR_GATEWAY
+};
+
 const OUR_GATEWAY: Gateway = Gateway {
     label: OURS,
     what: "`trunkline serve`, one server in its catalog, one instance",

@@ -48,7 +48,7 @@ impl Line {
 
 pub const SERVER: &str = "trunkline";
 pub const GATEWAY: &str = "gateway";
-const BARE_GATEWAY: &str = "bare gateway";
+pub const BARE_GATEWAY: &str = "bare gateway";
 
 /// Sessions of one kind that do nothing, as the driver's option names it, at each program.
 macro_rules! idle_lines {
@@ -189,7 +189,7 @@ fn pipelined(programs: &Programs, program: &Program, depth: u64) -> Measurement 
     told(Measurement::new("stdio", &["stdio", "--mode", "pipelined"], command), "--depth", depth)
 }
 
-fn hop(programs: &Programs, revision: &'static str, gateway: &Gateway) -> Measurement {
+pub fn hop(programs: &Programs, revision: &'static str, gateway: &Gateway) -> Measurement {
     few(measurement(programs, &case(revision, Upstream::Stdio, 1), gateway))
 }
 

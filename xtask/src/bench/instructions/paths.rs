@@ -2,7 +2,7 @@
 
 use super::super::counted::Measurement;
 use super::super::gateway::cases::{
-    EMBEDDED_GATEWAY, GATEWAYS, SESSION, STATELESS, Upstream, case,
+    EMBEDDED_GATEWAY, GATEWAYS, SESSION, STATELESS, UNRECORDED_GATEWAY, Upstream, case,
 };
 use super::super::gateway::measurement;
 use super::super::programs::{self, Program, Programs};
@@ -30,6 +30,8 @@ pub enum Kind {
     Gateway(Upstream),
     /// The same without the binary around it.
     Embedded(Upstream),
+    /// The same with the recorder off.
+    Unrecorded(Upstream),
 }
 
 impl Path {
@@ -44,6 +46,7 @@ impl Path {
             Kind::Gateway(Upstream::Stdio) => "gateway to a stdio server",
             Kind::Gateway(Upstream::Http) => "gateway to an HTTP server",
             Kind::Embedded(_) => "the gateway's library to a stdio server",
+            Kind::Unrecorded(_) => "the same with the recorder off",
         };
         format!("{kind}, {}", self.revision)
     }
@@ -54,7 +57,9 @@ impl Path {
             Kind::Stdio(_) => (&programs::BARE.stdio, &programs::TRUNKLINE.stdio),
             Kind::Http(_) => (&programs::BARE.http, &programs::TRUNKLINE.http),
             Kind::Client(_) => (&programs::BARE.client, &programs::TRUNKLINE.client),
-            Kind::Embedded(_) => (&programs::BARE_GATEWAY, &programs::EMBEDDED_GATEWAY),
+            Kind::Embedded(_) | Kind::Unrecorded(_) => {
+                (&programs::BARE_GATEWAY, &programs::EMBEDDED_GATEWAY)
+            }
             Kind::Gateway(_) if side == Side::Ours => return None,
             Kind::Gateway(_) => (&programs::BARE_GATEWAY, &programs::BARE_GATEWAY),
         };
@@ -63,7 +68,7 @@ impl Path {
 
     /// Whether it is counted in a release: all but what is there to stand for the binary.
     pub fn is_released(&self) -> bool {
-        !matches!(self.kind, Kind::Embedded(_))
+        !matches!(self.kind, Kind::Embedded(_) | Kind::Unrecorded(_))
     }
 
     /// The load of it, as the driver makes it.
@@ -84,10 +89,11 @@ impl Path {
             Kind::Client(mode) => {
                 Measurement::new(&name, &["client", "--server", &server, "--mode", mode], command())
             }
-            Kind::Gateway(upstream) | Kind::Embedded(upstream) => {
+            Kind::Gateway(upstream) | Kind::Embedded(upstream) | Kind::Unrecorded(upstream) => {
                 let gateway = match (side, self.kind) {
                     (Side::Bare, _) => &GATEWAYS[0],
                     (Side::Ours, Kind::Embedded(_)) => &EMBEDDED_GATEWAY,
+                    (Side::Ours, Kind::Unrecorded(_)) => &UNRECORDED_GATEWAY,
                     (Side::Ours, _) => &GATEWAYS[1],
                 };
                 let measurement = measurement(programs, &case(self.revision, upstream, 1), gateway);
@@ -126,7 +132,7 @@ impl Path {
     }
 }
 
-pub const PATHS: [Path; 16] = [
+pub const PATHS: [Path; 17] = [
     path("stdio", SESSION, Kind::Stdio("sequential")).checked(),
     path("stdio-26", STATELESS, Kind::Stdio("sequential")),
     path("pipelined", SESSION, Kind::Stdio("pipelined")),
@@ -143,6 +149,7 @@ pub const PATHS: [Path; 16] = [
     path("gateway-http-26", STATELESS, Kind::Gateway(Upstream::Http)),
     path("embedded", SESSION, Kind::Embedded(Upstream::Stdio)).checked(),
     path("embedded-26", STATELESS, Kind::Embedded(Upstream::Stdio)).checked(),
+    path("unrecorded", SESSION, Kind::Unrecorded(Upstream::Stdio)).checked(),
 ];
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ pub fn text(counted: &[Counted], rustc: &str) -> String {
     out += "\n## Where they go\n\n";
     out += "Each function is counted in one stage, by its name and without what it calls; \
         `bench instructions PATH --functions 40`\nshows which. Where the compiler put a function into its caller, it counts there.\n\n";
-    out += &stages(counted, |kind| matches!(kind, Kind::Gateway(_) | Kind::Embedded(_)));
+    out += &stages(counted, |kind| matches!(kind, Kind::Gateway(_)));
     out += "\n";
     out += &stages(counted, |kind| matches!(kind, Kind::Http(_)));
     out += "\n";

@@ -103,6 +103,7 @@ const STAGES: &[(&str, &[&str])] = &[
             "trunkline_gateway::otel",
             "trunkline_gateway::outcome",
             "trunkline_gateway::trace",
+            "trunkline_gateway::traffic",
             "trunkline_gateway::logs",
             "trunkline_wire::trace",
             "tracing",

@@ -18,6 +18,19 @@ pub(super) struct Entry {
     pub(super) target: Target,
     /// The arguments mirrored as headers, if the tool's server checks them.
     pub(super) headers: Option<Arc<ParamHeaders>>,
+    /// The target's name as requests have it, once it was called.
+    spelled: OnceLock<Json>,
+}
+
+impl Entry {
+    pub(super) fn new(shown: Arc<str>, target: Target, headers: Option<Arc<ParamHeaders>>) -> Self {
+        Self { shown, target, headers, spelled: OnceLock::new() }
+    }
+
+    /// The target's name as requests have it.
+    pub(super) fn spelled(&self) -> &Json {
+        self.spelled.get_or_init(|| Json::string(&self.target.name))
+    }
 }
 
 #[derive(Debug)]

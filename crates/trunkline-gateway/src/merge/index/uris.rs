@@ -209,7 +209,7 @@ fn entry(scheme: Scheme, target: Target, is_alone: bool) -> Entry {
     let is_bare = scheme == Scheme::Raw || is_alone && unwrap(&target.name).is_none();
     let shown =
         if is_bare { target.name.clone() } else { wrap(&target.server, &target.name).into() };
-    Entry { shown, target, headers: None }
+    Entry::new(shown, target, None)
 }
 
 /// The long form of a URI.

@@ -5,7 +5,6 @@
 //! principal that is alone may use the whole pool. Parked calls and a key's instance make way for a principal
 //! that has at least two fewer; the margin of two keeps the two from taking the place from each other in turn.
 
-use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,9 +14,13 @@ use crate::pool::Want;
 use super::slot::{Action, Phase, Slot, Waiter};
 use super::{State, Why};
 
-/// The leases and waiters of each principal. Principals without either have no entry.
+/// The leases and waiters of each principal. Principals without either have no entry, except for one.
 #[derive(Default)]
-pub(crate) struct Shares(BTreeMap<Arc<str>, Share>);
+pub(crate) struct Shares {
+    all: BTreeMap<Arc<str>, Share>,
+    /// The last that had neither any more. It is the likeliest to come again, so its entry stays.
+    idle: Option<Arc<str>>,
+}
 
 #[derive(Clone, Copy, Default)]
 struct Share {
@@ -27,13 +30,19 @@ struct Share {
     served: u64,
 }
 
+impl Share {
+    fn is_empty(&self) -> bool {
+        self.leases == 0 && self.waiters == 0
+    }
+}
+
 impl Shares {
     pub(crate) fn leases(&self, who: &str) -> usize {
-        self.0.get(who).map_or(0, |it| it.leases)
+        self.all.get(who).map_or(0, |it| it.leases)
     }
 
     pub(crate) fn waiters(&self, who: &str) -> usize {
-        self.0.get(who).map_or(0, |it| it.waiters)
+        self.all.get(who).map_or(0, |it| it.waiters)
     }
 
     pub(super) fn lend(&mut self, who: &Arc<str>, turn: u64) {
@@ -43,7 +52,7 @@ impl Shares {
 
     /// The lowest rank is next.
     fn rank(&self, who: &str) -> (usize, u64) {
-        self.0.get(who).map_or((0, 0), |it| (it.leases, it.served))
+        self.all.get(who).map_or((0, 0), |it| (it.leases, it.served))
     }
 
     pub(super) fn give_back(&mut self, who: &Arc<str>) {
@@ -60,23 +69,31 @@ impl Shares {
 
     /// The principal with the most waiters.
     fn most_waiting(&self) -> Option<(&Arc<str>, usize)> {
-        let all = self.0.iter().map(|(who, it)| (who, it.waiters));
+        let all = self.all.iter().map(|(who, it)| (who, it.waiters));
         all.max_by(|one, other| (one.1, one.0).cmp(&(other.1, other.0)))
     }
 
     fn several_wait(&self) -> bool {
-        self.0.values().filter(|it| it.waiters > 0).nth(1).is_some()
+        self.all.values().filter(|it| it.waiters > 0).nth(1).is_some()
     }
 
     fn entry(&mut self, who: &Arc<str>) -> &mut Share {
-        self.0.entry(Arc::clone(who)).or_default()
+        self.all.entry(Arc::clone(who)).or_default()
     }
 
     fn less(&mut self, who: &Arc<str>, less: impl FnOnce(&mut Share)) {
-        let Entry::Occupied(mut share) = self.0.entry(Arc::clone(who)) else { return };
-        less(share.get_mut());
-        if share.get().leases == 0 && share.get().waiters == 0 {
-            share.remove();
+        let Some(share) = self.all.get_mut(who) else { return };
+        less(share);
+        if !share.is_empty() {
+            return;
+        }
+        *share = Share::default();
+        if self.idle.as_ref() == Some(who) {
+            return;
+        }
+        let before = self.idle.replace(Arc::clone(who));
+        if let Some(before) = before.filter(|it| self.all.get(it).is_some_and(Share::is_empty)) {
+            self.all.remove(&before);
         }
     }
 }
