@@ -42,6 +42,8 @@ pub(crate) struct CallRecord {
     /// The digest of the arguments, if there is an audit.
     pub(crate) digest: Option<String>,
     pub(crate) began: Instant,
+    /// How long the call waited for an instance.
+    pub(crate) waited: Option<Duration>,
     failed: Option<outcome::Outcome>,
     /// The lease of the call, kept until the call is over.
     pub(crate) kept: Option<Lease<Upstream>>,
@@ -52,7 +54,7 @@ pub(crate) struct CallRecord {
     /// What operators see of the call, if calls are recorded.
     pub(crate) recording: Option<Recording>,
     /// When the call was let through, for those who record it.
-    pub(crate) permitted: Option<Instant>,
+    pub(crate) permitted: Option<Duration>,
 }
 
 /// What a record needs beside the call.
@@ -84,6 +86,7 @@ impl CallRecord {
             caller: Arc::clone(caller),
             digest,
             began,
+            waited: None,
             failed: None,
             kept: None,
             reason: None,
@@ -114,14 +117,14 @@ impl CallRecord {
         &self,
         outcome: outcome::Outcome,
         told: Option<&Outcome>,
-        when: (Instant, Duration),
+        took: Duration,
     ) {
         if let Some(recording) = &self.recording {
             if let (Some(since), None) = (self.permitted, self.instance) {
                 recording.waited(since);
             }
             let ended = (outcome, self.reason, Some(self.id));
-            recording.end(ended, told, when, || self.target());
+            recording.end(ended, told, took, || self.target());
         }
     }
 
@@ -135,6 +138,7 @@ impl CallRecord {
     /// Sets the instance.
     pub(crate) fn leased(&mut self, instance: u64) {
         self.instance = Some(instance);
+        self.waited.get_or_insert_with(|| self.began.elapsed());
     }
 
     /// The outcome word.
@@ -172,8 +176,8 @@ impl CallRecord {
         }
     }
 
-    /// Ends the span of the call.
-    pub(crate) fn end(&mut self, outcome: outcome::Outcome, told: &Outcome) {
+    /// Ends the call and its span.
+    pub(crate) fn end(mut self, outcome: outcome::Outcome, told: &Outcome) {
         if let Some(span) = self.span.take() {
             span.told(outcome, told, self.reason);
         }

@@ -94,9 +94,7 @@ impl Listing {
 
     fn end(&mut self, word: outcome::Outcome, page: Option<&Outcome>) {
         if let Some((recording, began)) = self.0.take() {
-            let now = Instant::now();
-            let when = (now, now.saturating_duration_since(began));
-            recording.end((word, None, None), page, when, CallTarget::default);
+            recording.end((word, None, None), page, began.elapsed(), CallTarget::default);
         }
     }
 }
@@ -237,10 +235,9 @@ impl Walk {
         let mut guard = RecordGuard {
             shared: Arc::clone(&self.shared),
             active: Arc::clone(&self.active),
-            record,
-            is_over: false,
+            record: Some(record),
         };
-        let record = &mut guard.record;
+        let Some(record) = &mut guard.record else { unreachable!("nobody has taken it") };
         let mut result = self.route(record).await;
         if let (Ok(CallOutcome::Ask(input)), Some(binding)) = (&mut result, &self.approved) {
             approve::once(&self.shared, binding, input);
@@ -258,12 +255,12 @@ impl Walk {
             self.shared.named.remember(index, &self.caller, server, said);
         }
         let outcome = self.tell(result, record);
-        guard.is_over = true;
-        let record = &mut guard.record;
-        let word = record.outcome(&outcome);
-        let when = self.shared.note(&self.active, record, word);
-        record.recorded(word, Some(&outcome), when);
-        record.end(word, &outcome);
+        if let Some(record) = guard.record.take() {
+            let word = record.outcome(&outcome);
+            let took = self.shared.note(&self.active, &record, word);
+            record.recorded(word, Some(&outcome), took);
+            record.end(word, &outcome);
+        }
         outcome
     }
 
@@ -281,7 +278,7 @@ impl Walk {
             Decided::Permit(permit) => permit,
             Decided::Told(told) => return Ok(told),
         };
-        record.permitted = record.recording.as_ref().map(|_| Instant::now());
+        record.permitted = record.recording.as_ref().map(Recording::now);
         let result = self.perform(record, &mut about, &permit).await;
         let result = match permit.into_plugins() {
             None => result,
@@ -385,15 +382,14 @@ fn digest(arguments: Option<&Json>) -> String {
 struct RecordGuard {
     shared: Arc<GatewayState>,
     active: Arc<ActivePlan>,
-    record: CallRecord,
-    is_over: bool,
+    record: Option<CallRecord>,
 }
 
 impl Drop for RecordGuard {
     fn drop(&mut self) {
-        if !self.is_over {
-            let when = self.shared.note(&self.active, &self.record, outcome::Outcome::Cancelled);
-            self.record.recorded(outcome::Outcome::Cancelled, None, when);
+        if let Some(record) = self.record.take() {
+            let took = self.shared.note(&self.active, &record, outcome::Outcome::Cancelled);
+            record.recorded(outcome::Outcome::Cancelled, None, took);
         }
     }
 }

@@ -381,15 +381,14 @@ impl GatewayState {
         }
     }
 
-    /// Records a finished call, and returns when it ended and how long it took.
+    /// Records a finished call, and returns how long it took.
     pub(crate) fn note(
         &self,
         active: &ActivePlan,
         record: &CallRecord,
         outcome: Outcome,
-    ) -> (Instant, Duration) {
-        let now = Instant::now();
-        let took = now.saturating_duration_since(record.began);
+    ) -> Duration {
+        let took = record.began.elapsed();
         report::call(&record.done(outcome, took));
         if let Some(server) = &record.server {
             self.metrics.call_finished(server, record.method.name(), outcome, took);
@@ -413,7 +412,7 @@ impl GatewayState {
             let replica = self.settings.fleet.as_ref().map(|it| it.me().to_owned());
             audit.note(Entry { replica, ..record.entry(outcome) });
         }
-        (now, took)
+        took
     }
 
     /// Samples the gauges, which no event counts.

@@ -248,24 +248,24 @@ impl Recorder {
         let asked = (method, &call.params, call.meta.as_ref());
         let recorder = Arc::clone(self);
         if let Some(entry) = self.resumed(call) {
+            let earlier = entry.after(began);
             {
                 let mut log = entry.log();
-                log.begin(began);
-                log.call(FROM_CLIENT, asked, began);
+                log.begin(earlier);
+                log.call(FROM_CLIENT, asked, earlier);
             }
             if call.params.get("inputResponses").is_some() {
                 self.traffic.learn(Party::Client, "params", &call.params.to_json());
             }
             self.traffic.tell(&entry);
-            return Recording { recorder, entry };
+            return Recording { recorder, entry, earlier };
         }
         let mut made = None;
         self.traffic.arrange(|kept| {
             kept.ring.push(|number| {
-                let keeps = self.keeps && self.is_in_sample(number);
-                let mut log = CallLog::new(number, keeps, began);
-                log.begin(began);
-                log.call(FROM_CLIENT, asked, began);
+                let mut log = CallLog::new(number, self.keeps && self.is_in_sample(number));
+                log.begin(Duration::ZERO);
+                log.call(FROM_CLIENT, asked, Duration::ZERO);
                 let (caller, log) = (Arc::clone(caller), Mutex::new(log));
                 let entry =
                     Arc::new(CallEntry { number, id, began, method, revision, caller, log });
@@ -275,7 +275,7 @@ impl Recorder {
         });
         let entry = made.expect("the ring has made it");
         self.traffic.tell(&entry);
-        Recording { recorder, entry }
+        Recording { recorder, entry, earlier: Duration::ZERO }
     }
 
     /// The earlier call that this request goes on with.
@@ -324,6 +324,10 @@ impl CallEntry {
 
     fn after(&self, moment: Instant) -> Duration {
         moment.saturating_duration_since(self.began)
+    }
+
+    fn now(&self) -> Duration {
+        self.began.elapsed()
     }
 }
 

@@ -1,10 +1,9 @@
 //! What happens to one call → its log: stages with their times, sizes, and the messages on both sides.
 //!
-//! Nothing here reads a clock: moments are handed in, and become times when somebody looks. So do messages: what a call
-//! carries is shared as it is.
+//! Nothing here reads a clock: times are handed in, as the time since the call began.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use trunkline_recording::line::{Direction, Side};
 use trunkline_wire::json::Json;
@@ -21,7 +20,6 @@ use crate::trace::Trace;
 pub(crate) struct CallLog {
     /// The number that the ids of its messages begin with.
     number: u64,
-    began: Instant,
     /// Whether messages are kept, not only their sizes.
     keeps: bool,
     pub(crate) target: Option<CallTarget>,
@@ -33,9 +31,8 @@ pub(crate) struct CallLog {
     pub(crate) questions: u32,
     pub(crate) bytes_in: u64,
     pub(crate) bytes_out: u64,
-    /// When each stage began.
-    stages: Few<(Stage, Instant), 4>,
-    said: Few<Noted, 4>,
+    stages: Stages,
+    said: Vec<Said>,
     /// The bytes of kept messages.
     kept: usize,
     /// Messages that were too many or too large to keep.
@@ -62,7 +59,7 @@ pub(crate) struct CallTarget {
 pub(crate) struct Ended {
     pub(crate) outcome: Outcome,
     pub(crate) reason: Option<&'static str>,
-    pub(crate) at: Instant,
+    pub(crate) after: Duration,
     /// The id of the call in logs and errors.
     pub(crate) trace: Trace,
 }
@@ -97,80 +94,59 @@ impl Stage {
     }
 }
 
-/// A list whose first items need no memory of their own. A call that asks nothing has four stages and four messages.
+/// When each stage began. A call that asks nothing has four and needs no memory of its own for them.
 #[derive(Debug)]
-struct Few<T, const N: usize> {
-    first: [Option<T>; N],
-    more: Vec<T>,
-    len: usize,
+struct Stages {
+    first: [(Stage, Duration); 4],
+    count: usize,
+    more: Vec<(Stage, Duration)>,
 }
 
-impl<T, const N: usize> Few<T, N> {
-    const fn new() -> Self {
-        Self { first: [const { None }; N], more: Vec::new(), len: 0 }
+impl Default for Stages {
+    fn default() -> Self {
+        Self { first: [(Stage::Policy, Duration::ZERO); 4], count: 0, more: Vec::new() }
     }
+}
 
-    fn push(&mut self, item: T) {
-        match self.first.get_mut(self.len) {
-            Some(place) => *place = Some(item),
-            None => self.more.push(item),
+impl Stages {
+    fn push(&mut self, stage: Stage, at: Duration) {
+        if self.last_mut().is_some_and(|it| *it == stage) {
+            return;
         }
-        self.len += 1;
-    }
-
-    fn last_mut(&mut self) -> Option<&mut T> {
-        match self.len.checked_sub(1)? {
-            last if last < N => self.first[last].as_mut(),
-            _ => self.more.last_mut(),
+        match self.first.get_mut(self.count) {
+            Some(place) => {
+                *place = (stage, at);
+                self.count += 1;
+            }
+            None if self.more.len() < MOST_STAGES => self.more.push((stage, at)),
+            None => {}
         }
     }
 
-    fn iter(&self) -> impl Iterator<Item = &T> {
-        self.first.iter().flatten().chain(&self.more)
+    fn last_mut(&mut self) -> Option<&mut Stage> {
+        let last = match self.more.last_mut() {
+            Some(last) => Some(last),
+            None => self.first[..self.count].last_mut(),
+        };
+        last.map(|it| &mut it.0)
+    }
+
+    /// The call has waited for an instance to start, not for a place in one.
+    fn waited_for_start(&mut self) {
+        if let Some(stage @ Stage::Wait) = self.last_mut() {
+            *stage = Stage::Start;
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (Stage, Duration)> {
+        self.first[..self.count].iter().chain(&self.more).copied()
     }
 }
 
 /// What a request asks: its method, its params, and its `_meta` where that is apart from them.
 pub(crate) type Asked<'a> = (Method, &'a Object, Option<&'a Json>);
 
-/// A message as it was noted.
-#[derive(Debug)]
-struct Noted {
-    at: Instant,
-    place: Place,
-    size: usize,
-    kept: Kept,
-}
-
-/// What is kept of a message: the parts that it was made of, or will be when somebody looks.
-#[derive(Debug)]
-enum Kept {
-    Nothing,
-    Request(i64, Method, Object),
-    Notification(Method, Object),
-    Result(i64, Json),
-    Error(i64, Box<ErrorObject>),
-}
-
-impl Kept {
-    fn message(&self) -> Option<Message> {
-        Some(match self {
-            Self::Nothing => return None,
-            Self::Request(id, method, params) => Message::Request {
-                id: Id::Number(*id),
-                method: (*method).into(),
-                params: Params::Object(params.clone()),
-            },
-            Self::Notification(method, params) => {
-                Message::notification(*method, Params::Object(params.clone()))
-            }
-            Self::Result(id, result) => Message::result(Id::Number(*id), result.clone()),
-            Self::Error(id, error) => Message::error(Id::Number(*id), (**error).clone()),
-        })
-    }
-}
-
-/// A message as somebody looks at it.
+/// A message.
 #[derive(Clone, Debug)]
 pub(crate) struct Said {
     /// When, after the call began.
@@ -192,10 +168,9 @@ pub(crate) const FROM_SERVER: Place = (Side::Server, Direction::In);
 pub(crate) const TO_SERVER: Place = (Side::Server, Direction::Out);
 
 impl CallLog {
-    pub(crate) fn new(number: u64, keeps: bool, began: Instant) -> Self {
+    pub(crate) fn new(number: u64, keeps: bool) -> Self {
         Self {
             number,
-            began,
             keeps,
             target: None,
             instance: None,
@@ -204,8 +179,8 @@ impl CallLog {
             questions: 0,
             bytes_in: 0,
             bytes_out: 0,
-            stages: Few::new(),
-            said: Few::new(),
+            stages: Stages::default(),
+            said: Vec::with_capacity(4),
             kept: 0,
             left_out: 0,
             written: 0,
@@ -215,26 +190,22 @@ impl CallLog {
     }
 
     /// The caller comes, for the first time or again.
-    pub(crate) fn begin(&mut self, at: Instant) {
+    pub(crate) fn begin(&mut self, at: Duration) {
         self.rounds += 1;
         self.ended = None;
         self.enter(Stage::Policy, at);
     }
 
     /// From now on the time belongs to this stage.
-    pub(crate) fn enter(&mut self, stage: Stage, at: Instant) {
-        let is_there = self.stages.last_mut().is_some_and(|it| it.0 == stage);
-        if !is_there && self.stages.len < MOST_STAGES {
-            self.stages.push((stage, at));
-        }
+    pub(crate) fn enter(&mut self, stage: Stage, at: Duration) {
+        self.stages.push(stage, at);
     }
 
     /// An instance was found for the call; `is_new` if it had to start.
-    pub(crate) fn leased(&mut self, instance: (u64, Revision), is_new: bool, at: Instant) {
+    pub(crate) fn leased(&mut self, instance: (u64, Revision), is_new: bool, at: Duration) {
         self.instance = Some(instance);
-        // The call has waited for a start, not for a place.
-        if let Some((stage @ Stage::Wait, _)) = self.stages.last_mut().filter(|_| is_new) {
-            *stage = Stage::Start;
+        if is_new {
+            self.stages.waited_for_start();
         }
         self.enter(Stage::Upstream, at);
     }
@@ -243,12 +214,12 @@ impl CallLog {
     pub(crate) fn end(&mut self, ended: Ended) {
         self.ended = Some(ended);
         if ended.outcome == Outcome::Asked {
-            self.enter(Stage::Question, ended.at);
+            self.enter(Stage::Question, ended.after);
         }
     }
 
     /// A request; its id names it in [`Self::response`].
-    pub(crate) fn request(&mut self, place: Place, asked: Asked<'_>, at: Instant) -> i64 {
+    pub(crate) fn request(&mut self, place: Place, asked: Asked<'_>, at: Duration) -> i64 {
         let (method, params, meta) = asked;
         self.requests += 1;
         let id = self.number as i64 * IDS + self.requests.min(IDS - 1);
@@ -260,19 +231,23 @@ impl CallLog {
             if let Some(meta) = meta {
                 params.set("_meta", meta.clone());
             }
-            Kept::Request(id, method, params)
+            Message::Request {
+                id: Id::Number(id),
+                method: method.into(),
+                params: Params::Object(params),
+            }
         });
         id
     }
 
     /// The request of the caller, or the call at the server: the one request of its side that is answered at the end.
-    pub(crate) fn call(&mut self, place: Place, asked: Asked<'_>, at: Instant) {
+    pub(crate) fn call(&mut self, place: Place, asked: Asked<'_>, at: Duration) {
         let id = self.request(place, asked, at);
         self.open[place.0 as usize] = id;
     }
 
     /// The answer to that.
-    pub(crate) fn answer(&mut self, place: Place, told: Result<&Json, &ErrorObject>, at: Instant) {
+    pub(crate) fn answer(&mut self, place: Place, told: Result<&Json, &ErrorObject>, at: Duration) {
         self.response(place, self.open[place.0 as usize], told, at);
     }
 
@@ -282,7 +257,7 @@ impl CallLog {
         place: Place,
         id: i64,
         told: Result<&Json, &ErrorObject>,
-        at: Instant,
+        at: Duration,
     ) {
         let size = match told {
             Ok(result) => result.get().len(),
@@ -291,9 +266,9 @@ impl CallLog {
                 error.message.len() + data + ENVELOPE
             }
         };
-        self.note(place, ENVELOPE + size, at, || match told {
-            Ok(result) => Kept::Result(id, result.clone()),
-            Err(error) => Kept::Error(id, Box::new(error.clone())),
+        self.note(place, ENVELOPE + size, at, || Message::Response {
+            id: Some(Id::Number(id)),
+            outcome: told.cloned().map_err(ErrorObject::clone),
         });
     }
 
@@ -304,57 +279,48 @@ impl CallLog {
         method: Method,
         size: usize,
         params: impl FnOnce() -> Object,
-        at: Instant,
+        at: Duration,
     ) {
         let size = ENVELOPE + method.name().len() + size;
-        self.note(place, size, at, || Kept::Notification(method, params()));
+        self.note(place, size, at, || Message::Notification {
+            method: method.into(),
+            params: Params::Object(params()),
+        });
     }
 
-    fn note(&mut self, place: Place, size: usize, at: Instant, kept: impl FnOnce() -> Kept) {
-        match place {
-            FROM_CLIENT => self.bytes_in += size as u64,
-            TO_CLIENT => self.bytes_out += size as u64,
-            _ => {}
+    fn note(&mut self, place: Place, size: usize, at: Duration, message: impl FnOnce() -> Message) {
+        let (side, direction) = place;
+        if side == Side::Client {
+            match direction {
+                Direction::In => self.bytes_in += size as u64,
+                Direction::Out => self.bytes_out += size as u64,
+            }
         }
-        if self.said.len >= MOST_MESSAGES {
+        if self.said.len() >= MOST_MESSAGES {
             self.left_out += 1;
             return;
         }
         let fits = size <= LARGEST && self.kept + size <= MOST_KEPT;
-        let kept = match self.keeps {
-            true if fits => {
-                self.kept += size;
-                kept()
-            }
-            is_missing => {
-                self.left_out += u32::from(is_missing);
-                Kept::Nothing
-            }
-        };
-        self.said.push(Noted { at, place, size, kept });
+        if self.keeps && !fits {
+            self.left_out += 1;
+        }
+        let message = (self.keeps && fits).then(message);
+        if message.is_some() {
+            self.kept += size;
+        }
+        self.said.push(Said { at, side, direction, size, message });
     }
 
     /// The stages so far: each ends where the next begins.
-    pub(crate) fn stages(&self, now: Instant) -> Vec<(Stage, Duration, Duration)> {
-        let end = self.ended.map_or(now, |it| it.at);
+    pub(crate) fn stages(&self, now: Duration) -> Vec<(Stage, Duration, Duration)> {
+        let end = self.ended.map_or(now, |it| it.after);
         let ends = self.stages.iter().skip(1).map(|it| it.1).chain([end]);
-        let all = self.stages.iter().zip(ends);
-        let all = all.map(|((stage, from), to)| (*stage, self.after(*from), self.after(to)));
+        let all = self.stages.iter().zip(ends).map(|((stage, from), to)| (stage, from, to));
         all.filter(|(stage, from, to)| to > from || *stage == Stage::Upstream).collect()
     }
 
-    /// All messages but the first so many.
-    pub(crate) fn said(&self, but: usize) -> Vec<Said> {
-        let said = |it: &Noted| {
-            let (side, direction) = it.place;
-            let (at, message) = (self.after(it.at), it.kept.message());
-            Said { at, side, direction, size: it.size, message }
-        };
-        self.said.iter().skip(but).map(said).collect()
-    }
-
-    fn after(&self, moment: Instant) -> Duration {
-        moment.saturating_duration_since(self.began)
+    pub(crate) fn said(&self) -> &[Said] {
+        &self.said
     }
 
     pub(crate) fn keeps(&self) -> bool {
@@ -363,7 +329,7 @@ impl CallLog {
 
     /// The memory that the log takes, approximately.
     pub(crate) fn bytes(&self) -> usize {
-        EACH + self.kept + self.said.len * size_of::<Noted>()
+        EACH + self.kept + self.said.len() * size_of::<Said>()
     }
 }
 
@@ -374,25 +340,17 @@ const EACH: usize = 1_024;
 /// How many ids a call has for its requests.
 const IDS: i64 = 1_000;
 /// The bounds of one call: stages, messages, the bytes of one message and of all that are kept.
-const MOST_STAGES: usize = 68;
+const MOST_STAGES: usize = 64;
 const MOST_MESSAGES: usize = 512;
 const LARGEST: usize = 1 << 20;
 const MOST_KEPT: usize = 4 << 20;
 
 #[cfg(test)]
 mod tests {
-    use std::sync::LazyLock;
-
     use super::*;
 
-    /// So many milliseconds after all calls began.
-    fn ms(ms: u64) -> Instant {
-        static BEGAN: LazyLock<Instant> = LazyLock::new(Instant::now);
-        *BEGAN + Duration::from_millis(ms)
-    }
-
-    fn begun(number: u64, keeps: bool) -> CallLog {
-        CallLog::new(number, keeps, ms(0))
+    fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
     }
 
     fn object(text: &str) -> Object {
@@ -400,7 +358,7 @@ mod tests {
     }
 
     fn ended(outcome: Outcome, after: u64) -> Ended {
-        Ended { outcome, reason: None, at: ms(after), trace: Trace::default() }
+        Ended { outcome, reason: None, after: ms(after), trace: Trace::default() }
     }
 
     fn shown(log: &CallLog, now: u64) -> String {
@@ -418,12 +376,12 @@ mod tests {
             let text = it.message.as_ref().map_or("-".to_owned(), Message::to_text);
             format!("{} {side} {way} {text}", it.at.as_millis())
         };
-        log.said(0).iter().map(line).collect::<Vec<_>>().join("\n")
+        log.said().iter().map(line).collect::<Vec<_>>().join("\n")
     }
 
     #[test]
     fn a_call_that_asks_is_one_log_with_two_rounds() {
-        let mut log = begun(7, true);
+        let mut log = CallLog::new(7, true);
         log.begin(ms(0));
         log.call(FROM_CLIENT, (Method::ToolsCall, &object(r#"{"name":"a.push"}"#), None), ms(0));
         log.enter(Stage::Wait, ms(1));
@@ -467,33 +425,33 @@ mod tests {
 
     #[test]
     fn without_payloads_only_sizes_are_kept() {
-        let mut log = begun(1, false);
+        let mut log = CallLog::new(1, false);
         log.begin(ms(0));
         let params = object(r#"{"name":"x","arguments":{"key":"hunter2"}}"#);
         log.call(FROM_CLIENT, (Method::ToolsCall, &params, None), ms(0));
         assert_eq!(told(&log), "0 client in -");
-        assert!(log.said(0)[0].size > 60 && log.bytes_in > 60, "{}", log.bytes_in);
+        assert!(log.said()[0].size > 60 && log.bytes_in > 60, "{}", log.bytes_in);
         assert!(!format!("{log:?}").contains("hunter2"));
     }
 
     #[test]
     fn one_call_takes_no_more_than_its_bounds() {
-        let mut log = begun(1, true);
+        let mut log = CallLog::new(1, true);
         let large = Json::string(&"x".repeat(LARGEST / 2));
         for _ in 0..2 * MOST_MESSAGES {
             log.response(TO_CLIENT, 1, Ok(&large), ms(1));
         }
         assert!(log.bytes() < MOST_KEPT + MOST_MESSAGES * 256, "{}", log.bytes());
-        assert_eq!(log.said(0).len(), MOST_MESSAGES);
+        assert_eq!(log.said().len(), MOST_MESSAGES);
         assert_eq!(log.left_out as usize, 2 * MOST_MESSAGES - 7);
-        let mut log = begun(1, true);
+        let mut log = CallLog::new(1, true);
         log.response(TO_CLIENT, 1, Ok(&Json::string(&"x".repeat(LARGEST))), ms(1));
-        assert_eq!((log.left_out, log.said(0)[0].message.is_none()), (1, true));
+        assert_eq!((log.left_out, log.said()[0].message.is_none()), (1, true));
         (0..1000).for_each(|it| log.begin(ms(it)));
         (0..1000).for_each(|it| {
             log.enter(Stage::Wait, ms(it));
             log.enter(Stage::Carry, ms(it));
         });
-        assert!(log.stages.len <= MOST_STAGES);
+        assert!(log.stages.more.len() <= MOST_STAGES);
     }
 }

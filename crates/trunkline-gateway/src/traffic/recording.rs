@@ -2,7 +2,7 @@
 
 use std::hash::BuildHasher;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use trunkline_proto::HandlerEvent;
 use trunkline_recording::line::Party;
@@ -22,11 +22,18 @@ use crate::trace::Trace;
 pub(crate) struct Recording {
     pub(super) recorder: Arc<Recorder>,
     pub(super) entry: Arc<CallEntry>,
+    /// How long before this round the call began.
+    pub(super) earlier: Duration,
 }
 
 impl Recording {
+    /// How long ago the call began, in its first round.
+    pub(crate) fn now(&self) -> Duration {
+        self.entry.now()
+    }
+
     /// The call has waited for an instance since then, and got none.
-    pub(crate) fn waited(&self, since: Instant) {
+    pub(crate) fn waited(&self, since: Duration) {
         self.entry.log().enter(Stage::Wait, since);
     }
 
@@ -34,13 +41,13 @@ impl Recording {
     /// call is learned first.
     pub(crate) fn sends(
         &self,
-        target: (CallTarget, Option<Instant>),
+        target: (CallTarget, Option<Duration>),
         instance: (u64, Revision),
         is_new: bool,
         method: Method,
         params: &Object,
     ) {
-        let at = Instant::now();
+        let at = self.entry.now();
         let (target, permitted) = target;
         let marked = {
             let mut log = self.entry.log();
@@ -58,7 +65,7 @@ impl Recording {
 
     /// The server has answered the call; with nothing if it has gone.
     pub(crate) fn answered(&self, told: Option<Result<&Json, &ErrorObject>>) {
-        let at = Instant::now();
+        let at = self.entry.now();
         {
             let mut log = self.entry.log();
             if let Some(told) = told {
@@ -73,7 +80,7 @@ impl Recording {
 
     /// A progress or log message.
     pub(crate) fn event(&self, place: Place, event: &HandlerEvent) {
-        let (at, mut log) = (Instant::now(), self.entry.log());
+        let (at, mut log) = (self.entry.now(), self.entry.log());
         match event {
             HandlerEvent::Progress(it) => {
                 let size = it.message.as_ref().map_or(0, String::len) + PROGRESS;
@@ -95,7 +102,7 @@ impl Recording {
         }
         let object = Object::parse(params.get()).unwrap_or_default();
         let id = {
-            let (at, mut log) = (Instant::now(), self.entry.log());
+            let (at, mut log) = (self.entry.now(), self.entry.log());
             log.questions += u32::from(place == TO_CLIENT);
             log.enter(Stage::Question, at);
             log.request(place, (method, &object, None), at)
@@ -109,7 +116,7 @@ impl Recording {
         if let Ok(answer) = told {
             self.recorder.traffic.learn(Party::Client, "result", answer);
         }
-        let (at, mut log) = (Instant::now(), self.entry.log());
+        let (at, mut log) = (self.entry.now(), self.entry.log());
         log.response(place, id, told, at);
         if place == TO_SERVER {
             log.enter(Stage::Upstream, at);
@@ -129,24 +136,25 @@ impl Recording {
         traffic.kept().ring.name(self.entry.number, digest);
     }
 
-    /// The call ends, or its round does: when, and after how long.
+    /// The call ends, or its round does, after this long.
     pub(crate) fn end(
         &self,
         ended: (outcome::Outcome, Option<&'static str>, Option<Trace>),
         told: Option<&Outcome>,
-        (at, after): (Instant, Duration),
+        after: Duration,
         target: impl FnOnce() -> CallTarget,
     ) {
         let (outcome, reason, trace) = ended;
         let Recorder { traffic, file, .. } = &*self.recorder;
         let (bytes, counted) = {
-            let mut log = self.entry.log();
+            let (at, mut log) = (self.earlier + after, self.entry.log());
             log.target.get_or_insert_with(target);
             if let Some(told) = told {
                 log.answer(TO_CLIENT, told.as_ref(), at);
             }
-            log.end(Ended { outcome, reason, at, trace: trace.unwrap_or(self.entry.id) });
-            (log.bytes(), log.target.as_ref().and_then(|it| it.server.clone()))
+            log.end(Ended { outcome, reason, after: at, trace: trace.unwrap_or(self.entry.id) });
+            let server = log.target.as_ref().and_then(|it| it.server.clone());
+            (log.bytes(), server.map(|it| (it, self.entry.began + at)))
         };
         if outcome == outcome::Outcome::Asked
             && let Some(Ok(input)) = told.filter(|it| it.as_ref().is_ok_and(is_marked))
@@ -155,8 +163,8 @@ impl Recording {
         }
         traffic.arrange(|kept| {
             kept.ring.takes(self.entry.number, bytes);
-            if let Some(server) = &counted {
-                let now = at.saturating_duration_since(traffic.base.1);
+            if let Some((server, moment)) = &counted {
+                let now = moment.saturating_duration_since(traffic.base.1);
                 kept.count(server, after, outcome.is_failure(), now);
             }
         });

@@ -38,7 +38,7 @@ impl Traffic {
         let mut told = self.summary(&entry, replica);
         let (said, keeps, left_out) = {
             let log = entry.log();
-            (log.said(0), log.keeps(), log.left_out)
+            (log.said().to_vec(), log.keeps(), log.left_out)
         };
         let messages = self.redacted(&entry, &said);
         let shown = said.iter().zip(messages).map(|(said, message)| Told {
@@ -92,7 +92,7 @@ impl Traffic {
 
     /// The messages of a call as lines of a recording.
     fn lines(&self, entry: &CallEntry) -> Vec<Line> {
-        let said = entry.log().said(0);
+        let said = entry.log().said().to_vec();
         self.lines_of(entry, &said)
     }
 
@@ -100,9 +100,9 @@ impl Traffic {
     pub(crate) fn new_lines(&self, entry: &CallEntry) -> Vec<Line> {
         let said = {
             let mut log = entry.log();
-            let said = log.said(log.written);
-            log.written += said.len();
-            said
+            let (written, all) = (log.written, log.said().len());
+            log.written = all;
+            log.said()[written..].to_vec()
         };
         self.lines_of(entry, &said)
     }
@@ -167,12 +167,12 @@ impl Traffic {
             let target = log.target.clone().unwrap_or_default();
             let text = |it: &str| redactor.text(it).into_owned();
             Some(json!({
-                "time": rfc3339(self.at(ended.at)),
+                "time": rfc3339(self.at(entry.began + ended.after)),
                 "server": target.server.as_deref(),
                 "method": entry.method.name(),
                 "name": target.name.as_deref().map(text).unwrap_or_default(),
                 "principal": entry.caller.name,
-                "ms": ms(entry.after(ended.at)),
+                "ms": ms(ended.after),
                 "outcome": ended.outcome.word(),
                 "traceId": ended.trace.to_string(),
             }))
@@ -231,7 +231,7 @@ impl Traffic {
     fn summary(&self, entry: &CallEntry, replica: Option<&str>) -> Value {
         let shown = Shown::of(entry, &self.redactor());
         let log = entry.log();
-        let now = Instant::now();
+        let now = entry.now();
         let stages = log.stages(now).into_iter().map(
             |(stage, from, to)| json!({ "stage": stage.word(), "from": ms(from), "to": ms(to) }),
         );
@@ -249,7 +249,7 @@ impl Traffic {
             "state": if log.ended.is_some() { "done" } else { "running" },
             "outcome": shown.outcome,
             "reason": shown.reason,
-            "ms": ms(entry.after(log.ended.map_or(now, |it| it.at))),
+            "ms": ms(log.ended.map_or(now, |it| it.after)),
             "stages": stages.collect::<Vec<_>>(),
             "bytesIn": log.bytes_in,
             "bytesOut": log.bytes_out,

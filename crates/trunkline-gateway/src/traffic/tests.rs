@@ -47,7 +47,7 @@ impl Scene {
             self.begin("tools/call", json!({ "name": name, "arguments": arguments.clone() }));
         let params = json!({ "name": tool.name, "arguments": arguments });
         let params = Object::parse(&params.to_string()).unwrap();
-        let to = (target(tool), Some(Instant::now()));
+        let to = (target(tool), Some(Duration::ZERO));
         recording.sends(to, (1, Revision::V2025_11_25), false, Method::ToolsCall, &params);
         let result = Json::of(&result);
         recording.answered(Some(Ok(&result)));
@@ -95,7 +95,7 @@ fn end(recording: &Recording, outcome: outcome::Outcome, told: Option<Json>) {
     recording.end(
         (outcome, None, None),
         told.as_ref(),
-        (Instant::now(), Duration::from_millis(5)),
+        Duration::from_millis(5),
         CallTarget::default,
     );
 }
@@ -176,7 +176,7 @@ fn rounds_and_tasks_of_a_call_are_one_call() {
 fn messages_are_shown_as_they_were_said_on_both_sides() {
     let mut scene = Scene::of(PLAIN);
     let recording = scene.begin("tools/call", json!({ "name": "a.say" }));
-    let to = (target(&tool("say", json!({}))), Some(Instant::now()));
+    let to = (target(&tool("say", json!({}))), Some(Duration::ZERO));
     let params = Object::parse(r#"{"name":"say","arguments":{"n":1.50}}"#).unwrap();
     recording.sends(to, (4, Revision::V2025_11_25), true, Method::ToolsCall, &params);
     let id = recording.asks(FROM_SERVER, Method::RootsList, &Json::empty_object());
@@ -268,7 +268,7 @@ mcpServers:
     scene.call(&plain, json!({ "text": echo }), json!({ "content": [{ "text": echo }] }));
     let named = scene.begin("resources/read", json!({ "uri": echo }));
     let about = || CallTarget { name: Some(Arc::from(echo.as_str())), ..CallTarget::default() };
-    named.end((Fine, None, None), None, (Instant::now(), Duration::ZERO), about);
+    named.end((Fine, None, None), None, Duration::ZERO, about);
     let everything = scene.everything();
     for secret in secrets {
         assert!(!everything.contains(secret), "{secret} in {everything}");
