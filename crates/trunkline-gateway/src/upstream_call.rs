@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 use tokio::sync::oneshot;
 use trunkline_auth::tag::random_name;
 use trunkline_proto::input_required::missing_capability;
-use trunkline_proto::{CallKey, HandlerEvent, PeerNotification};
+use trunkline_proto::{Attached, CallKey, HandlerEvent, PeerNotification};
 use trunkline_transport::budget::{Budget, Held};
 use trunkline_transport::conversation_handle::{ConversationHandle, Listener, Request};
 use trunkline_wire::era::carry;
@@ -146,9 +146,9 @@ impl UpstreamCallContext {
     pub(crate) async fn ask(self: Arc<Self>, method: Method, params: Object) -> Outcome {
         let params = params.to_json();
         let Some(recording) = self.recording.clone() else { return self.put(method, params).await };
-        let id = recording.asks(FROM_SERVER, method, &params);
+        recording.asks(FROM_SERVER, &params);
         let told = self.put(method, params).await;
-        recording.replies(TO_SERVER, id, told.as_ref());
+        recording.replies(TO_SERVER, told.as_ref().ok());
         told
     }
 
@@ -179,18 +179,18 @@ impl UpstreamCallContext {
                     None => question,
                 };
                 let asked = question.params().and_then(|it| Object::parse(it.get()).ok());
-                let shown = self.recording.as_ref().map(|it| {
+                if let Some(recording) = &self.recording {
                     let params = question.params().unwrap_or_else(Json::empty_object);
-                    (it, it.asks(TO_CLIENT, question.method(), &params))
-                });
+                    recording.asks(TO_CLIENT, &params);
+                }
                 let mut request = Request::new(question.method(), asked.unwrap_or_default());
                 request.during = Some(self.key);
                 request.timing = Some(crate::question::THINKING);
                 let asking = Asking::new(&self);
                 let answer = self.handle.ask(request).await.map_err(refused);
                 drop((asking, held));
-                if let Some((recording, id)) = shown {
-                    recording.replies(FROM_CLIENT, id, answer.as_ref());
+                if let Some(recording) = &self.recording {
+                    recording.replies(FROM_CLIENT, answer.as_ref().ok());
                 }
                 let answer = answer?;
                 match &self.guard {
@@ -225,9 +225,6 @@ impl UpstreamCallContext {
 
     /// Queues an event for the caller; drops it if the budget is used up.
     pub(crate) fn say(&self, what: HandlerEvent) {
-        if let Some(recording) = &self.recording {
-            recording.event(FROM_SERVER, &what);
-        }
         let held = self.notices.bytes.take(&self.caller.id, size(&what));
         let mut waiting = self.lock();
         match held {
@@ -333,6 +330,11 @@ fn size(what: &HandlerEvent) -> usize {
         HandlerEvent::Pause(_) => 0,
     };
     text + EACH
+}
+
+/// The recording of the call that a request is made for.
+pub(crate) fn recording_of(attached: &Attached) -> Option<Recording> {
+    attached.get::<UpstreamCallContext>()?.recording.clone()
 }
 
 /// The error for a server whose question was not answered.
