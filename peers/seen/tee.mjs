@@ -6,15 +6,21 @@ import { join } from 'node:path';
 
 const [folder, command, ...args] = process.argv.slice(2);
 const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit'] });
-const copy = (from, to, name) => {
-    const file = openSync(join(folder, `${process.pid}.${name}`), 'a');
+const file = (name) => openSync(join(folder, `${process.pid}.${name}`), 'a');
+const copy = (from, to, into) => {
     from.on('data', (bytes) => {
-        writeSync(file, bytes);
+        writeSync(into(), bytes);
         to.write(bytes);
     });
     from.on('end', () => to.end());
     to.on('error', () => {});
 };
-copy(process.stdin, child.stdin, 'out');
-copy(child.stdout, process.stdout, 'in');
+const [out, into, late] = ['out', 'in', 'late'].map(file);
+let hasLeft = false;
+process.stdin.on('end', () => {
+    hasLeft = true;
+});
+copy(process.stdin, child.stdin, () => out);
+// Whoever has closed its end listens no longer.
+copy(child.stdout, process.stdout, () => (hasLeft ? late : into));
 child.on('exit', (code) => process.exit(code ?? 1));
