@@ -5,7 +5,6 @@ use std::sync::Arc;
 use trunkline_proto::{Attached, Call, PeerNotification};
 use trunkline_transport::conversation_handle::ConversationHandle;
 use trunkline_transport::handler::{Answer, Handler, Listening};
-use trunkline_transport::witness::Witness;
 
 use crate::scoped_handler::ScopedHandler;
 
@@ -20,14 +19,6 @@ impl Handler for InstanceHandler {
     fn call(&self, call: Call, handle: &ConversationHandle) -> Answer {
         let ScopedHandler { shared, view } = &*self.scoped;
         crate::gate::call_placed(shared, view, &self.server, call, handle)
-    }
-
-    fn witness(
-        &self,
-        handle: &ConversationHandle,
-        attached: &Attached,
-    ) -> Option<Arc<dyn Witness>> {
-        self.scoped.witness(handle, attached)
     }
 
     fn heard(&self, heard: PeerNotification, handle: &ConversationHandle) {

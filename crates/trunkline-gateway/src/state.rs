@@ -61,7 +61,7 @@ use crate::tasks::Registry;
 use crate::trace::Trace;
 use crate::traffic::{Link, Recorder, Traffic};
 use crate::upstream_call::Notices;
-use crate::upstream_call::recording_of;
+use crate::upstream_call::whose;
 use crate::watcher::Logins;
 pub(crate) use view::View;
 pub(crate) use visibility::Visibility;
@@ -368,7 +368,7 @@ impl GatewayState {
 
     /// What is said to an instance, as the recorder sees it.
     pub(crate) fn link_of(&self, server: &Arc<str>, instance: u64) -> Arc<dyn Witness> {
-        Link::of_server(&self.traffic, server, instance, recording_of)
+        Link::of_server(&self.traffic, server, instance, whose)
     }
 
     pub(crate) fn next_trace(&self) -> Trace {

@@ -43,6 +43,7 @@ use file::TrafficFile;
 pub use filter::TrafficFilter;
 pub(crate) use link::Link;
 use marked_tools::MarkedTools;
+pub(crate) use open_requests::Whose;
 use rates::Rates;
 pub(crate) use rates::STEP;
 pub(crate) use recording::Recording;

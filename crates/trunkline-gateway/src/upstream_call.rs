@@ -21,7 +21,7 @@ use trunkline_wire::revision::{Era, Revision};
 
 use crate::caller::Caller;
 use crate::policy::plugins::{CallView, Pipeline, Rejected};
-use crate::traffic::{FROM_CLIENT, FROM_SERVER, Recording, TO_CLIENT, TO_SERVER};
+use crate::traffic::{FROM_CLIENT, FROM_SERVER, Recording, TO_CLIENT, TO_SERVER, Whose};
 
 /// The context of a call in flight. It is attached to the request, so that questions the server asks during the
 /// call are routed here.
@@ -332,9 +332,14 @@ fn size(what: &HandlerEvent) -> usize {
     text + EACH
 }
 
-/// The recording of the call that a request is made for.
-pub(crate) fn recording_of(attached: &Attached) -> Option<Recording> {
-    attached.get::<UpstreamCallContext>()?.recording.clone()
+/// Whom a request to a server is made for.
+pub(crate) fn whose(attached: &Attached) -> Whose {
+    let recording = match (attached.get::<UpstreamCallContext>(), attached.get::<OnTask>()) {
+        (Some(context), _) => context.recording.clone(),
+        (None, Some(task)) => task.0.recording(),
+        (None, None) => return Whose::Conversation,
+    };
+    recording.map_or(Whose::Nobody, Whose::Call)
 }
 
 /// The error for a server whose question was not answered.
@@ -349,6 +354,11 @@ fn refused(error: trunkline_proto::CallError) -> ErrorObject {
 /// Answers the questions of a task: the caller that waits for the task, or the client that polls it.
 pub(crate) trait Answers: Send + Sync {
     fn ask(&self, method: Method, params: Object) -> Answering;
+
+    /// The recording of the call that waits for the task.
+    fn recording(&self) -> Option<Recording> {
+        None
+    }
 }
 
 /// A future answer.

@@ -16,7 +16,7 @@ use trunkline_wire::model::meta;
 use trunkline_wire::revision::Revision;
 
 use super::call_log::{CallLog, CallTarget, Ended, size_of_message};
-use super::open_requests::{OpenRequests, Owner};
+use super::open_requests::{OpenRequests, Owner, Whose};
 use super::recording::Recording;
 use super::{CallEntry, Recorder, Traffic};
 use crate::caller::Caller;
@@ -41,12 +41,12 @@ struct State {
 enum With {
     /// A client, as the transport knows it.
     Client { attached: Attached, conversation: u64, is_of_one_request: bool },
-    /// An instance of a server, and how to find the call that a request is made for.
-    Server { server: Arc<str>, instance: u64, recording_of: RecordingOf },
+    /// An instance of a server, and how to find out whom a request is made for.
+    Server { server: Arc<str>, instance: u64, whose: WhoseIs },
 }
 
-/// Finds the call in what is attached to a request.
-pub(crate) type RecordingOf = fn(&Attached) -> Option<Recording>;
+/// Finds in what is attached to a request whom it is made for.
+pub(crate) type WhoseIs = fn(&Attached) -> Whose;
 
 impl Link {
     /// The conversation with a client.
@@ -65,10 +65,10 @@ impl Link {
         traffic: &Arc<Traffic>,
         server: &Arc<str>,
         instance: u64,
-        recording_of: RecordingOf,
+        whose: WhoseIs,
     ) -> Arc<Self> {
         let server = Arc::clone(server);
-        Self::new(traffic, With::Server { server, instance, recording_of })
+        Self::new(traffic, With::Server { server, instance, whose })
     }
 
     fn new(traffic: &Arc<Traffic>, with: With) -> Arc<Self> {
@@ -108,13 +108,17 @@ impl Link {
     fn note(
         &self,
         mut state: MutexGuard<'_, State>,
-        owner: Option<Recording>,
+        whose: Whose,
         direction: Direction,
         message: &Message,
         at: Instant,
     ) {
-        let Some(recording) = owner else {
-            return self.note_own(&mut state, direction, message.clone(), at);
+        let recording = match whose {
+            Whose::Call(recording) => recording,
+            Whose::Conversation => {
+                return self.note_own(&mut state, direction, message.clone(), at);
+            }
+            Whose::Nobody => return,
         };
         drop(state);
         let place = (self.side(), direction);
@@ -193,36 +197,57 @@ impl Link {
         }
     }
 
-    /// The call that a notification is about.
-    fn told_of(
+    /// Whom a notification belongs to.
+    fn whose_is(
         &self,
         state: &mut State,
         message: (&MethodName, &Params),
         direction: Direction,
         via: RequestStream,
-    ) -> Option<Recording> {
+    ) -> Option<Whose> {
         let (method, params) = message;
         let id = |name: &str| params.get(name).and_then(|it| Id::from_json(it.get()));
         let is_ours = direction == Direction::Out;
         match method.known() {
-            Some(Method::Cancelled) if is_ours => state.open.take_ours(&id("requestId")?).flatten(),
-            Some(Method::Cancelled) => match state.open.take_theirs(&id("requestId")?)? {
-                Owner::Call(recording) => Some(recording),
-                Owner::Nobody(message, at) => {
-                    self.disown(state, Some((*message, at)));
-                    None
-                }
-                Owner::Conversation => None,
-            },
+            Some(Method::Cancelled) if is_ours => state.open.take_ours(&id("requestId")?),
+            Some(Method::Cancelled) => {
+                let owner = state.open.take_theirs(&id("requestId")?)?;
+                Some(self.whose_was(state, owner))
+            }
             Some(Method::Progress) if is_ours => {
-                state.open.with_token(params.get("progressToken")?)
+                state.open.with_token(params.get("progressToken")?).map(Whose::Call)
             }
             Some(Method::Progress) => state.open.ours(&id("progressToken")?),
             Some(Method::Message) => match self.side() {
-                Side::Client => state.open.on_stream(via),
+                Side::Client => state.open.on_stream(via).map(Whose::Call),
                 Side::Server => state.open.ours_on_stream(via),
             },
             _ => None,
+        }
+    }
+
+    /// Whom a request of the peer belonged to that is over.
+    fn whose_was(&self, state: &mut State, owner: Owner) -> Whose {
+        match owner {
+            Owner::Call(recording) => Whose::Call(recording),
+            Owner::Nobody(request, began) => {
+                self.disown(state, Some((request, began)));
+                Whose::Conversation
+            }
+            Owner::Conversation => Whose::Conversation,
+        }
+    }
+
+    /// Whom a request of ours belongs to.
+    fn whose_becomes(&self, state: &State, method: &MethodName, cause: Option<Cause<'_>>) -> Whose {
+        match (cause, &self.with) {
+            (Some(Cause::During(theirs)), _) => Whose::from(state.open.theirs(theirs)),
+            (Some(Cause::Attached(it)), With::Server { whose, .. }) => match whose(it) {
+                // What becomes of a task is told in the call that it comes from.
+                Whose::Conversation if method.starts_with("tasks/") => Whose::Nobody,
+                whose => whose,
+            },
+            _ => Whose::Conversation,
         }
     }
 }
@@ -230,54 +255,42 @@ impl Link {
 impl Witness for Link {
     fn received(&self, message: &Message, via: RequestStream) {
         let (at, mut state) = (Instant::now(), self.state());
-        let owner = match message {
+        let whose = match message {
             Message::Request { id, .. } => return state.open.add_theirs(id, via, message, at),
-            Message::Response { id, .. } => {
-                id.as_ref().and_then(|it| state.open.take_ours(it)).flatten()
-            }
+            Message::Response { id, .. } => id.as_ref().and_then(|it| state.open.take_ours(it)),
             Message::Notification { method, params } => {
-                self.told_of(&mut state, (method, params), Direction::In, via)
+                self.whose_is(&mut state, (method, params), Direction::In, via)
             }
         };
-        self.note(state, owner, Direction::In, message, at);
+        let whose = whose.unwrap_or(Whose::Conversation);
+        self.note(state, whose, Direction::In, message, at);
     }
 
     fn sent(&self, message: &Message, via: Option<RequestStream>, cause: Option<Cause<'_>>) {
         let (at, mut state) = (Instant::now(), self.state());
-        let owner = match message {
-            Message::Response { id: Some(id), .. } => match state.open.take_theirs(id) {
-                Some(Owner::Call(recording)) => Some(recording),
-                Some(Owner::Nobody(request, began)) => {
-                    self.disown(&mut state, Some((*request, began)));
-                    None
-                }
-                Some(Owner::Conversation) => None,
-                // Nobody has seen the request: another process answered it before.
-                None => return,
-            },
-            Message::Response { id: None, .. } => None,
-            Message::Request { id, .. } => {
-                let owner = match (cause, &self.with) {
-                    (Some(Cause::During(theirs)), _) => state.open.theirs(theirs),
-                    (Some(Cause::Attached(it)), With::Server { recording_of, .. }) => {
-                        recording_of(it)
-                    }
-                    _ => None,
-                };
-                state.open.add_ours(id, owner.clone());
-                owner
+        let whose = match message {
+            Message::Response { id: Some(id), .. } => {
+                // Without one, nobody has seen the request: another process answered it before.
+                let Some(owner) = state.open.take_theirs(id) else { return };
+                self.whose_was(&mut state, owner)
+            }
+            Message::Response { id: None, .. } => Whose::Conversation,
+            Message::Request { id, method, .. } => {
+                let whose = self.whose_becomes(&state, method, cause);
+                state.open.add_ours(id, whose.clone());
+                whose
             }
             Message::Notification { method, params } => {
                 let via = via.unwrap_or_default();
-                let owner = self.told_of(&mut state, (method, params), Direction::Out, via);
-                if owner.is_none() {
+                let whose = self.whose_is(&mut state, (method, params), Direction::Out, via);
+                whose.unwrap_or_else(|| {
                     let unclaimed = state.open.disown(via);
                     self.disown(&mut state, unclaimed);
-                }
-                owner
+                    Whose::Conversation
+                })
             }
         };
-        self.note(state, owner, Direction::Out, message, at);
+        self.note(state, whose, Direction::Out, message, at);
     }
 }
 

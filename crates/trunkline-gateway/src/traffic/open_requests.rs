@@ -14,7 +14,32 @@ use super::recording::Recording;
 #[derive(Default)]
 pub(super) struct OpenRequests {
     theirs: Vec<Theirs>,
-    ours: Vec<(Id, Option<Recording>)>,
+    ours: Vec<(Id, Whose)>,
+}
+
+/// Whom a message belongs to.
+#[derive(Clone)]
+pub(crate) enum Whose {
+    Call(Recording),
+    /// No call: the conversation itself.
+    Conversation,
+    /// A call that is not recorded, or is recorded elsewhere.
+    Nobody,
+}
+
+impl Whose {
+    fn call(&self) -> Option<&Recording> {
+        match self {
+            Self::Call(recording) => Some(recording),
+            _ => None,
+        }
+    }
+}
+
+impl From<Option<Recording>> for Whose {
+    fn from(recording: Option<Recording>) -> Self {
+        recording.map_or(Self::Conversation, Self::Call)
+    }
 }
 
 /// A request of the peer.
@@ -29,7 +54,7 @@ struct Theirs {
 /// Whom a request of the peer belongs to.
 pub(super) enum Owner {
     /// No call has claimed it yet: here it is, and when it came.
-    Nobody(Box<Message>, Instant),
+    Nobody(Message, Instant),
     Call(Recording),
     /// It belongs to no call.
     Conversation,
@@ -46,7 +71,7 @@ impl Owner {
     /// The request, if nobody has claimed it. It belongs to the conversation from now on.
     fn disown(&mut self) -> Option<(Message, Instant)> {
         match std::mem::replace(self, Self::Conversation) {
-            Self::Nobody(message, at) => Some((*message, at)),
+            Self::Nobody(message, at) => Some((message, at)),
             owner => {
                 *self = owner;
                 None
@@ -65,7 +90,7 @@ impl OpenRequests {
         at: Instant,
     ) {
         make_room(&mut self.theirs, |it| &it.id, id, |it| it.owner.call());
-        let owner = Owner::Nobody(Box::new(message.clone()), at);
+        let owner = Owner::Nobody(message.clone(), at);
         self.theirs.push(Theirs { id: id.clone(), via, token: None, owner });
     }
 
@@ -125,30 +150,29 @@ impl OpenRequests {
     }
 
     /// A request of ours.
-    pub(super) fn add_ours(&mut self, id: &Id, owner: Option<Recording>) {
-        make_room(&mut self.ours, |it| &it.0, id, |it| it.1.as_ref());
+    pub(super) fn add_ours(&mut self, id: &Id, owner: Whose) {
+        make_room(&mut self.ours, |it| &it.0, id, |it| it.1.call());
         self.ours.push((id.clone(), owner));
     }
 
     /// Our request is answered, or given up.
-    pub(super) fn take_ours(&mut self, id: &Id) -> Option<Option<Recording>> {
+    pub(super) fn take_ours(&mut self, id: &Id) -> Option<Whose> {
         let at = self.ours.iter().position(|it| it.0 == *id)?;
         Some(self.ours.swap_remove(at).1)
     }
 
-    /// The call of a request of ours.
-    pub(super) fn ours(&self, id: &Id) -> Option<Recording> {
-        self.ours.iter().find(|it| it.0 == *id)?.1.clone()
+    /// Whom a request of ours belongs to.
+    pub(super) fn ours(&self, id: &Id) -> Option<Whose> {
+        self.ours.iter().find(|it| it.0 == *id).map(|it| it.1.clone())
     }
 
-    /// The call of our request on whose stream something came, or of the only one.
-    pub(super) fn ours_on_stream(&self, via: RequestStream) -> Option<Recording> {
-        if let Some(recording) = i64::try_from(via.0).ok().and_then(|it| self.ours(&Id::Number(it)))
-        {
-            return Some(recording);
+    /// Whom our request belongs to on whose stream something came, or the only call.
+    pub(super) fn ours_on_stream(&self, via: RequestStream) -> Option<Whose> {
+        if let Some(whose) = i64::try_from(via.0).ok().and_then(|it| self.ours(&Id::Number(it))) {
+            return Some(whose);
         }
-        let mut calls = self.ours.iter().filter_map(|it| it.1.as_ref());
-        calls.next().filter(|_| calls.next().is_none()).cloned()
+        let mut calls = self.ours.iter().filter_map(|it| it.1.call());
+        calls.next().filter(|_| calls.next().is_none()).cloned().map(Whose::Call)
     }
 }
 

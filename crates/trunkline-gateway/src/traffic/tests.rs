@@ -25,7 +25,8 @@ impl Scene {
     fn of(catalog: &str) -> Self {
         let recorder = Recorder::open(&Traffic::new(), &plan(catalog), None).unwrap().unwrap();
         recorder.traffic.uses(Some(&recorder));
-        let server = Link::of_server(&recorder.traffic, &Arc::from("a"), 1, |it| it.get().cloned());
+        let server =
+            Link::of_server(&recorder.traffic, &Arc::from("a"), 1, |it| it.get().cloned().into());
         Self { recorder, server, count: 0 }
     }
 

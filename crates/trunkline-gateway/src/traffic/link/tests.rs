@@ -36,7 +36,7 @@ impl Scene {
         let handle = driver.handle();
         let client = Link::of_client(traffic, &handle, &Attached::default());
         handle.set_witness(Arc::clone(&client) as Arc<dyn Witness>);
-        let server = Link::of_server(traffic, &Arc::from("a"), 3, |it| it.get().cloned());
+        let server = Link::of_server(traffic, &Arc::from("a"), 3, whose);
         Self { recorder, handle, client, server, driver: Box::new((driver, near)) }
     }
 
@@ -83,6 +83,13 @@ impl Scene {
             format!("{} {outcome}: {said}", call["method"].as_str().unwrap())
         };
         all.iter().map(entry).collect()
+    }
+}
+
+fn whose(attached: &Attached) -> Whose {
+    match attached.get::<Option<Recording>>() {
+        Some(None) => Whose::Nobody,
+        _ => Whose::from(attached.get::<Recording>().cloned()),
     }
 }
 
@@ -164,6 +171,19 @@ fn a_call_has_its_messages_on_both_sides_and_the_rest_is_the_conversations() {
             "tools/call ok: c<6 s>3 s<notifications/message c>notifications/message s<3 c>6",
         ]
     );
+}
+
+#[test]
+fn a_call_that_is_recorded_elsewhere_and_the_polls_of_tasks_are_nobodys() {
+    let scene = Scene::new();
+    let (elsewhere, nothing) = (Attached::new(None::<Recording>), Attached::default());
+    for (id, method, attached) in [(1, "tools/call", elsewhere), (2, "tasks/get", nothing)] {
+        scene.server.sent(&request(id, method), None, Some(Cause::Attached(&attached)));
+        let progress = tells("notifications/progress", json!({ "progressToken": id }));
+        scene.server.received(&progress, GENERAL);
+        scene.server.received(&result(id), GENERAL);
+    }
+    assert_eq!(scene.told(), Vec::<String>::new());
 }
 
 #[test]
