@@ -35,7 +35,10 @@ export function conversation(text, list) {
     return {
         messages,
         // What the gateway says to a server on its own has no client.
-        request: find('client', 'in', 'request')[0] ?? find('server', 'out', 'request')[0] ?? find('server', 'in', 'notification')[0],
+        request:
+            find('client', 'in', 'request')[0] ??
+            find('server', 'out', 'request')[0] ??
+            find('server', 'in', 'notification')[0],
         response: hasClient ? find('client', 'out', 'response').at(-1) : find('server', 'in', 'response')[0],
         serverRequest: find('server', 'out', 'request').filter(({ label }) => label !== 'initialize')[0],
         serverResponse: find('server', 'in', 'response').at(-1),

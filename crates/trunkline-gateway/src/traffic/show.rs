@@ -8,10 +8,11 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::sync::broadcast;
 use trunkline_recording::line::{Begin, Direction, Line, Party, Side};
-use trunkline_recording::redact::Redactor;
+use trunkline_recording::redact::{MASK, Redactor};
 use trunkline_recording::tree::Tree;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{Message, Params};
+use trunkline_wire::method::Method;
 
 use super::call_log::Said;
 use super::filter::{Facts, TrafficFilter};
@@ -270,7 +271,12 @@ impl Traffic {
         let mut masked = |said: &Said| {
             // Each link has ids of its own.
             let session = number_of(entry).wrapping_mul(2).wrapping_add(said.side as u32);
-            let json = Json::parse(said.message.as_ref()?.to_text()).ok()?;
+            let message = said.message.as_ref()?;
+            let json = Json::parse(match entry.is_call {
+                true => message.to_text(),
+                false => without_arguments(message).to_text(),
+            });
+            let json = json.ok()?;
             let mut tree = Tree::of(&json);
             let by = Party::of(said.side, said.direction);
             Some(if redactor.redact(by, session, &mut tree) { tree.to_json() } else { json })
@@ -331,6 +337,21 @@ fn called(message: &Message) -> Option<String> {
             Some(params.get("name")?.as_str()?.into_owned())
         }
         _ => None,
+    }
+}
+
+/// A call that nobody looked at: no schema says which of its arguments are secret.
+fn without_arguments(message: &Message) -> Cow<'_, Message> {
+    match message {
+        Message::Request { id, method, params: Params::Object(params) }
+            if *method == Method::ToolsCall && params.get("arguments").is_some() =>
+        {
+            let mut params = params.clone();
+            params.set("arguments", Json::string(MASK));
+            let (id, method) = (id.clone(), method.clone());
+            Cow::Owned(Message::Request { id, method, params: Params::Object(params) })
+        }
+        _ => Cow::Borrowed(message),
     }
 }
 

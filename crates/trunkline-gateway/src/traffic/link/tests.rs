@@ -187,6 +187,18 @@ fn a_call_that_is_recorded_elsewhere_and_the_polls_of_tasks_are_nobodys() {
 }
 
 #[test]
+fn the_arguments_of_a_call_that_nobody_looked_at_are_masked() {
+    let scene = Scene::new();
+    let params = json!({ "name": "a.pay", "arguments": { "pin": "1234" } });
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+    scene.client.received(&message(call), GENERAL);
+    scene.client.sent(&result(1), Some(GENERAL), None);
+    let exported = scene.recorder.traffic.export(&TrafficFilter::default());
+    let exported = String::from_utf8(exported).unwrap();
+    assert!(exported.contains(r#""arguments":"***""#) && !exported.contains("1234"), "{exported}");
+}
+
+#[test]
 fn what_belongs_to_a_subscription_is_one_entry_that_ends_with_it() {
     let scene = Scene::new();
     scene.client.received(&request(1, "subscriptions/listen"), GENERAL);
