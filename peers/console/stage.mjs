@@ -133,4 +133,23 @@ export class Stage {
     }
 }
 
+/** How long the frames of a page take while some time passes, in milliseconds, shortest first. */
+export function frames(page, ms) {
+    return page.evaluate((ms) => new Promise((resolve) => {
+        const times = [];
+        let last = performance.now();
+        const end = last + ms;
+        const tick = (now) => {
+            times.push(now - last);
+            last = now;
+            if (now < end) requestAnimationFrame(tick);
+            else resolve(times.sort((one, other) => one - other));
+        };
+        requestAnimationFrame(tick);
+    }), ms);
+}
+
+/** What 95 of 100 stay below; or another part. @param {number[]} sorted */
+export const p95 = (sorted, part = 0.95) => sorted[Math.floor(sorted.length * part)];
+
 export const axeSource = readFileSync(here('../node_modules/axe-core/axe.min.js'), 'utf8');

@@ -22,5 +22,15 @@ pub fn stories(args: &[String]) -> Result<(), String> {
     run::run_within(node.current_dir(run::root()), Duration::from_secs(180))
 }
 
+/// The console beside 5,000 calls a second for a minute: memory and frames, with the binary that users have.
+pub fn soak() -> Result<(), String> {
+    peers::npm()?;
+    run::install_missing("The console's tests need", BROWSER)?;
+    run::run(&mut run::cargo(["build", "--release", "--package", "trunkline-cli"]))?;
+    let mut node = Command::new("node");
+    node.arg(peers::folder().join("console/soak.mjs")).arg(run::target().join("release/trunkline"));
+    run::run_within(node.current_dir(run::root()), Duration::from_secs(300))
+}
+
 const PICTURES: &str = "--pictures";
 const BROWSER: &[(&str, &str)] = &[("chromium", "chromium")];

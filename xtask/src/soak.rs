@@ -1,6 +1,6 @@
 //! The stress tests, with far larger counts.
 
-use crate::{conformance, fuzz, peers, replicas, run, test};
+use crate::{browser, conformance, fuzz, peers, replicas, run, test};
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,8 +33,9 @@ const SOAKS: &[Soak] = &[
     Soak { name: "once", scope: GATEWAY, filters: &["gateway_once::", "--test-threads", "1"] },
 ];
 
-/// The soaks that are no test: the fuzz targets, ten minutes each, the scenes with several gateways, and all tests
-/// over and over.
+/// The soaks that are no test: the console beside many calls, the fuzz targets, ten minutes each, the scenes with several
+/// gateways, and all tests over and over.
+const CONSOLE: &str = "console";
 const FUZZ: &str = "fuzz";
 const REPLICAS: &str = "replicas";
 const TESTS: &str = "tests";
@@ -47,6 +48,7 @@ const GATEWAY: &[&str] = &["--package", "trunkline-cli", "--test", "it"];
 /// those tests read it for their counts.
 pub fn run(args: &[String]) -> Result<(), String> {
     let (scope, names): (&[&str], &[&str]) = match args {
+        [name] if name == CONSOLE => return browser::soak(),
         [name] if name == FUZZ => return fuzz::soak(),
         [name] if name == REPLICAS => return several_as_one(),
         [name] if name == TESTS => return over_and_over(),
@@ -140,7 +142,7 @@ fn beside_busy_loops<T>(loops: usize, work: impl FnOnce() -> T) -> T {
 }
 
 fn unknown() -> String {
-    let names = SOAKS.iter().map(|soak| soak.name).chain([FUZZ, REPLICAS, TESTS]);
+    let names = SOAKS.iter().map(|soak| soak.name).chain([CONSOLE, FUZZ, REPLICAS, TESTS]);
     let names: Vec<String> = names.map(|name| format!("`{name}`")).collect();
     format!("`soak` takes one of {}, or nothing.", names.join(", "))
 }

@@ -107,6 +107,16 @@ test('the exchange is found among the messages of both sides, in both eras', () 
     assert.equal(newer.response?.label, 'error -32603');
     assert.deepEqual([newer.questions[0].question.t, newer.questions[0].answer?.t], [1, 2]);
 
+    const handshake = messages([
+        ['server', 'out', { id: 1, method: 'initialize', params: {} }],
+        ['server', 'in', { id: 1, result: { protocolVersion: '2025-11-25' } }],
+        ['server', 'out', { method: 'notifications/initialized' }],
+        ['server', 'out', { id: 2, method: 'ping' }],
+        ['server', 'in', { id: 2, result: {} }],
+    ]);
+    assert.equal(handshake.request?.label, 'initialize');
+    assert.equal(textAt(handshake.response?.node, 'result', 'protocolVersion'), '2025-11-25');
+
     const bare = messages([['client', 'in', null]]);
     assert.equal(bare.messages[0].label, 'not kept');
     assert.equal(bare.request, undefined);

@@ -27,9 +27,13 @@ export class Live {
         this.state = new Store(/** @type {LiveState} */ (BEGIN));
         /** @type {string[]} */
         this.pending = [];
-        /** @type {Call[]} */
-        this.held = [];
+        /** What was left out since the list was last drawn. */
+        this.dropped = 0;
+        /** What came while it is paused, by id. @type {Map<string, Call>} */
+        this.held = new Map();
         this.scheduled = false;
+        /** When the list was last drawn, and how long that took. */
+        this.drawn = { at: 0, took: 0 };
         this.abort = new AbortController();
         this.filter = '';
         this.seen = new Rate();
@@ -43,7 +47,7 @@ export class Live {
         this.stop();
         this.filter = filter;
         this.calls.clear();
-        this.held = [];
+        this.held.clear();
         this.state.set({ ...BEGIN, paused: this.state.value.paused, recording: this.state.value.recording });
         this.rows.set(this.rows.value + 1);
         const { signal } = (this.abort = new AbortController());
@@ -55,13 +59,15 @@ export class Live {
                 void this.#load({}, signal);
             },
             events: (events) => {
+                let dropped = 0;
                 for (const { event, data } of events) {
                     if (event === 'call') this.pending.push(data);
-                    else if (event === 'dropped') {
-                        this.#tell({ dropped: this.state.value.dropped + JSON.parse(data).count });
-                    }
+                    else if (event === 'dropped') dropped += JSON.parse(data).count;
                 }
-                if (this.pending.length > 2 * MOST) this.pending.splice(0, this.pending.length - MOST);
+                if (this.pending.length > 2 * MOST) {
+                    dropped += this.pending.splice(0, this.pending.length - MOST).length;
+                }
+                this.dropped += dropped;
                 this.#schedule();
             },
             lost: (why) => this.#tell({ link: 'lost', why }),
@@ -72,7 +78,7 @@ export class Live {
     forget() {
         this.stop();
         this.calls.clear();
-        this.held = [];
+        this.held.clear();
         for (const seen of this.values.values()) seen.clear();
         this.state.set(BEGIN);
     }
@@ -80,6 +86,7 @@ export class Live {
     stop() {
         this.abort.abort();
         this.pending = [];
+        this.dropped = 0;
     }
 
     /** Asks for calls before the oldest one here. */
@@ -100,8 +107,8 @@ export class Live {
     /** @param {boolean} paused */
     pause(paused) {
         if (!paused) {
-            this.calls.apply(this.held);
-            this.held = [];
+            this.calls.apply([...this.held.values()]);
+            this.held.clear();
         }
         this.#tell({ paused, waiting: 0 });
         this.rows.set(this.rows.value + 1);
@@ -139,28 +146,51 @@ export class Live {
     #schedule() {
         if (this.scheduled) return;
         this.scheduled = true;
-        if (document.hidden) setTimeout(() => this.#flush(), HIDDEN);
-        else requestAnimationFrame(() => this.#flush());
+        if (document.hidden) {
+            setTimeout(() => this.#flush(), HIDDEN);
+            return;
+        }
+        // However much comes, drawing takes a quarter of the time at most; the rest is for whoever uses the page.
+        const { at, took } = this.drawn;
+        const wait = at + Math.max(PAUSE, 3 * took) - performance.now();
+        const draw = () => requestAnimationFrame(() => this.#flush());
+        if (wait > 0) setTimeout(draw, wait);
+        else draw();
     }
 
     #flush() {
         this.scheduled = false;
-        if (this.pending.length === 0) return;
+        if (this.pending.length === 0 && this.dropped === 0) return;
+        const began = performance.now();
+        // What is scheduled now runs once the frame is drawn.
+        setTimeout(() => {
+            const at = performance.now();
+            this.drawn = { at, took: Math.min(at - began, LONGEST) };
+        });
         const batch = this.pending.map((data) => /** @type {Call} */ (JSON.parse(data)));
         this.pending = [];
         this.#note(batch);
-        this.seen.add(batch.filter((call) => call.state === 'done').length, performance.now());
-        const { paused } = this.state.value;
-        const rate = this.seen.perSecond(performance.now());
-        if (paused) {
-            this.held.push(...batch);
-            if (this.held.length > 2 * MOST) this.held.splice(0, this.held.length - MOST);
-            this.#tell({ waiting: new Set(this.held.map((call) => call.id)).size, rate });
+        this.seen.add(batch.filter((call) => call.state === 'done').length + this.dropped, began);
+        const dropped = this.state.value.dropped + this.dropped;
+        this.dropped = 0;
+        const rate = this.seen.perSecond(began);
+        if (this.state.value.paused) {
+            this.#hold(batch);
+            this.#tell({ waiting: this.held.size, rate, dropped });
             return;
         }
         this.calls.apply(batch);
-        this.#tell({ rate });
+        this.#tell({ rate, dropped });
         this.rows.set(this.rows.value + 1);
+    }
+
+    /** Keeps calls until the list goes on; the oldest make way. @param {Call[]} batch */
+    #hold(batch) {
+        for (const call of batch) this.held.set(call.id, call);
+        for (const id of this.held.keys()) {
+            if (this.held.size <= MOST) break;
+            this.held.delete(id);
+        }
     }
 
     /** @param {Partial<LiveState>} changes */
@@ -214,4 +244,7 @@ const PAGE = 200;
 const NOTED = /** @type {const} */ (['server', 'outcome', 'principal', 'method']);
 const VALUES = 500;
 const HIDDEN = 1000;
+/** How long the list stands still at least, and how long drawing it may have taken at most, in milliseconds. */
+const PAUSE = 30;
+const LONGEST = 250;
 const WINDOW = 5;

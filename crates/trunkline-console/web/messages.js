@@ -31,10 +31,15 @@ export function conversation(text, list) {
     const messages = list?.kind === 'array' ? list.items.map((node) => message(text, node)) : [];
     const find = (/** @type {string} */ side, /** @type {string} */ dir, /** @type {string} */ kind) =>
         messages.filter((it) => it.side === side && it.dir === dir && it.kind === kind);
+    const hasClient = messages.some(({ side }) => side === 'client');
     return {
         messages,
-        request: find('client', 'in', 'request')[0],
-        response: find('client', 'out', 'response').at(-1),
+        // What the gateway says to a server on its own has no client.
+        request:
+            find('client', 'in', 'request')[0] ??
+            find('server', 'out', 'request')[0] ??
+            find('server', 'in', 'notification')[0],
+        response: hasClient ? find('client', 'out', 'response').at(-1) : find('server', 'in', 'response')[0],
         serverRequest: find('server', 'out', 'request').filter(({ label }) => label !== 'initialize')[0],
         serverResponse: find('server', 'in', 'response').at(-1),
         questions: questions(messages),

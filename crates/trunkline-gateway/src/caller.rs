@@ -41,6 +41,16 @@ impl Caller {
         Self::new(principal(attached), handle.number(), Arc::default())
     }
 
+    /// The peer of a conversation of this number, for what it says beside its calls.
+    pub(crate) fn linked(
+        attached: &Attached,
+        conversation: u64,
+        has_session: bool,
+        peer: Arc<Peer>,
+    ) -> Self {
+        Self { has_session, ..Self::new(principal(attached), conversation, peer) }
+    }
+
     /// The principal of an admitted request, before there is a conversation.
     pub(crate) fn let_in(extensions: &Extensions) -> Self {
         Self::new(extensions.get(), 0, Arc::default())

@@ -162,11 +162,7 @@ impl Forward {
             span.over(&outcome);
         }
         if let Some(recording) = self.context.recording() {
-            recording.answered(match &outcome {
-                Ok(said) => Some(Ok(said)),
-                Err(CallError::Peer(error)) => Some(Err(error)),
-                Err(_) => None,
-            });
+            recording.answered(outcome.as_ref().ok());
         }
         Event::Over(match self.is_begun {
             true => outcome.map_err(CallError::after_unknown),

@@ -58,7 +58,8 @@ pub(crate) fn call(
         shared.retry_missing(&active);
         let began = Instant::now();
         let recorder = active.recorder.as_ref();
-        let recording = recorder.map(|it| it.begin(&call, &caller, shared.next_trace(), began));
+        let recording =
+            recorder.map(|it| it.begin(&call, &caller, handle, shared.next_trace(), began));
         let listing = Listing(recording.map(|it| (it, began)));
         let missing = shared.missing(&active, view, &caller);
         if missing.is_empty() && shared.is_complete(&active, view) {
@@ -229,7 +230,8 @@ impl Walk {
         let own = self.shared.next_trace();
         let span = self.shared.otel.as_ref().map(|it| it.begin(&self.call));
         let recorder = self.active.recorder.as_ref();
-        let recording = recorder.map(|it| it.begin(&self.call, &self.caller, own, self.began));
+        let recording =
+            recorder.map(|it| it.begin(&self.call, &self.caller, &self.handle, own, self.began));
         let with = With { audits: self.active.audits(), began: self.began, span, recording };
         let record = CallRecord::new(&self.call, &self.caller, own, with);
         let mut guard = RecordGuard {

@@ -9,16 +9,18 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 use tokio::time::timeout;
-use trunkline_proto::{Call, Change, HandlerEvent, PeerNotification};
+use trunkline_proto::{Attached, Call, Change, HandlerEvent, PeerNotification};
 use trunkline_transport::conversation_handle::ConversationHandle;
 use trunkline_transport::handler::{Answer, Handler};
-use trunkline_wire::jsonrpc::{Object, Outcome};
+use trunkline_transport::witness::Witness;
+use trunkline_wire::jsonrpc::{Id, Object, Outcome};
 use trunkline_wire::method::Method;
 use trunkline_wire::model::LogMessage;
 
 use crate::caller::Caller;
 use crate::catalog::plan::Questions;
 use crate::question;
+use crate::traffic::Link;
 use crate::upstream_call::{UpstreamCallContext, nobody};
 use crate::watcher::Watcher;
 use roots::Roots;
@@ -210,9 +212,14 @@ impl QuestionRouter {
     async fn ask(
         &self,
         context: Arc<UpstreamCallContext>,
+        asked: (Id, ConversationHandle),
         method: Method,
         params: Object,
     ) -> Outcome {
+        let (id, handle) = asked;
+        if let (Some(recording), Some(link)) = (context.recording(), handle.witness::<Link>()) {
+            link.claim_question(&id, recording);
+        }
         if let Some(id) = params.get("elicitationId").and_then(|it| it.to::<String>().ok()) {
             self.will_complete(id, &context.handle);
         }
@@ -236,7 +243,7 @@ impl QuestionRouter {
 }
 
 impl Handler for QuestionRouter {
-    fn call(&self, mut call: Call, _: &ConversationHandle) -> Answer {
+    fn call(&self, mut call: Call, handle: &ConversationHandle) -> Answer {
         let method = call.method.method;
         if let Err(refused) =
             question::admit(&self.server, self.questions, method, &mut call.params)
@@ -254,6 +261,7 @@ impl Handler for QuestionRouter {
         if matches!(addressee, Addressee::OneOf | Addressee::Nobody(SHARED)) {
             self.unroutable_question();
         }
+        let asked = (call.id, handle.clone());
         let mut params = call.params;
         if let Some(meta) = call.meta {
             params.set("_meta", meta);
@@ -267,10 +275,14 @@ impl Handler for QuestionRouter {
                 Addressee::Nobody(why) => Err(why),
             };
             match context {
-                Ok(context) => this.ask(context, method, params).await,
+                Ok(context) => this.ask(context, asked, method, params).await,
                 Err(why) => nobody(why),
             }
         })
+    }
+
+    fn witness(&self, _: &ConversationHandle, _: &Attached) -> Option<Arc<dyn Witness>> {
+        self.watcher.upgrade()?.witness(&self.server, self.id)
     }
 
     fn heard(&self, heard: PeerNotification, _: &ConversationHandle) {

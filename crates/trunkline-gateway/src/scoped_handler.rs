@@ -5,6 +5,7 @@ use std::sync::Arc;
 use trunkline_proto::{Attached, Call, PeerNotification};
 use trunkline_transport::conversation_handle::ConversationHandle;
 use trunkline_transport::handler::{Answer, Handler, Listening, Repeated};
+use trunkline_transport::witness::Witness;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Params;
 use trunkline_wire::method::Method;
@@ -12,6 +13,7 @@ use trunkline_wire::method::Method;
 use crate::caller::{Caller, principal};
 use crate::selector::ListenerInfo;
 use crate::state::{GatewayState, View};
+use crate::traffic::Link;
 
 /// The handler of all clients with one selector.
 pub(crate) struct ScopedHandler {
@@ -34,6 +36,18 @@ impl Handler for ScopedHandler {
 
     fn listen(&self, handle: &ConversationHandle, attached: &Attached) -> Listening {
         Some(Box::new(Joined::new(self, handle, attached)))
+    }
+
+    fn witness(
+        &self,
+        handle: &ConversationHandle,
+        attached: &Attached,
+    ) -> Option<Arc<dyn Witness>> {
+        let traffic = &self.shared.traffic;
+        if !traffic.is_recording() {
+            return None;
+        }
+        Some(Link::of_client(traffic, handle, attached))
     }
 
     fn param_headers(&self, tool: &str, _: Option<&Json>, _: &Attached) -> Repeated {

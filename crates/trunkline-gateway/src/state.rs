@@ -23,6 +23,7 @@ use trunkline_store::Store;
 use trunkline_transport::http::{Lasting, SharedSessions};
 use trunkline_transport::limits::Limits;
 use trunkline_transport::listeners::Listeners;
+use trunkline_transport::witness::Witness;
 use trunkline_wire::json::Json;
 
 use crate::accounts::{Accounts, FleetVault};
@@ -58,8 +59,9 @@ use crate::server::{Server, session_key};
 use crate::subscriptions::Subscriptions;
 use crate::tasks::Registry;
 use crate::trace::Trace;
-use crate::traffic::{Recorder, Traffic};
+use crate::traffic::{Link, Recorder, Traffic};
 use crate::upstream_call::Notices;
+use crate::upstream_call::whose;
 use crate::watcher::Logins;
 pub(crate) use view::View;
 pub(crate) use visibility::Visibility;
@@ -293,6 +295,7 @@ impl GatewayState {
     pub(crate) fn enforce(&self, before: &ActivePlan, active: ActivePlan) {
         let active = Arc::new(active);
         *self.active.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&active);
+        self.traffic.uses(active.recorder.as_ref());
         self.generation.fetch_add(1, Ordering::AcqRel);
         for (name, server) in &before.servers {
             if active.servers.get(name).is_none_or(|it| !Arc::ptr_eq(it, server)) {
@@ -366,6 +369,11 @@ impl GatewayState {
             None => self.calls.recent(limit),
         };
         if noted.is_empty() { self.traffic.recent(limit) } else { noted }
+    }
+
+    /// What is said to an instance, as the recorder sees it.
+    pub(crate) fn link_of(&self, server: &Arc<str>, instance: u64) -> Arc<dyn Witness> {
+        Link::of_server(&self.traffic, server, instance, whose)
     }
 
     pub(crate) fn next_trace(&self) -> Trace {

@@ -7,7 +7,9 @@
 mod call_log;
 mod file;
 mod filter;
+mod link;
 mod marked_tools;
+mod open_requests;
 mod rates;
 mod recording;
 mod ring;
@@ -15,8 +17,8 @@ mod show;
 mod stream;
 
 use std::hash::{BuildHasher, RandomState};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant, SystemTime};
 
 use tokio::sync::broadcast;
@@ -24,21 +26,24 @@ use trunkline_proto::Call;
 use trunkline_recording::line::Party;
 use trunkline_recording::redact::Redactor;
 use trunkline_recording::tree::Tree;
+use trunkline_transport::conversation_handle::ConversationHandle;
 use trunkline_wire::json::Json;
-use trunkline_wire::jsonrpc::Object;
+use trunkline_wire::jsonrpc::{Message, MethodName, Object, Params};
 use trunkline_wire::method::Method;
-use trunkline_wire::model::Tool;
+use trunkline_wire::model::{Tool, meta};
 use trunkline_wire::revision::{Era, Revision};
 
 use crate::caller::Caller;
 use crate::catalog::plan::{Plan, RecordingPlan};
 use crate::policy::redact::secrets_of;
 use crate::trace::Trace;
-use call_log::CallLog;
+use call_log::{CallLog, size_of_message};
 pub(crate) use call_log::{CallTarget, FROM_CLIENT, FROM_SERVER, TO_CLIENT, TO_SERVER};
 use file::TrafficFile;
 pub use filter::TrafficFilter;
+pub(crate) use link::Link;
 use marked_tools::MarkedTools;
+pub(crate) use open_requests::Whose;
 use rates::Rates;
 pub(crate) use rates::STEP;
 pub(crate) use recording::Recording;
@@ -57,6 +62,9 @@ pub(crate) struct Traffic {
     marked: Mutex<MarkedTools>,
     /// How many follow the changes.
     followers: AtomicUsize,
+    /// The recorder of the plan in force, if calls are recorded.
+    current: Mutex<Weak<Recorder>>,
+    is_recording: AtomicBool,
 }
 
 /// What every call changes.
@@ -94,9 +102,11 @@ pub(crate) struct CallEntry {
     number: u64,
     pub(crate) id: Trace,
     began: Instant,
-    method: Method,
+    method: MethodName,
     revision: Revision,
     caller: Arc<Caller>,
+    /// Whether it is a call, and not what a conversation says beside its calls.
+    is_call: bool,
     log: Mutex<CallLog>,
 }
 
@@ -113,7 +123,35 @@ impl Traffic {
             digests: RandomState::new(),
             marked: Mutex::default(),
             followers: AtomicUsize::new(0),
+            current: Mutex::default(),
+            is_recording: AtomicBool::new(false),
         })
+    }
+
+    /// From now on this recorder is in force, or none.
+    pub(crate) fn uses(&self, recorder: Option<&Arc<Recorder>>) {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        *current = recorder.map(Arc::downgrade).unwrap_or_default();
+        self.is_recording.store(recorder.is_some(), Ordering::Relaxed);
+    }
+
+    /// Whether calls are recorded.
+    pub(crate) fn is_recording(&self) -> bool {
+        self.is_recording.load(Ordering::Relaxed)
+    }
+
+    fn recorder(&self) -> Option<Arc<Recorder>> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner).upgrade()
+    }
+
+    /// Whether more can be said in an entry, and be found.
+    fn has_room_in(&self, entry: &CallEntry) -> bool {
+        !entry.log().is_full() && self.kept().ring.has(entry.number)
+    }
+
+    /// The id of an entry that is no call.
+    fn trace_of_link(&self, number: u64) -> Trace {
+        Trace::new(self.digests.hash_one("links"), number)
     }
 
     /// Learns a secret that is no part of a plan, such as the token of a login.
@@ -241,41 +279,80 @@ impl Recorder {
         self: &Arc<Self>,
         call: &Call,
         caller: &Arc<Caller>,
+        handle: &ConversationHandle,
         id: Trace,
         began: Instant,
     ) -> Recording {
-        let (method, revision) = (call.method.method, call.revision);
-        let asked = (method, &call.params, call.meta.as_ref());
+        let unseen = handle.is_closed().then(|| call.id.clone());
         let recorder = Arc::clone(self);
-        if let Some(entry) = self.resumed(call) {
-            let earlier = entry.after(began);
-            {
-                let mut log = entry.log();
-                log.begin(earlier);
-                log.call(FROM_CLIENT, asked, earlier);
+        let recording = match self.resumed(call) {
+            Some(entry) => {
+                let earlier = entry.after(began);
+                entry.log().begin(earlier);
+                if call.params.get("inputResponses").is_some() {
+                    self.traffic.learn(Party::Client, "params", &call.params.to_json());
+                }
+                Recording { recorder, entry, earlier, unseen }
             }
-            if call.params.get("inputResponses").is_some() {
-                self.traffic.learn(Party::Client, "params", &call.params.to_json());
+            None => {
+                let (method, revision) = (MethodName::from(call.method.method), call.revision);
+                let entry = self.push_entry(|number| {
+                    let mut log = CallLog::new(self.keeps_of(number));
+                    log.begin(Duration::ZERO);
+                    let (caller, log) = (Arc::clone(caller), Mutex::new(log));
+                    CallEntry { number, id, began, method, revision, caller, is_call: true, log }
+                });
+                Recording { recorder, entry, earlier: Duration::ZERO, unseen }
             }
-            self.traffic.tell(&entry);
-            return Recording { recorder, entry, earlier };
+        };
+        self.note_request(call, handle, &recording, began);
+        recording.tell();
+        recording
+    }
+
+    /// The request that the call begins with: as it was received, or if nobody has seen that, as it was read.
+    fn note_request(
+        &self,
+        call: &Call,
+        handle: &ConversationHandle,
+        recording: &Recording,
+        began: Instant,
+    ) {
+        if recording.unseen.is_none() {
+            if handle.witness::<Link>().is_none() {
+                handle.set_witness(Link::of_client(&self.traffic, handle, &call.attached));
+            }
+            let token = call.meta.as_ref().filter(|_| call.wants_progress).and_then(token_of);
+            let link = handle.witness::<Link>();
+            if link.is_some_and(|it| it.claim(&call.id, token, recording)) {
+                return;
+            }
         }
+        let mut params = call.params.clone_for_one_more();
+        if let Some(meta) = &call.meta {
+            params.set("_meta", meta.clone());
+        }
+        let (id, method) = (call.id.clone(), call.method.method.into());
+        let message = Message::Request { id, method, params: Params::Object(params) };
+        recording.note(FROM_CLIENT, size_of_message(&message), began, || message);
+    }
+
+    /// Makes an entry from its number, and keeps it.
+    fn push_entry(&self, make: impl FnOnce(u64) -> CallEntry) -> Arc<CallEntry> {
         let mut made = None;
         self.traffic.arrange(|kept| {
             kept.ring.push(|number| {
-                let mut log = CallLog::new(number, self.keeps && self.is_in_sample(number));
-                log.begin(Duration::ZERO);
-                log.call(FROM_CLIENT, asked, Duration::ZERO);
-                let (caller, log) = (Arc::clone(caller), Mutex::new(log));
-                let entry =
-                    Arc::new(CallEntry { number, id, began, method, revision, caller, log });
+                let entry = Arc::new(make(number));
                 made = Some(Arc::clone(&entry));
                 entry
-            })
+            });
         });
-        let entry = made.expect("the ring has made it");
-        self.traffic.tell(&entry);
-        Recording { recorder, entry, earlier: Duration::ZERO }
+        made.expect("the ring has made it")
+    }
+
+    /// Whether the messages of the entry of this number are kept.
+    fn keeps_of(&self, number: u64) -> bool {
+        self.keeps && self.is_in_sample(number)
     }
 
     /// The earlier call that this request goes on with.
@@ -329,6 +406,11 @@ impl CallEntry {
     fn now(&self) -> Duration {
         self.began.elapsed()
     }
+}
+
+/// The progress token in the `_meta` of a request.
+fn token_of(meta: &Json) -> Option<Json> {
+    Object::parse(meta.get()).ok()?.take(meta::PROGRESS_TOKEN)
 }
 
 /// The calls that are remembered, beside the bound on their bytes.

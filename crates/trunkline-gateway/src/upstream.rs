@@ -21,6 +21,7 @@ use trunkline_transport::conversation_handle::{ConversationHandle, Request};
 use trunkline_transport::http::SharedSessions;
 use trunkline_transport::http::replicas::Peer;
 use trunkline_transport::limits::Limits;
+use trunkline_transport::witness::Witness;
 use trunkline_wire::jsonrpc::Object;
 use trunkline_wire::method::Method;
 use trunkline_wire::model::{LogLevel, SubscriptionFilter};
@@ -262,6 +263,14 @@ impl Instance {
     /// Whether the instance may send `list_changed` notifications.
     pub(crate) fn may_announce(&self) -> bool {
         announced_by(&self.opened.capabilities) != SubscriptionFilter::new()
+    }
+
+    /// From now on what is said to it is seen, unless it has been all along.
+    pub(crate) fn is_seen_by(&self, make: impl FnOnce() -> Arc<dyn Witness>) {
+        let handle = self.connection.handle();
+        if !handle.has_witness() {
+            handle.set_witness(make());
+        }
     }
 
     /// Makes a call at this instance.

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 use tokio::sync::oneshot;
 use trunkline_auth::tag::random_name;
 use trunkline_proto::input_required::missing_capability;
-use trunkline_proto::{CallKey, HandlerEvent, PeerNotification};
+use trunkline_proto::{Attached, CallKey, HandlerEvent, PeerNotification};
 use trunkline_transport::budget::{Budget, Held};
 use trunkline_transport::conversation_handle::{ConversationHandle, Listener, Request};
 use trunkline_wire::era::carry;
@@ -21,7 +21,7 @@ use trunkline_wire::revision::{Era, Revision};
 
 use crate::caller::Caller;
 use crate::policy::plugins::{CallView, Pipeline, Rejected};
-use crate::traffic::{FROM_CLIENT, FROM_SERVER, Recording, TO_CLIENT, TO_SERVER};
+use crate::traffic::{FROM_CLIENT, FROM_SERVER, Recording, TO_CLIENT, TO_SERVER, Whose};
 
 /// The context of a call in flight. It is attached to the request, so that questions the server asks during the
 /// call are routed here.
@@ -156,9 +156,9 @@ impl UpstreamCallContext {
     pub(crate) async fn ask(self: Arc<Self>, method: Method, params: Object) -> Outcome {
         let params = params.to_json();
         let Some(recording) = self.recording.clone() else { return self.put(method, params).await };
-        let id = recording.asks(FROM_SERVER, method, &params);
+        recording.asks(FROM_SERVER, &params);
         let told = self.put(method, params).await;
-        recording.replies(TO_SERVER, id, told.as_ref());
+        recording.replies(TO_SERVER, told.as_ref().ok());
         told
     }
 
@@ -189,18 +189,18 @@ impl UpstreamCallContext {
                     None => question,
                 };
                 let asked = question.params().and_then(|it| Object::parse(it.get()).ok());
-                let shown = self.recording.as_ref().map(|it| {
+                if let Some(recording) = &self.recording {
                     let params = question.params().unwrap_or_else(Json::empty_object);
-                    (it, it.asks(TO_CLIENT, question.method(), &params))
-                });
+                    recording.asks(TO_CLIENT, &params);
+                }
                 let mut request = Request::new(question.method(), asked.unwrap_or_default());
                 request.during = Some(self.key);
                 request.timing = Some(crate::question::THINKING);
                 let asking = Asking::new(&self);
                 let answer = self.handle.ask(request).await.map_err(refused);
                 drop((asking, held));
-                if let Some((recording, id)) = shown {
-                    recording.replies(FROM_CLIENT, id, answer.as_ref());
+                if let Some(recording) = &self.recording {
+                    recording.replies(FROM_CLIENT, answer.as_ref().ok());
                 }
                 let answer = answer?;
                 match &self.guard {
@@ -235,9 +235,6 @@ impl UpstreamCallContext {
 
     /// Queues an event for the caller; drops it if the budget is used up.
     pub(crate) fn say(&self, what: HandlerEvent) {
-        if let Some(recording) = &self.recording {
-            recording.event(FROM_SERVER, &what);
-        }
         let held = self.notices.bytes.take(&self.caller.id, size(&what));
         let mut waiting = self.lock();
         match held {
@@ -342,6 +339,16 @@ fn size(what: &HandlerEvent) -> usize {
     text + EACH
 }
 
+/// Whom a request to a server is made for.
+pub(crate) fn whose(attached: &Attached) -> Whose {
+    let recording = match (attached.get::<UpstreamCallContext>(), attached.get::<OnTask>()) {
+        (Some(context), _) => context.recording.clone(),
+        (None, Some(task)) => task.0.recording(),
+        (None, None) => return Whose::Conversation,
+    };
+    recording.map_or(Whose::Nobody, Whose::Call)
+}
+
 /// The error for a server whose question was not answered.
 fn refused(error: trunkline_proto::CallError) -> ErrorObject {
     use trunkline_proto::CallError;
@@ -354,6 +361,11 @@ fn refused(error: trunkline_proto::CallError) -> ErrorObject {
 /// Answers the questions of a task: the caller that waits for the task, or the client that polls it.
 pub(crate) trait Answers: Send + Sync {
     fn ask(&self, method: Method, params: Object) -> Answering;
+
+    /// The recording of the call that waits for the task.
+    fn recording(&self) -> Option<Recording> {
+        None
+    }
 }
 
 /// A future answer.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use trunkline_auth::credentials::Credentials;
 use trunkline_proto::PeerNotification;
 use trunkline_transport::handler::Answer;
+use trunkline_transport::witness::Witness;
 use trunkline_wire::jsonrpc::Object;
 use trunkline_wire::method::Method;
 use trunkline_wire::model::LogMessage;
@@ -45,6 +46,11 @@ pub(crate) trait Watcher: Send + Sync + 'static {
 
     /// The stored login for a URL.
     fn login(&self, url: &str) -> Option<Found>;
+
+    /// Who sees what is said to an instance, if anybody does.
+    fn witness(&self, _server: &Arc<str>, _instance: u64) -> Option<Arc<dyn Witness>> {
+        None
+    }
 
     /// A request to a server carries this value of `Authorization`.
     fn uses_token(&self, _value: &str) {}

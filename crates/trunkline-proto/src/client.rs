@@ -31,7 +31,7 @@ use trunkline_wire::revision::{Era, Revision};
 use crate::input_required::Round;
 use crate::pending::{Asked, Calls, Clock, OpenCall, Sent, add_meta, cancelled, earlier};
 use crate::{
-    Ask, Attached, Call, CallError, CallKey, Conversation, Input, Outgoing, Output, Peer,
+    Ask, Attached, Call, CallError, CallKey, Cause, Conversation, Input, Outgoing, Output, Peer,
     RequestStream, Ticket, checked,
 };
 
@@ -291,6 +291,7 @@ impl Client {
         let attached = attached.map(|it| it.with.attached.clone()).unwrap_or_default();
         let call = Call {
             key,
+            id: id.clone(),
             method: row,
             meta: params.take("_meta"),
             params,
@@ -547,6 +548,10 @@ impl Conversation for Client {
 
     fn is_waiting(&self) -> bool {
         !self.asked.is_empty() || self.opened().is_none()
+    }
+
+    fn cause_of(&self, id: &Id) -> Option<Cause<'_>> {
+        self.asked.peek(id).map(|it| Cause::Attached(&it.with.attached))
     }
 }
 

@@ -34,7 +34,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use trunkline_wire::json::Json;
-use trunkline_wire::jsonrpc::{ErrorObject, Incoming, Message, MethodName, Object, Outcome};
+use trunkline_wire::jsonrpc::{ErrorObject, Id, Incoming, Message, MethodName, Object, Outcome};
 use trunkline_wire::method::{Method, Row};
 use trunkline_wire::model::{
     ClientCapabilities, Implementation, LogLevel, LogMessage, Progress, ServerCapabilities, Task,
@@ -57,6 +57,20 @@ pub trait Conversation {
 
     /// Whether the peer owes us an answer, so that its messages must be read in any case.
     fn is_waiting(&self) -> bool;
+
+    /// What our request of this id belongs to, while its answer is owed.
+    fn cause_of(&self, _id: &Id) -> Option<Cause<'_>> {
+        None
+    }
+}
+
+/// What a request of ours belongs to.
+#[derive(Clone, Copy, Debug)]
+pub enum Cause<'a> {
+    /// Our caller attached this to it.
+    Attached(&'a Attached),
+    /// We ask during the peer's request of this id.
+    During(&'a Id),
 }
 
 /// Identifies a call of the peer.
@@ -189,6 +203,8 @@ impl Outgoing {
 pub struct Call {
     /// Names the call in [`Input::Finished`].
     pub key: CallKey,
+    /// The id of the peer's request.
+    pub id: Id,
     /// The method's row in the table.
     pub method: &'static Row,
     /// Its parameters, without `_meta`.

@@ -181,6 +181,12 @@ impl<T> Asked<T> {
         self.sent.iter_mut().find(|it| it.id == *id)
     }
 
+    /// The same to look at.
+    pub(crate) fn peek(&self, id: &Id) -> Option<&Sent<T>> {
+        let Id::Number(id) = id else { return None };
+        self.sent.iter().find(|it| it.id == *id)
+    }
+
     pub(crate) fn by_ticket(&mut self, ticket: Ticket) -> Option<&mut Sent<T>> {
         self.sent.iter_mut().find(|it| it.ticket == ticket)
     }

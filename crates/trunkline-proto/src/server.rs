@@ -30,8 +30,8 @@ use trunkline_wire::revision::{Era, Revision, Revisions};
 use crate::input_required::missing_capability;
 use crate::pending::{cancelled, earlier};
 use crate::{
-    Ask, Attached, Bounds, CallError, CallKey, Change, Conversation, HandlerEvent, Input, Output,
-    RequestStream,
+    Ask, Attached, Bounds, CallError, CallKey, Cause, Change, Conversation, HandlerEvent, Input,
+    Output, RequestStream,
 };
 use shared::{Asking, From, Shared};
 
@@ -480,6 +480,12 @@ impl Conversation for Server {
 
     fn is_waiting(&self) -> bool {
         !self.shared.asked.is_empty()
+    }
+
+    fn cause_of(&self, id: &Id) -> Option<Cause<'_>> {
+        let call = self.shared.asked.peek(id)?.with.call?;
+        let open = self.shared.calls.iter().find(|it| it.key == call)?;
+        Some(Cause::During(&open.id))
     }
 }
 

@@ -3,6 +3,7 @@
 mod command;
 mod listener;
 
+use std::any::Any;
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
@@ -21,6 +22,8 @@ use trunkline_wire::method::Method;
 pub(crate) use command::{Asked, Command, Urgent};
 use command::{Reply, over};
 pub use listener::Listener;
+
+use crate::witness::Witness;
 
 /// Sends into one conversation. Cheap to clone, and safe to keep after the conversation is over.
 #[derive(Clone, Debug)]
@@ -42,6 +45,7 @@ struct Inner {
     number: OnceLock<u64>,
     /// Whether the conversation ends with its one request.
     is_of_one_request: bool,
+    witness: OnceLock<Arc<dyn Witness>>,
 }
 
 #[derive(Debug, Default)]
@@ -128,6 +132,7 @@ impl ConversationHandle {
             tickets: AtomicU64::new(0),
             number: OnceLock::new(),
             is_of_one_request,
+            witness: OnceLock::new(),
         });
         (Self(Arc::clone(&inner)), CommandReceiver { inner, woken: None })
     }
@@ -200,6 +205,28 @@ impl ConversationHandle {
         *self.0.number.get_or_init(|| NEXT.fetch_add(1, Ordering::Relaxed))
     }
 
+    /// From now on this witness sees the messages of the conversation, unless it has one already.
+    pub fn set_witness(&self, witness: Arc<dyn Witness>) {
+        // The first one stays.
+        let _ = self.0.witness.set(witness);
+    }
+
+    /// Who sees the messages of the conversation, if that is a `T`.
+    pub fn witness<T: Witness>(&self) -> Option<&T> {
+        let witness: &dyn Any = &**self.0.witness.get()?;
+        witness.downcast_ref()
+    }
+
+    /// Whether anybody sees the messages of the conversation.
+    pub fn has_witness(&self) -> bool {
+        self.0.witness.get().is_some()
+    }
+
+    /// Whether the conversation ends with its one request.
+    pub fn is_of_one_request(&self) -> bool {
+        self.0.is_of_one_request
+    }
+
     /// Whether the conversation is over.
     pub fn is_closed(&self) -> bool {
         self.0.room.is_closed()
@@ -269,6 +296,10 @@ impl Inner {
 }
 
 impl CommandReceiver {
+    pub(crate) fn witness(&self) -> Option<&dyn Witness> {
+        self.0.witness.get().map(|it| &**it)
+    }
+
     #[cfg(feature = "http")]
     pub(crate) fn poll_urgent(&self, cx: &mut Context<'_>) -> Poll<Urgent> {
         self.poll(cx, |queues| queues.urgent.pop_front())

@@ -19,7 +19,7 @@ use std::time::Instant;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::sync::oneshot;
 use trunkline_proto::client::{OpenError, Opened};
-use trunkline_proto::{Attached, Conversation, Input};
+use trunkline_proto::{Attached, Conversation, Input, RequestStream};
 use trunkline_wire::frame::{Decoder, Frame, Framing};
 use trunkline_wire::jsonrpc::Incoming;
 
@@ -91,6 +91,9 @@ where
         limits: Limits,
     ) -> Self {
         let (handle, commands) = ConversationHandle::new(limits.queue);
+        if let Some(witness) = handler.witness(&handle, &Attached::default()) {
+            handle.set_witness(witness);
+        }
         let decoder = match framing {
             Some(framing) => Decoder::with_framing(framing, limits.message_bytes),
             None => Decoder::detect(limits.message_bytes),
@@ -269,6 +272,7 @@ where
     }
 
     fn receive(&mut self, incoming: Incoming, now: Instant, cx: &mut Context<'_>) {
+        self.core.show_received(&incoming, RequestStream::default());
         self.core.conversation.handle(Input::received(incoming), now);
         self.act(cx);
     }
@@ -319,7 +323,8 @@ where
     fn act(&mut self, cx: &mut Context<'_>) {
         while let Some(effect) = self.core.poll(cx) {
             match effect {
-                Effect::Send(message, _) => {
+                Effect::Send(message, via) => {
+                    self.core.show_outgoing(&message, via);
                     let framing = self.framing.or(self.decoder.framing());
                     let framing = framing.unwrap_or(Framing::Newline);
                     self.outbox.put(&message, framing);

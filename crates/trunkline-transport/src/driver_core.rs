@@ -20,7 +20,7 @@ use trunkline_proto::client::{OpenError, Opened};
 use trunkline_proto::{
     Call, CallKey, Conversation, Input, Outgoing, Output, PeerNotification, RequestStream,
 };
-use trunkline_wire::jsonrpc::Outcome;
+use trunkline_wire::jsonrpc::{Incoming, Message, Outcome};
 
 use crate::clock::now;
 use crate::conversation_handle::{Asked, Command, CommandReceiver, Next, Urgent};
@@ -203,6 +203,36 @@ impl<C: Conversation, R: RunHandlers> DriverCore<C, R> {
                 Output::Opened(facts) => return Some(Effect::Opened(facts)),
                 Output::Failed(error) => return Some(Effect::Failed(error)),
             }
+        }
+    }
+
+    /// Shows the witness what the peer sent, before the conversation handles it.
+    pub(crate) fn show_received(&self, incoming: &Incoming, via: RequestStream) {
+        let Some(witness) = self.commands.witness() else { return };
+        match incoming {
+            Incoming::One(message) => witness.received(message, via),
+            Incoming::Batch(items) => {
+                items.iter().flatten().for_each(|message| witness.received(message, via));
+            }
+            Incoming::Bad(_) => {}
+        }
+    }
+
+    /// Shows the witness what is sent.
+    pub(crate) fn show_sent(&self, message: &Message, via: Option<RequestStream>) {
+        let Some(witness) = self.commands.witness() else { return };
+        let cause = match message {
+            Message::Request { id, .. } => self.conversation.cause_of(id),
+            _ => None,
+        };
+        witness.sent(message, via, cause);
+    }
+
+    /// The same for all that is sent as one text.
+    pub(crate) fn show_outgoing(&self, outgoing: &Outgoing, via: Option<RequestStream>) {
+        match outgoing {
+            Outgoing::One(message) => self.show_sent(message, via),
+            Outgoing::Batch(all) => all.iter().for_each(|it| self.show_sent(it, via)),
         }
     }
 

@@ -13,6 +13,7 @@ use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Outcome, Params};
 
 use crate::conversation_handle::ConversationHandle;
+use crate::witness::Witness;
 
 /// Answers calls. Dropping an answer abandons its call.
 pub trait Handler: Send + Sync + 'static {
@@ -34,6 +35,15 @@ pub trait Handler: Send + Sync + 'static {
     /// A conversation begins whose peer may subscribe to changes: report changes to `handle` until the
     /// returned guard is dropped. `attached` comes from the request that began it.
     fn listen(&self, _handle: &ConversationHandle, _attached: &Attached) -> Listening {
+        None
+    }
+
+    /// A conversation begins: who sees its messages, if anybody does.
+    fn witness(
+        &self,
+        _handle: &ConversationHandle,
+        _attached: &Attached,
+    ) -> Option<Arc<dyn Witness>> {
         None
     }
 

@@ -44,5 +44,6 @@ pub mod limits;
 pub mod listeners;
 pub mod memory;
 pub mod stdio;
+pub mod witness;
 
 pub use limits::Limits;

@@ -10,7 +10,7 @@ use trunkline_auth::Principal;
 use trunkline_proto::{Attached, Call, CallKey, Peer};
 use trunkline_wire::era::stateless::Envelope;
 use trunkline_wire::json::Json;
-use trunkline_wire::jsonrpc::Object;
+use trunkline_wire::jsonrpc::{Id, Object};
 use trunkline_wire::method;
 use trunkline_wire::model::{ClientCapabilities, Implementation};
 use trunkline_wire::revision::Revision;
@@ -170,6 +170,7 @@ pub(crate) fn call_by(attached: &Attached, meta: Option<&Json>) -> Call {
     });
     Call {
         key: CallKey(0),
+        id: Id::Null,
         method: &method::TABLE[0],
         params: Object::default(),
         meta: meta.cloned(),

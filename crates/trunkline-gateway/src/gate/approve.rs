@@ -37,14 +37,16 @@ pub(crate) async fn approve(
             let asked = InputRequest::Elicit(asked);
             let shown = asked.params().unwrap_or_else(Json::empty_object);
             let recorded = record.recording.clone();
-            let recorded = recorded.map(|it| (it.asks(TO_CLIENT, asked.method(), &shown), it));
+            if let Some(recording) = &recorded {
+                recording.asks(TO_CLIENT, &shown);
+            }
             let params = Object::parse(shown.get()).ok();
             let mut request = Request::new(asked.method(), params.unwrap_or_default());
             request.during = Some(walk.call.key);
             request.timing = Some(crate::question::THINKING);
             let answer = walk.handle.ask(request).await;
-            if let (Some((id, recording)), Ok(answer)) = (recorded, &answer) {
-                recording.replies(FROM_CLIENT, id, Ok(answer));
+            if let (Some(recording), Ok(answer)) = (recorded, &answer) {
+                recording.replies(FROM_CLIENT, Some(answer));
             }
             answer.map_err(|_| denied())?
         }

@@ -25,7 +25,6 @@ use crate::pool::{Cause, Lease};
 use crate::question;
 use crate::seal::Sealed;
 use crate::server::{Hop, Server, Who, key_of};
-use crate::traffic::TO_CLIENT;
 use crate::upstream::{Instance, Upstream, timing};
 use crate::upstream_call::{Guard, UpstreamCallContext};
 
@@ -206,6 +205,7 @@ impl Walk {
         if let Some(recording) = &record.recording {
             let target = (record.target(), record.permitted);
             let at = (instance.id, instance.opened.revision);
+            instance.is_seen_by(|| self.shared.link_of(&instance.server, instance.id));
             recording.sends(target, at, instance.is_newer(record.began), method, &params);
         }
         let mut forward = Forward::begin(lease, context, method, params, timing(plan), relays);
@@ -282,9 +282,6 @@ impl Walk {
                         None => Some(what),
                     };
                     if let Some(what) = what {
-                        if let Some(recording) = &record.recording {
-                            recording.event(TO_CLIENT, &what);
-                        }
                         Box::pin(self.handle.say(self.call.key, what)).await;
                     }
                 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use trunkline_auth::Principal;
 use trunkline_proto::{Attached, CallKey, Peer};
 use trunkline_testkit::Folder;
-use trunkline_wire::jsonrpc::Object;
+use trunkline_wire::jsonrpc::{Id, Object};
 use trunkline_wire::method::{self, Sender};
 use trunkline_wire::model::ElicitationCapability;
 
@@ -60,6 +60,7 @@ fn begin_by(gateway: &Gateway, attached: Attached, method: &str, params: Value) 
     peer.client.elicitation = Some(ElicitationCapability::FORM);
     let call = Call {
         key: CallKey(1),
+        id: Id::Number(1),
         method: method::find(method, Sender::Client, Revision::LATEST).unwrap(),
         params: Object::parse(&params.to_string()).unwrap(),
         meta: None,

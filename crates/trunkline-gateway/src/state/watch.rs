@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use trunkline_proto::PeerNotification;
 use trunkline_transport::handler::Answer;
+use trunkline_transport::witness::Witness;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Object;
 use trunkline_wire::method::Method;
@@ -78,6 +79,10 @@ impl Watcher for GatewayState {
 
     fn login(&self, url: &str) -> Option<Found> {
         Some(self.settings.logins.as_ref()?(url))
+    }
+
+    fn witness(&self, server: &Arc<str>, instance: u64) -> Option<Arc<dyn Witness>> {
+        self.traffic.is_recording().then(|| self.link_of(server, instance))
     }
 
     fn uses_token(&self, value: &str) {

@@ -14,6 +14,7 @@ use super::entry::Entry;
 use crate::caller::Caller;
 use crate::failure::{Failure, Reason, Stage};
 use crate::selector::ListenerInfo;
+use crate::traffic::Recording;
 use crate::upstream_call::{Answering, Answers, Guard, UpstreamCallContext};
 
 /// The registry of tasks.
@@ -57,6 +58,13 @@ pub(crate) struct Followed {
 impl Answers for Asker {
     fn ask(&self, method: Method, params: Object) -> Answering {
         Box::pin(self.clone().asked(method, params))
+    }
+
+    fn recording(&self) -> Option<Recording> {
+        match self {
+            Self::Caller(context) => context.recording().cloned(),
+            Self::Entry(_) => None,
+        }
     }
 }
 

@@ -6,9 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use trunkline_recording::line::{Direction, Side};
-use trunkline_wire::json::Json;
-use trunkline_wire::jsonrpc::{ErrorObject, Id, Message, Object, Params};
-use trunkline_wire::method::Method;
+use trunkline_wire::jsonrpc::{Message, Params};
 use trunkline_wire::model::Tool;
 use trunkline_wire::revision::Revision;
 
@@ -18,8 +16,6 @@ use crate::trace::Trace;
 /// The log of one call. Rounds, questions and polls of its task are in the same log.
 #[derive(Debug)]
 pub(crate) struct CallLog {
-    /// The number that the ids of its messages begin with.
-    number: u64,
     /// Whether messages are kept, not only their sizes.
     keeps: bool,
     pub(crate) target: Option<CallTarget>,
@@ -39,10 +35,12 @@ pub(crate) struct CallLog {
     pub(crate) left_out: u32,
     /// How many messages are in a file already.
     pub(crate) written: usize,
-    /// How many requests there were, to name the next.
-    requests: i64,
-    /// The open request on each side.
-    open: [i64; 2],
+    /// The side whose bytes are counted.
+    pub(crate) counts: Side,
+    /// The revision that a handshake agreed on.
+    pub(crate) spoken: Option<Revision>,
+    /// Whether somebody who follows the calls has been told of it as it was at its end.
+    pub(crate) is_shown: bool,
 }
 
 /// What a call is about.
@@ -143,9 +141,6 @@ impl Stages {
     }
 }
 
-/// What a request asks: its method, its params, and its `_meta` where that is apart from them.
-pub(crate) type Asked<'a> = (Method, &'a Object, Option<&'a Json>);
-
 /// A message.
 #[derive(Clone, Debug)]
 pub(crate) struct Said {
@@ -168,9 +163,8 @@ pub(crate) const FROM_SERVER: Place = (Side::Server, Direction::In);
 pub(crate) const TO_SERVER: Place = (Side::Server, Direction::Out);
 
 impl CallLog {
-    pub(crate) fn new(number: u64, keeps: bool) -> Self {
+    pub(crate) fn new(keeps: bool) -> Self {
         Self {
-            number,
             keeps,
             target: None,
             instance: None,
@@ -184,8 +178,9 @@ impl CallLog {
             kept: 0,
             left_out: 0,
             written: 0,
-            requests: 0,
-            open: [0; 2],
+            counts: Side::Client,
+            spoken: None,
+            is_shown: false,
         }
     }
 
@@ -218,79 +213,16 @@ impl CallLog {
         }
     }
 
-    /// A request; its id names it in [`Self::response`].
-    pub(crate) fn request(&mut self, place: Place, asked: Asked<'_>, at: Duration) -> i64 {
-        let (method, params, meta) = asked;
-        self.requests += 1;
-        let id = self.number as i64 * IDS + self.requests.min(IDS - 1);
-        let members = params.iter().map(|(name, value)| name.len() + value.get().len() + 4);
-        let meta_size = meta.map_or(0, |it| it.get().len() + 8);
-        let size = ENVELOPE + method.name().len() + members.sum::<usize>() + meta_size;
-        self.note(place, size, at, || {
-            let mut params = params.clone_for_one_more();
-            if let Some(meta) = meta {
-                params.set("_meta", meta.clone());
-            }
-            Message::Request {
-                id: Id::Number(id),
-                method: method.into(),
-                params: Params::Object(params),
-            }
-        });
-        id
-    }
-
-    /// The request of the caller, or the call at the server: the one request of its side that is answered at the end.
-    pub(crate) fn call(&mut self, place: Place, asked: Asked<'_>, at: Duration) {
-        let id = self.request(place, asked, at);
-        self.open[place.0 as usize] = id;
-    }
-
-    /// The answer to that.
-    pub(crate) fn answer(&mut self, place: Place, told: Result<&Json, &ErrorObject>, at: Duration) {
-        self.response(place, self.open[place.0 as usize], told, at);
-    }
-
-    /// The answer to a request.
-    pub(crate) fn response(
+    /// A message of about this size. It is asked for only if it is kept.
+    pub(crate) fn note(
         &mut self,
         place: Place,
-        id: i64,
-        told: Result<&Json, &ErrorObject>,
-        at: Duration,
-    ) {
-        let size = match told {
-            Ok(result) => result.get().len(),
-            Err(error) => {
-                let data = error.data.as_ref().map_or(0, |it| it.get().len());
-                error.message.len() + data + ENVELOPE
-            }
-        };
-        self.note(place, ENVELOPE + size, at, || Message::Response {
-            id: Some(Id::Number(id)),
-            outcome: told.cloned().map_err(ErrorObject::clone),
-        });
-    }
-
-    /// A notification of about this size. Its parameters are written only if they are kept.
-    pub(crate) fn notification(
-        &mut self,
-        place: Place,
-        method: Method,
         size: usize,
-        params: impl FnOnce() -> Object,
         at: Duration,
+        message: impl FnOnce() -> Message,
     ) {
-        let size = ENVELOPE + method.name().len() + size;
-        self.note(place, size, at, || Message::Notification {
-            method: method.into(),
-            params: Params::Object(params()),
-        });
-    }
-
-    fn note(&mut self, place: Place, size: usize, at: Duration, message: impl FnOnce() -> Message) {
         let (side, direction) = place;
-        if side == Side::Client {
+        if side == self.counts {
             match direction {
                 Direction::In => self.bytes_in += size as u64,
                 Direction::Out => self.bytes_out += size as u64,
@@ -323,6 +255,11 @@ impl CallLog {
         &self.said
     }
 
+    /// Whether no more messages are taken in.
+    pub(crate) fn is_full(&self) -> bool {
+        self.said.len() >= MOST_MESSAGES || self.kept >= MOST_KEPT / 2
+    }
+
     pub(crate) fn keeps(&self) -> bool {
         self.keeps
     }
@@ -333,12 +270,31 @@ impl CallLog {
     }
 }
 
+/// About how many bytes a message has as a text.
+pub(crate) fn size_of_message(message: &Message) -> usize {
+    let members = |params: &Params| match params {
+        Params::Absent => 0,
+        Params::Object(params) => {
+            params.iter().map(|(name, value)| name.len() + value.get().len() + 4).sum()
+        }
+        Params::Array(items) => items.iter().map(|it| it.get().len() + 1).sum::<usize>(),
+    };
+    ENVELOPE
+        + match message {
+            Message::Request { method, params, .. } | Message::Notification { method, params } => {
+                method.len() + members(params)
+            }
+            Message::Response { outcome: Ok(result), .. } => result.get().len(),
+            Message::Response { outcome: Err(error), .. } => {
+                error.message.len() + error.data.as_ref().map_or(0, |it| it.get().len()) + ENVELOPE
+            }
+        }
+}
+
 /// The parts of a message around its parameters or its result.
 const ENVELOPE: usize = 36;
 /// The memory of a log without messages.
 const EACH: usize = 1_024;
-/// How many ids a call has for its requests.
-const IDS: i64 = 1_000;
 /// The bounds of one call: stages, messages, the bytes of one message and of all that are kept.
 const MOST_STAGES: usize = 64;
 const MOST_MESSAGES: usize = 512;
@@ -347,14 +303,18 @@ const MOST_KEPT: usize = 4 << 20;
 
 #[cfg(test)]
 mod tests {
+    use trunkline_wire::json::Json;
+    use trunkline_wire::jsonrpc::{Id, Incoming};
+
     use super::*;
 
     fn ms(ms: u64) -> Duration {
         Duration::from_millis(ms)
     }
 
-    fn object(text: &str) -> Object {
-        Object::parse(text).unwrap()
+    fn say(log: &mut CallLog, place: Place, text: &str, at: u64) {
+        let Incoming::One(message) = Incoming::parse(text.as_bytes()) else { panic!("{text}") };
+        log.note(place, size_of_message(&message), ms(at), || message.clone());
     }
 
     fn ended(outcome: Outcome, after: u64) -> Ended {
@@ -381,54 +341,73 @@ mod tests {
 
     #[test]
     fn a_call_that_asks_is_one_log_with_two_rounds() {
-        let mut log = CallLog::new(7, true);
+        let mut log = CallLog::new(true);
+        let lines = [
+            (
+                FROM_CLIENT,
+                0,
+                r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"a.push"}}"#,
+            ),
+            (
+                TO_SERVER,
+                40,
+                r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"push"}}"#,
+            ),
+            (FROM_SERVER, 50, r#"{"jsonrpc":"2.0","id":"q","method":"elicitation/create"}"#),
+            (TO_CLIENT, 60, r#"{"jsonrpc":"2.0","id":7,"result":{"resultType":"input_required"}}"#),
+            (
+                FROM_CLIENT,
+                90,
+                r#"{"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"inputResponses":{}}}"#,
+            ),
+            (TO_SERVER, 91, r#"{"jsonrpc":"2.0","id":"q","result":{"action":"accept"}}"#),
+            (FROM_SERVER, 95, r#"{"jsonrpc":"2.0","id":1,"result":{}}"#),
+            (TO_CLIENT, 96, r#"{"jsonrpc":"2.0","id":8,"error":{"code":-1,"message":"No."}}"#),
+        ];
+        let mut lines_of = lines.iter();
+        let mut next = |log: &mut CallLog| {
+            let (place, at, text) = lines_of.next().unwrap();
+            say(log, *place, text, *at);
+        };
         log.begin(ms(0));
-        log.call(FROM_CLIENT, (Method::ToolsCall, &object(r#"{"name":"a.push"}"#), None), ms(0));
+        next(&mut log);
         log.enter(Stage::Wait, ms(1));
         log.leased((3, Revision::V2025_06_18), true, ms(40));
-        log.call(TO_SERVER, (Method::ToolsCall, &object(r#"{"name":"push"}"#), None), ms(40));
-        let asked = object(r#"{"message":"Really?"}"#);
-        let id = log.request(FROM_SERVER, (Method::ElicitationCreate, &asked, None), ms(50));
+        next(&mut log);
+        next(&mut log);
         log.questions += 1;
-        let input = Json::parse(r#"{"resultType":"input_required"}"#).unwrap();
-        log.answer(TO_CLIENT, Ok(&input), ms(60));
+        next(&mut log);
         log.end(ended(Outcome::Asked, 60));
         assert_eq!(shown(&log, 99), "policy 0-1, start 1-40, upstream 40-60");
         log.begin(ms(90));
-        let meta = Json::parse(r#"{"k":1}"#).unwrap();
-        let again = object(r#"{"inputResponses":{}}"#);
-        log.call(FROM_CLIENT, (Method::ToolsCall, &again, Some(&meta)), ms(90));
-        let answer = Json::parse(r#"{"action":"accept"}"#).unwrap();
-        log.response(TO_SERVER, id, Ok(&answer), ms(91));
+        next(&mut log);
+        next(&mut log);
         log.enter(Stage::Upstream, ms(91));
-        log.answer(FROM_SERVER, Ok(&Json::empty_object()), ms(95));
+        next(&mut log);
         log.enter(Stage::Carry, ms(95));
-        log.answer(TO_CLIENT, Err(&ErrorObject::new(-1, "No.")), ms(96));
+        next(&mut log);
         log.end(ended(Outcome::Ok, 96));
         assert_eq!((log.rounds, log.questions), (2, 1));
         assert_eq!(
             shown(&log, 99),
             "policy 0-1, start 1-40, upstream 40-60, question 60-90, policy 90-91, upstream 91-95, carry 95-96"
         );
-        assert_eq!(
-            told(&log),
-            r#"0 client in {"jsonrpc":"2.0","id":7001,"method":"tools/call","params":{"name":"a.push"}}
-40 server out {"jsonrpc":"2.0","id":7002,"method":"tools/call","params":{"name":"push"}}
-50 server in {"jsonrpc":"2.0","id":7003,"method":"elicitation/create","params":{"message":"Really?"}}
-60 client out {"jsonrpc":"2.0","id":7001,"result":{"resultType":"input_required"}}
-90 client in {"jsonrpc":"2.0","id":7004,"method":"tools/call","params":{"inputResponses":{},"_meta":{"k":1}}}
-91 server out {"jsonrpc":"2.0","id":7003,"result":{"action":"accept"}}
-95 server in {"jsonrpc":"2.0","id":7002,"result":{}}
-96 client out {"jsonrpc":"2.0","id":7004,"error":{"code":-1,"message":"No."}}"#
-        );
+        let places = ["client in", "server out", "server in", "client out"];
+        let expected = lines
+            .iter()
+            .enumerate()
+            .map(|(number, (_, at, text))| format!("{at} {} {text}", places[number % 4]));
+        let expected = expected.collect::<Vec<_>>();
+        assert_eq!(told(&log), expected.join("\n"));
     }
 
     #[test]
     fn without_payloads_only_sizes_are_kept() {
-        let mut log = CallLog::new(1, false);
+        let mut log = CallLog::new(false);
         log.begin(ms(0));
-        let params = object(r#"{"name":"x","arguments":{"key":"hunter2"}}"#);
-        log.call(FROM_CLIENT, (Method::ToolsCall, &params, None), ms(0));
+        let params = r#"{"name":"x","arguments":{"key":"hunter2"}}"#;
+        let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#);
+        say(&mut log, FROM_CLIENT, &text, 0);
         assert_eq!(told(&log), "0 client in -");
         assert!(log.said()[0].size > 60 && log.bytes_in > 60, "{}", log.bytes_in);
         assert!(!format!("{log:?}").contains("hunter2"));
@@ -436,16 +415,21 @@ mod tests {
 
     #[test]
     fn one_call_takes_no_more_than_its_bounds() {
-        let mut log = CallLog::new(1, true);
-        let large = Json::string(&"x".repeat(LARGEST / 2));
+        let mut log = CallLog::new(true);
+        let result = |bytes| Message::result(Id::Number(1), Json::string(&"x".repeat(bytes)));
+        let answer = |log: &mut CallLog, message: &Message| {
+            log.note(TO_CLIENT, size_of_message(message), ms(1), || message.clone());
+        };
+        let large = result(LARGEST / 2);
         for _ in 0..2 * MOST_MESSAGES {
-            log.response(TO_CLIENT, 1, Ok(&large), ms(1));
+            answer(&mut log, &large);
         }
+        assert!(log.is_full());
         assert!(log.bytes() < MOST_KEPT + MOST_MESSAGES * 256, "{}", log.bytes());
         assert_eq!(log.said().len(), MOST_MESSAGES);
         assert_eq!(log.left_out as usize, 2 * MOST_MESSAGES - 7);
-        let mut log = CallLog::new(1, true);
-        log.response(TO_CLIENT, 1, Ok(&Json::string(&"x".repeat(LARGEST))), ms(1));
+        let mut log = CallLog::new(true);
+        answer(&mut log, &result(LARGEST));
         assert_eq!((log.left_out, log.said()[0].message.is_none()), (1, true));
         (0..1000).for_each(|it| log.begin(ms(it)));
         (0..1000).for_each(|it| {

@@ -39,6 +39,13 @@ pub(crate) struct Facts<'a> {
 }
 
 impl TrafficFilter {
+    /// Whether every call fits, whatever it is.
+    pub(crate) fn fits_all(&self) -> bool {
+        let Self { server, outcome, principal, method, text, since, before: _, limit: _ } = self;
+        let lists = [server, outcome, principal, method];
+        lists.iter().all(|it| it.is_empty()) && text.is_none() && since.is_none()
+    }
+
     /// Sets one parameter; `false` if there is none of that name, an error if its value means nothing.
     pub(crate) fn set(&mut self, name: &str, value: &str) -> Result<bool, String> {
         let globs = || value.split(',').filter(|it| !it.is_empty()).map(str::to_owned).collect();

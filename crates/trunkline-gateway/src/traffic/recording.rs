@@ -2,16 +2,15 @@
 
 use std::hash::BuildHasher;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use trunkline_proto::HandlerEvent;
 use trunkline_recording::line::Party;
 use trunkline_wire::json::Json;
-use trunkline_wire::jsonrpc::{ErrorObject, Object, Outcome};
+use trunkline_wire::jsonrpc::{Id, Message, Object, Outcome};
 use trunkline_wire::method::Method;
 use trunkline_wire::revision::Revision;
 
-use super::call_log::{CallTarget, Ended, FROM_SERVER, Place, Stage, TO_CLIENT, TO_SERVER};
+use super::call_log::{CallTarget, Ended, Place, Stage, TO_CLIENT, TO_SERVER, size_of_message};
 use super::marked_tools::is_marked;
 use super::{CallEntry, Recorder};
 use crate::outcome;
@@ -24,9 +23,52 @@ pub(crate) struct Recording {
     pub(super) entry: Arc<CallEntry>,
     /// How long before this round the call began.
     pub(super) earlier: Duration,
+    /// The id of the request, if nobody sees how its answer leaves.
+    pub(super) unseen: Option<Id>,
 }
 
 impl Recording {
+    /// The entry of a conversation's own.
+    pub(super) fn of_link(recorder: Arc<Recorder>, entry: Arc<CallEntry>) -> Self {
+        Self { recorder, entry, earlier: Duration::ZERO, unseen: None }
+    }
+
+    /// A message of the call, when it was received or sent. The answer comes after the end.
+    pub(super) fn note(
+        &self,
+        place: Place,
+        size: usize,
+        at: Instant,
+        message: impl FnOnce() -> Message,
+    ) {
+        let Recorder { traffic, file, .. } = &*self.recorder;
+        let (bytes, was_shown) = {
+            let (after, mut log) = (self.entry.after(at), self.entry.log());
+            log.note(place, size, after, message);
+            if log.ended.is_none() {
+                return;
+            }
+            (log.bytes(), std::mem::take(&mut log.is_shown))
+        };
+        traffic.arrange(|kept| kept.ring.takes(self.entry.number, bytes));
+        if was_shown {
+            self.tell();
+        }
+        if let Some(file) = file {
+            file.write(&self.entry);
+        }
+    }
+
+    /// Those who follow the calls hear of it.
+    pub(super) fn tell(&self) {
+        self.recorder.traffic.tell(&self.entry);
+    }
+
+    /// Whether the call has ended, and its caller does not come back.
+    pub(super) fn is_over(&self) -> bool {
+        self.entry.log().ended.is_some_and(|it| it.outcome != outcome::Outcome::Asked)
+    }
+
     /// How long ago the call began, in its first round.
     pub(crate) fn now(&self) -> Duration {
         self.entry.now()
@@ -54,7 +96,6 @@ impl Recording {
             log.target = Some(target);
             log.enter(Stage::Wait, permitted.unwrap_or(at));
             log.leased(instance, is_new, at);
-            log.call(TO_SERVER, (method, params, None), at);
             let tool = log.target.as_ref().and_then(|it| it.tool.as_ref());
             tool.filter(|it| self.recorder.traffic.is_marked(it)).cloned()
         };
@@ -64,61 +105,34 @@ impl Recording {
     }
 
     /// The server has answered the call; with nothing if it has gone.
-    pub(crate) fn answered(&self, told: Option<Result<&Json, &ErrorObject>>) {
+    pub(crate) fn answered(&self, told: Option<&Json>) {
         let at = self.entry.now();
-        {
-            let mut log = self.entry.log();
-            if let Some(told) = told {
-                log.answer(FROM_SERVER, told, at);
-            }
-            log.enter(Stage::Carry, at);
-        }
-        if let Some(Ok(result)) = told.filter(|_| self.has_members()) {
+        self.entry.log().enter(Stage::Carry, at);
+        if let Some(result) = told.filter(|_| self.has_members()) {
             self.recorder.traffic.learn(Party::Server, "result", result);
         }
     }
 
-    /// A progress or log message.
-    pub(crate) fn event(&self, place: Place, event: &HandlerEvent) {
-        let (at, mut log) = (self.entry.now(), self.entry.log());
-        match event {
-            HandlerEvent::Progress(it) => {
-                let size = it.message.as_ref().map_or(0, String::len) + PROGRESS;
-                log.notification(place, Method::Progress, size, || Object::of(it), at);
-            }
-            HandlerEvent::Log(it) => {
-                let logger = it.logger.as_ref().map_or(0, String::len);
-                let size = it.data.get().len() + logger + LOG;
-                log.notification(place, Method::Message, size, || Object::of(it), at);
-            }
-            HandlerEvent::Pause(_) => {}
-        }
-    }
-
     /// A question of the server, or a question as it reaches the caller.
-    pub(crate) fn asks(&self, place: Place, method: Method, params: &Json) -> i64 {
+    pub(crate) fn asks(&self, place: Place, params: &Json) {
         if self.has_members() || is_marked(params) {
             self.recorder.traffic.learn(Party::Server, "params", params);
         }
-        let object = Object::parse(params.get()).unwrap_or_default();
-        let id = {
+        {
             let (at, mut log) = (self.entry.now(), self.entry.log());
             log.questions += u32::from(place == TO_CLIENT);
             log.enter(Stage::Question, at);
-            log.request(place, (method, &object, None), at)
-        };
-        self.recorder.traffic.tell(&self.entry);
-        id
+        }
+        self.tell();
     }
 
     /// The answer to it. What its form marks as secret is learned before the server sees it.
-    pub(crate) fn replies(&self, place: Place, id: i64, told: Result<&Json, &ErrorObject>) {
-        if let Ok(answer) = told {
+    pub(crate) fn replies(&self, place: Place, told: Option<&Json>) {
+        if let Some(answer) = told {
             self.recorder.traffic.learn(Party::Client, "result", answer);
         }
-        let (at, mut log) = (self.entry.now(), self.entry.log());
-        log.response(place, id, told, at);
         if place == TO_SERVER {
+            let (at, mut log) = (self.entry.now(), self.entry.log());
             log.enter(Stage::Upstream, at);
         }
     }
@@ -149,8 +163,9 @@ impl Recording {
         let (bytes, counted) = {
             let (at, mut log) = (self.earlier + after, self.entry.log());
             log.target.get_or_insert_with(target);
-            if let Some(told) = told {
-                log.answer(TO_CLIENT, told.as_ref(), at);
+            if let (Some(told), Some(id)) = (told, &self.unseen) {
+                let message = Message::Response { id: Some(id.clone()), outcome: told.clone() };
+                log.note(TO_CLIENT, size_of_message(&message), at, || message);
             }
             log.end(Ended { outcome, reason, after: at, trace: trace.unwrap_or(self.entry.id) });
             let server = log.target.as_ref().and_then(|it| it.server.clone());
@@ -169,7 +184,9 @@ impl Recording {
             }
         });
         traffic.tell(&self.entry);
-        if let Some(file) = file {
+        // The answer is on its way, and is written with the rest.
+        let is_complete = told.is_none() || self.unseen.is_some();
+        if let Some(file) = file.as_ref().filter(|_| is_complete) {
             file.write(&self.entry);
         }
     }
@@ -178,7 +195,3 @@ impl Recording {
         !self.recorder.plan.redact.is_empty()
     }
 }
-
-/// The parts of a progress or log message around its texts.
-const PROGRESS: usize = 32;
-const LOG: usize = 40;

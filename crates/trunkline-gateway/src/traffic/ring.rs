@@ -84,6 +84,11 @@ impl<T> Ring<T> {
         self.slots.iter().rev().map(|it| &it.call)
     }
 
+    /// Whether the call of this number has not made way.
+    pub(crate) fn has(&self, number: u64) -> bool {
+        number >= self.first
+    }
+
     /// How many calls made way.
     pub(crate) fn dropped(&self) -> u64 {
         self.dropped

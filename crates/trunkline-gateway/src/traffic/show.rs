@@ -8,12 +8,11 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::sync::broadcast;
 use trunkline_recording::line::{Begin, Direction, Line, Party, Side};
-use trunkline_recording::redact::Redactor;
+use trunkline_recording::redact::{MASK, Redactor};
 use trunkline_recording::tree::Tree;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{Message, Params};
-use trunkline_wire::model::meta;
-use trunkline_wire::revision::{Era, Revision};
+use trunkline_wire::method::Method;
 
 use super::call_log::Said;
 use super::filter::{Facts, TrafficFilter};
@@ -108,23 +107,26 @@ impl Traffic {
     }
 
     fn lines_of(&self, entry: &CallEntry, said: &[Said]) -> Vec<Line> {
-        let (target, instance) = {
+        let (target, instance, spoken) = {
             let log = entry.log();
-            (log.target.clone().unwrap_or_default(), log.instance)
+            (log.target.clone().unwrap_or_default(), log.instance, log.spoken)
         };
         let messages = self.redacted(entry, said);
         let began = self.at(entry.began);
+        // Clients of requests that stand for themselves may use the same ids.
+        let stream = (!entry.caller.has_session).then(|| number_of(entry));
         let session =
             u32::try_from(entry.caller.conversation).ok().filter(|_| entry.caller.has_session);
         let line = |(said, message): (&Said, Option<Json>)| {
             let revision = match said.side {
-                Side::Client => Some(entry.revision),
+                Side::Client => Some(spoken.unwrap_or(entry.revision)),
                 Side::Server => instance.map(|it| it.1),
             };
             Line {
                 side: Some(said.side),
                 dir: Some(said.direction),
                 session: Some(session.unwrap_or(STATELESS)),
+                stream,
                 revision: revision.map(|it| it.as_str().to_owned()),
                 call: Some(entry.id.to_string()),
                 principal: entry.caller.name.clone(),
@@ -141,7 +143,8 @@ impl Traffic {
     /// The newest call of a client that claims this version, which only one has.
     pub(crate) fn id_of(&self, version: &str) -> Option<String> {
         let is_it = |it: &CallEntry| {
-            it.caller.peer.info.as_ref().is_some_and(|info| info.version == version)
+            let info = it.caller.peer.info.as_ref().filter(|_| it.is_call);
+            info.is_some_and(|info| info.version == version)
         };
         let kept = self.kept();
         kept.ring.iter().find(|it| is_it(it)).map(|it| it.id.to_string())
@@ -163,13 +166,14 @@ impl Traffic {
         let redactor = self.redactor();
         let told = |entry: &Arc<CallEntry>| {
             let log = entry.log();
-            let ended = log.ended.filter(|_| Kind::of_method(entry.method).is_none())?;
+            let is_list = entry.method.known().is_some_and(|it| Kind::of_method(it).is_some());
+            let ended = log.ended.filter(|_| entry.is_call && !is_list)?;
             let target = log.target.clone().unwrap_or_default();
             let text = |it: &str| redactor.text(it).into_owned();
             Some(json!({
                 "time": rfc3339(self.at(entry.began + ended.after)),
                 "server": target.server.as_deref(),
-                "method": entry.method.name(),
+                "method": entry.method.as_str(),
                 "name": target.name.as_deref().map(text).unwrap_or_default(),
                 "principal": entry.caller.name,
                 "ms": ms(ended.after),
@@ -183,16 +187,6 @@ impl Traffic {
     /// All changes to come.
     pub(super) fn follow(&self) -> broadcast::Receiver<Arc<CallEntry>> {
         self.updates.subscribe()
-    }
-
-    /// The call as it is now, if it fits.
-    pub(crate) fn fitting(
-        &self,
-        entry: &CallEntry,
-        filter: &TrafficFilter,
-        replica: Option<&str>,
-    ) -> Option<Value> {
-        self.fits(entry, filter).then(|| self.summary(entry, replica))
     }
 
     /// All calls, newest first, and how many made way.
@@ -214,13 +208,16 @@ impl Traffic {
         })
     }
 
-    fn fits(&self, entry: &CallEntry, filter: &TrafficFilter) -> bool {
+    pub(super) fn fits(&self, entry: &CallEntry, filter: &TrafficFilter) -> bool {
+        if filter.fits_all() {
+            return true;
+        }
         let shown = Shown::of(entry, &self.redactor());
         filter.fits(&Facts {
             server: shown.server.as_deref().unwrap_or_default(),
             outcome: shown.outcome.unwrap_or("running"),
             principal: shown.principal.as_deref().unwrap_or_default(),
-            method: entry.method.name(),
+            method: entry.method.as_str(),
             name: shown.name.as_deref().unwrap_or_default(),
             client: shown.client.as_ref().map(|it| it.0.as_str()).unwrap_or_default(),
             reason: shown.reason.unwrap_or_default(),
@@ -228,9 +225,10 @@ impl Traffic {
         })
     }
 
-    fn summary(&self, entry: &CallEntry, replica: Option<&str>) -> Value {
+    pub(super) fn summary(&self, entry: &CallEntry, replica: Option<&str>) -> Value {
         let shown = Shown::of(entry, &self.redactor());
-        let log = entry.log();
+        let mut log = entry.log();
+        log.is_shown = log.ended.is_some();
         let now = entry.now();
         let stages = log.stages(now).into_iter().map(
             |(stage, from, to)| json!({ "stage": stage.word(), "from": ms(from), "to": ms(to) }),
@@ -238,13 +236,13 @@ impl Traffic {
         json!({
             "id": entry.id.to_string(),
             "at": rfc3339(self.at(entry.began)),
-            "method": entry.method.name(),
+            "method": entry.method.as_str(),
             "name": shown.name,
             "server": shown.server,
             "instance": log.instance.map(|it| it.0.to_string()),
             "principal": shown.principal,
             "client": shown.client.map(|(name, version)| json!({ "name": name, "version": version })),
-            "revision": entry.revision.as_str(),
+            "revision": log.spoken.unwrap_or(entry.revision).as_str(),
             "serverRevision": log.instance.map(|it| it.1.as_str()),
             "state": if log.ended.is_some() { "done" } else { "running" },
             "outcome": shown.outcome,
@@ -261,10 +259,7 @@ impl Traffic {
 
     /// The messages as they may be shown.
     fn redacted(&self, entry: &CallEntry, said: &[Said]) -> Vec<Option<Json>> {
-        let (target, instance) = {
-            let log = entry.log();
-            (log.target.clone().unwrap_or_default(), log.instance)
-        };
+        let target = entry.log().target.clone().unwrap_or_default();
         let mut redactor = self.redactor();
         if let Some(tool) = &target.tool {
             // The caller knows the tool by another name than its server.
@@ -273,13 +268,15 @@ impl Traffic {
                 redactor.know_tool(&name, Some(&tool.input_schema), tool.output_schema.as_ref());
             }
         }
-        let session = u32::try_from(entry.number % u64::from(u32::MAX)).unwrap_or_default();
         let mut masked = |said: &Said| {
-            let mut message = said.message.clone()?;
-            if said.side == Side::Server {
-                name_revision(&mut message, instance.map(|it| it.1));
-            }
-            let json = Json::parse(message.to_text()).ok()?;
+            // Each link has ids of its own.
+            let session = number_of(entry).wrapping_mul(2).wrapping_add(said.side as u32);
+            let message = said.message.as_ref()?;
+            let json = Json::parse(match entry.is_call {
+                true => message.to_text(),
+                false => without_arguments(message).to_text(),
+            });
+            let json = json.ok()?;
             let mut tree = Tree::of(&json);
             let by = Party::of(said.side, said.direction);
             Some(if redactor.redact(by, session, &mut tree) { tree.to_json() } else { json })
@@ -322,7 +319,8 @@ impl Shown {
         });
         let info = entry.caller.peer.info.as_ref();
         Self {
-            name: name.map(|it| text(&it)),
+            // What is said beside calls is about the server as a whole.
+            name: name.map(|it| text(&it)).or_else(|| server.clone().filter(|_| !entry.is_call)),
             server,
             principal: entry.caller.name.as_deref().map(text),
             client: info.map(|it| (text(&it.name), text(&it.version))),
@@ -342,20 +340,24 @@ fn called(message: &Message) -> Option<String> {
     }
 }
 
-/// A connection of the stateless era names its revision in every request.
-fn name_revision(message: &mut Message, revision: Option<Revision>) {
-    let revision = revision.filter(|it| it.era() == Era::Stateless);
-    let (Message::Request { params: Params::Object(params), .. }, Some(revision)) =
-        (message, revision)
-    else {
-        return;
-    };
-    let known =
-        params.get("_meta").and_then(|it| trunkline_wire::jsonrpc::Object::parse(it.get()).ok());
-    if let Some(mut known) = known {
-        known.set(meta::PROTOCOL_VERSION, Json::string(revision.as_str()));
-        params.set("_meta", known.to_json());
+/// A call that nobody looked at: no schema says which of its arguments are secret.
+fn without_arguments(message: &Message) -> Cow<'_, Message> {
+    match message {
+        Message::Request { id, method, params: Params::Object(params) }
+            if *method == Method::ToolsCall && params.get("arguments").is_some() =>
+        {
+            let mut params = params.clone();
+            params.set("arguments", Json::string(MASK));
+            let (id, method) = (id.clone(), method.clone());
+            Cow::Owned(Message::Request { id, method, params: Params::Object(params) })
+        }
+        _ => Cow::Borrowed(message),
     }
+}
+
+/// The number of an entry, as far as files have room for it.
+fn number_of(entry: &CallEntry) -> u32 {
+    u32::try_from(entry.number % u64::from(u32::MAX)).unwrap_or_default()
 }
 
 fn ms(time: Duration) -> f64 {

@@ -1,9 +1,9 @@
 //! The changes of recorded calls → events for whoever follows them.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 use tokio::sync::broadcast;
@@ -11,7 +11,7 @@ use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::time::{sleep, timeout};
 
 use super::filter::TrafficFilter;
-use super::{CallEntry, Traffic};
+use super::{CallEntry, Traffic, UPDATES};
 use crate::policy::hidden::escape_json;
 
 /// Follows recorded calls.
@@ -20,6 +20,9 @@ pub struct TrafficUpdates {
     updates: broadcast::Receiver<Arc<CallEntry>>,
     filter: TrafficFilter,
     replica: Option<String>,
+    /// The calls that were told and go on: whoever has heard of one also hears of its end.
+    running: HashMap<u64, Arc<CallEntry>>,
+    allowance: Allowance,
 }
 
 impl TrafficUpdates {
@@ -30,27 +33,39 @@ impl TrafficUpdates {
         replica: Option<String>,
     ) -> Self {
         traffic.followers.fetch_add(1, Ordering::Relaxed);
-        Self { updates: traffic.follow(), traffic: Arc::clone(traffic), filter, replica }
+        Self {
+            updates: traffic.follow(),
+            traffic: Arc::clone(traffic),
+            filter,
+            replica,
+            running: HashMap::new(),
+            allowance: Allowance::full(Instant::now()),
+        }
     }
 
     /// The next events as they are sent, or a comment after a while without any.
     pub(crate) async fn next(&mut self) -> Option<Vec<u8>> {
         loop {
-            let first = match timeout(HEARTBEAT, self.updates.recv()).await {
-                Ok(Ok(first)) => first,
-                Ok(Err(RecvError::Lagged(missed))) => return Some(dropped(missed)),
+            let (mut changed, mut missed) = (Vec::new(), 0);
+            match timeout(HEARTBEAT, self.updates.recv()).await {
+                Ok(Ok(first)) => changed.push(first),
+                Ok(Err(RecvError::Lagged(more))) => missed += more,
                 Ok(Err(RecvError::Closed)) => return None,
                 Err(_) => return Some(b":\n\n".to_vec()),
-            };
+            }
             // Calls that change together are told together, and each once.
             sleep(TOGETHER).await;
-            let (mut changed, mut missed) = (vec![first], 0);
-            while changed.len() < MOST {
+            while changed.len() < UPDATES {
                 match self.updates.try_recv() {
                     Ok(entry) => changed.push(entry),
                     Err(TryRecvError::Lagged(more)) => missed += more,
                     Err(TryRecvError::Empty | TryRecvError::Closed) => break,
                 }
+            }
+            if missed > 0 {
+                // Their ends may be among what was missed.
+                let over = self.running.values().filter(|it| it.log().ended.is_some());
+                changed.splice(0..0, over.cloned());
             }
             let piece = self.events(&changed, missed);
             if !piece.is_empty() {
@@ -59,16 +74,50 @@ impl TrafficUpdates {
         }
     }
 
-    fn events(&self, changed: &[Arc<CallEntry>], missed: u64) -> Vec<u8> {
-        let mut out = if missed > 0 { dropped(missed) } else { Vec::new() };
-        let mut told = HashSet::new();
-        for entry in changed.iter().filter(|it| told.insert(it.number)) {
-            let call = self.traffic.fitting(entry, &self.filter, self.replica.as_deref());
-            if let Some(call) = call {
-                event(&mut out, "call", call.to_string());
+    /// The newest calls, as many as may be told; `missed` of them were lost before.
+    fn events(&mut self, changed: &[Arc<CallEntry>], mut missed: u64) -> Vec<u8> {
+        self.allowance.grow(Instant::now());
+        let (mut seen, mut told) = (HashSet::new(), Vec::new());
+        for entry in changed.iter().rev().filter(|it| seen.insert(it.number)) {
+            if !self.traffic.fits(entry, &self.filter) {
+                continue;
             }
+            let is_known = self.running.remove(&entry.number).is_some();
+            if !is_known && !self.allowance.take() {
+                missed += 1;
+                continue;
+            }
+            if entry.log().ended.is_none() && self.running.len() < UPDATES {
+                self.running.insert(entry.number, Arc::clone(entry));
+            }
+            told.push(self.traffic.summary(entry, self.replica.as_deref()));
         }
+        let mut out = if missed > 0 { dropped(missed) } else { Vec::new() };
+        told.iter().rev().for_each(|it| event(&mut out, "call", it.to_string()));
         out
+    }
+}
+
+/// How many calls a follower is still told of: so many a second, and as many at once after a pause.
+struct Allowance {
+    left: f64,
+    since: Instant,
+}
+
+impl Allowance {
+    fn full(now: Instant) -> Self {
+        Self { left: A_SECOND, since: now }
+    }
+
+    fn grow(&mut self, now: Instant) {
+        let more = now.saturating_duration_since(self.since).as_secs_f64() * A_SECOND;
+        *self = Self { left: (self.left + more).min(A_SECOND), since: now };
+    }
+
+    fn take(&mut self) -> bool {
+        let may = self.left >= 1.0;
+        self.left -= if may { 1.0 } else { 0.0 };
+        may
     }
 }
 
@@ -93,5 +142,27 @@ pub(crate) fn event(out: &mut Vec<u8>, name: &str, data: String) {
 const HEARTBEAT: Duration = Duration::from_secs(15);
 /// How long changes are collected.
 const TOGETHER: Duration = Duration::from_millis(25);
-/// The changes in one piece.
-const MOST: usize = 1_024;
+/// The calls that a follower is told of in a second. Nobody reads more, and more only keep the reader busy.
+const A_SECOND: f64 = 2_000.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn so_many_calls_a_second_are_told_and_a_burst_after_a_pause() {
+        let mut now = Instant::now();
+        let mut allowance = Allowance::full(now);
+        let take = |allowance: &mut Allowance| (0..10_000).filter(|_| allowance.take()).count();
+        assert_eq!(take(&mut allowance), 2_000);
+        let mut told = 0;
+        for _ in 0..40 {
+            now += Duration::from_millis(25);
+            allowance.grow(now);
+            told += take(&mut allowance);
+        }
+        assert!((1_990..=2_000).contains(&told), "{told}");
+        allowance.grow(now + Duration::from_secs(60));
+        assert_eq!(take(&mut allowance), 2_000);
+    }
+}

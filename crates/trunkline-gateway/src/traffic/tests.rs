@@ -1,9 +1,11 @@
 //! Calls that are recorded, and what operators get of them.
 
 use serde_json::{Value, json};
-use trunkline_proto::{Attached, CallKey, Peer};
+use trunkline_proto::{Attached, CallKey, Cause, Peer, RequestStream};
 use trunkline_recording::recording::Recording as ReadRecording;
 use trunkline_testkit::Folder;
+use trunkline_transport::witness::Witness;
+use trunkline_wire::jsonrpc::Id;
 use trunkline_wire::method::{self, Sender};
 
 use super::*;
@@ -14,19 +16,40 @@ use crate::outcome::Outcome::{Asked, Ok as Fine, ToolError};
 /// A recorder, and what it is told.
 struct Scene {
     recorder: Arc<Recorder>,
+    /// The conversation with a server.
+    server: Arc<Link>,
     count: u64,
 }
 
 impl Scene {
     fn of(catalog: &str) -> Self {
         let recorder = Recorder::open(&Traffic::new(), &plan(catalog), None).unwrap().unwrap();
-        Self { recorder, count: 0 }
+        recorder.traffic.uses(Some(&recorder));
+        let server =
+            Link::of_server(&recorder.traffic, &Arc::from("a"), 1, |it| it.get().cloned().into());
+        Self { recorder, server, count: 0 }
+    }
+
+    /// A call reaches the server, as the request of this id.
+    fn send(&self, recording: &Recording, id: i64, params: &Object) {
+        let (method, params) = (Method::ToolsCall.into(), Params::Object(params.clone()));
+        let message = Message::Request { id: Id::Number(id), method, params };
+        let attached = Attached::new(recording.clone());
+        self.server.sent(&message, None, Some(Cause::Attached(&attached)));
+    }
+
+    /// The server answers that.
+    fn answer(&self, recording: &Recording, id: i64, result: &Json) {
+        let message = Message::result(Id::Number(id), result.clone());
+        self.server.received(&message, RequestStream::default());
+        recording.answered(Some(result));
     }
 
     fn begin(&mut self, method: &str, params: Value) -> Recording {
         self.count += 1;
         let call = Call {
             key: CallKey(self.count),
+            id: Id::Number(self.count as i64),
             method: method::find(method, Sender::Client, Revision::LATEST).unwrap(),
             params: Object::parse(&params.to_string()).unwrap(),
             meta: None,
@@ -37,7 +60,8 @@ impl Scene {
             attached: Attached::default(),
         };
         let caller = Arc::new(Caller::named("ann"));
-        self.recorder.begin(&call, &caller, Trace::new(7, self.count), Instant::now())
+        let handle = ConversationHandle::unheard();
+        self.recorder.begin(&call, &caller, &handle, Trace::new(7, self.count), Instant::now())
     }
 
     /// A call of a tool at a server, with its answer.
@@ -49,8 +73,9 @@ impl Scene {
         let params = Object::parse(&params.to_string()).unwrap();
         let to = (target(tool), Some(Duration::ZERO));
         recording.sends(to, (1, Revision::V2025_11_25), false, Method::ToolsCall, &params);
-        let result = Json::of(&result);
-        recording.answered(Some(Ok(&result)));
+        let (id, result) = (1000 + self.count as i64, Json::of(&result));
+        self.send(&recording, id, &params);
+        self.answer(&recording, id, &result);
         end(&recording, Fine, Some(result));
     }
 
@@ -179,10 +204,17 @@ fn messages_are_shown_as_they_were_said_on_both_sides() {
     let to = (target(&tool("say", json!({}))), Some(Duration::ZERO));
     let params = Object::parse(r#"{"name":"say","arguments":{"n":1.50}}"#).unwrap();
     recording.sends(to, (4, Revision::V2025_11_25), true, Method::ToolsCall, &params);
-    let id = recording.asks(FROM_SERVER, Method::RootsList, &Json::empty_object());
-    recording.replies(TO_SERVER, id, Ok(&Json::parse(r#"{"roots":[]}"#).unwrap()));
+    scene.send(&recording, 7, &params);
+    let (id, method) = (Id::Text("q".into()), Method::RootsList.into());
+    let question = Message::Request { id: id.clone(), method, params: Params::Absent };
+    scene.server.received(&question, RequestStream::default());
+    scene.server.claim_question(&id, &recording);
+    recording.asks(FROM_SERVER, &Json::empty_object());
+    let roots = Json::parse(r#"{"roots":[]}"#).unwrap();
+    recording.replies(TO_SERVER, Some(&roots));
+    scene.server.sent(&Message::result(id, roots), None, None);
     let result = Json::parse(r#"{"b":1.50,"a":10000000000000000000000}"#).unwrap();
-    recording.answered(Some(Ok(&result)));
+    scene.answer(&recording, 7, &result);
     end(&recording, Fine, Some(result));
     let call = scene.list(&[])["calls"][0].clone();
     let text = scene.recorder.traffic.detail(call["id"].as_str().unwrap(), None).unwrap();
@@ -198,6 +230,8 @@ fn messages_are_shown_as_they_were_said_on_both_sides() {
         ["client in", "server out", "server in", "server out", "server in", "client out"];
     assert_eq!(places, expected);
     assert!(said.iter().all(|it| it["message"]["jsonrpc"] == "2.0"), "{text}");
+    let ids: Vec<_> = said.iter().map(|it| &it["message"]["id"]).collect();
+    assert_eq!(json!(ids), json!([1, 7, "q", "q", 7, 1]));
     let stages: Vec<_> =
         detail["stages"].as_array().unwrap().iter().map(|it| &it["stage"]).collect();
     assert!(stages.contains(&&json!("start")) && stages.contains(&&json!("upstream")), "{detail}");
@@ -259,9 +293,9 @@ mcpServers:
     );
     let asked = scene.begin("tools/call", json!({ "name": "a.say" }));
     let form = json!({ "requestedSchema": { "properties": { "p": { "format": "password" } } } });
-    let id = asked.asks(FROM_SERVER, Method::ElicitationCreate, &Json::of(&form));
+    asked.asks(FROM_SERVER, &Json::of(&form));
     let answer = json!({ "action": "accept", "content": { "p": "form-value-22" } });
-    asked.replies(TO_SERVER, id, Ok(&Json::of(&answer)));
+    asked.replies(TO_SERVER, Some(&Json::of(&answer)));
     end(&asked, Fine, None);
     // A server repeats all it has heard, also as the name of something.
     let echo = secrets.join(" ");

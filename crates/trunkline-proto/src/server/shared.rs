@@ -106,6 +106,7 @@ impl Shared {
             facts.token.take().map(|token| ProgressSink { token, reached: f64::NEG_INFINITY });
         let call = Call {
             key,
+            id: from.id.clone(),
             method: facts.row,
             params: facts.params,
             meta: facts.meta,

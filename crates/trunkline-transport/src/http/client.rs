@@ -27,7 +27,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
 use trunkline_proto::client::http::is_of_the_new_era;
 use trunkline_proto::client::{Client, Config, HttpError, OpenError, Opened, Start};
-use trunkline_proto::{Conversation, Input, Outgoing, RequestStream};
+use trunkline_proto::{Attached, Conversation, Input, Outgoing, RequestStream};
 use trunkline_wire::header::ParamRegistry;
 use trunkline_wire::jsonrpc::{Incoming, Message, MethodName};
 use trunkline_wire::method::Method;
@@ -138,6 +138,9 @@ impl<H: Handler> HttpDriver<H> {
         let known = known.filter(|_| !config.revisions.of_era(Era::Stateful).is_empty());
         let start = if known.is_some() { Start::Initialize } else { Start::Probe };
         let (handle, commands) = ConversationHandle::new(limits.queue);
+        if let Some(witness) = handler.witness(&handle, &Attached::default()) {
+            handle.set_witness(witness);
+        }
         let (tell, reports) = mpsc::channel(REPORTS);
         let (tell_people, people) = mpsc::unbounded_channel();
         let post = Post {
@@ -272,6 +275,7 @@ impl<H: Handler> HttpDriver<H> {
         if let Some(id) = request::cancels(message) {
             return self.cancel(id, message);
         }
+        self.core.show_sent(message, None);
         let request = request::write(message, &self.route, &self.params);
         if request.method == Method::Initialize && self.known == Some(Known::Sse) {
             return self.try_stream(request, None);
@@ -313,6 +317,7 @@ impl<H: Handler> HttpDriver<H> {
         if self.route.era() == Some(Era::Stateless) || !matches!(self.handshake, Handshake::Done) {
             return;
         }
+        self.core.show_sent(message, None);
         let mut request = request::write(message, &self.route, &self.params);
         request.not_before = since.map(|it| (it + ARRIVAL).into());
         self.carry(request);
@@ -354,6 +359,7 @@ impl<H: Handler> HttpDriver<H> {
         let via = id
             .and_then(|it| u64::try_from(it).ok())
             .map_or(RequestStream::default(), RequestStream);
+        self.core.show_received(&incoming, via);
         self.core.conversation.handle(Input::Received(incoming, via), now());
     }
 

@@ -41,6 +41,9 @@ impl<H: Handler> Exchange<H> {
     fn new(mut server: Server, handler: Arc<H>, queue: usize, attached: Attached) -> Self {
         server.is_for(&attached);
         let (handle, commands) = ConversationHandle::of_one_request(queue);
+        if let Some(witness) = handler.witness(&handle, &attached) {
+            handle.set_witness(witness);
+        }
         Self {
             core: DriverCore::new(
                 server,
@@ -64,7 +67,9 @@ impl<H: Handler> Exchange<H> {
 
     /// Starts the handlers. [`Self::poll_next`] must follow in the same turn.
     pub(super) fn begin(&mut self, incoming: Incoming, era: MessageEra, cx: &mut Context<'_>) {
-        self.core.conversation.receive(incoming, RequestStream::default(), era, now());
+        let via = RequestStream::default();
+        self.core.show_received(&incoming, via);
+        self.core.conversation.receive(incoming, via, era, now());
         self.act(cx);
         self.has_just_begun = true;
     }
@@ -137,8 +142,13 @@ impl<H: Handler> Exchange<H> {
                 // Over HTTP a subscription ends only with its result.
                 Effect::Send(Outgoing::One(Message::Notification { method, .. }), _)
                     if method == Method::Cancelled => {}
-                Effect::Send(message, _) if self.next.is_none() => self.next = Some(message),
-                Effect::Send(message, _) => self.more.push_back(message),
+                Effect::Send(message, via) => {
+                    self.core.show_outgoing(&message, via);
+                    match self.next {
+                        None => self.next = Some(message),
+                        Some(_) => self.more.push_back(message),
+                    }
+                }
                 // Only the streams of a session can be resumed.
                 Effect::NoReply(_) | Effect::Pause { .. } => {}
                 // These effects are a client's.

@@ -99,6 +99,9 @@ impl<H: Handler> Session<H> {
         owner: Attached,
     ) -> Arc<Self> {
         let (handle, commands) = ConversationHandle::new(limits.queue);
+        if let Some(witness) = handler.witness(&handle, &owner) {
+            handle.set_witness(witness);
+        }
         let bounds = Bounds {
             events: limits.replay_events,
             bytes: limits.replay_bytes,
@@ -195,6 +198,7 @@ impl<H: Handler> Session<H> {
             if let Some(owes) = owes {
                 state.streams.owes(via, owes);
             }
+            state.core.show_received(&incoming, via);
             let conversation = &mut state.core.conversation;
             match era {
                 Some(era) => conversation.receive(incoming, via, era, now),
@@ -493,6 +497,7 @@ impl State {
         dispatched: bool,
         now: Instant,
     ) {
+        self.core.show_outgoing(message, via);
         // A text that fills its room exactly goes out from where it is, with nothing around it.
         let mut text = Vec::with_capacity(message.size());
         message.write(&mut text);

@@ -146,6 +146,7 @@ async fn suggestions_that_the_caller_may_not_read_are_left_out() {
 fn made(method: &str, params: Value, meta: Option<Json>, who: &str) -> Call {
     Call {
         key: CallKey(1),
+        id: Id::Number(1),
         method: method::find(method, Sender::Client, Revision::LATEST).unwrap(),
         params: Object::parse(&params.to_string()).unwrap(),
         meta,

@@ -19,7 +19,7 @@ use trunkline_transport::clock::now;
 use trunkline_transport::conversation_handle::ConversationHandle;
 use trunkline_wire::era;
 use trunkline_wire::json::Json;
-use trunkline_wire::jsonrpc::{ErrorObject, Object};
+use trunkline_wire::jsonrpc::{ErrorObject, Id, Object};
 use trunkline_wire::method::Method;
 use trunkline_wire::model::{ClientCapabilities, Implementation};
 use trunkline_wire::revision::Revision;
@@ -125,6 +125,7 @@ impl Plan {
         let peer = Peer { client, info, ..Peer::default() };
         Some(Call {
             key: CallKey(u64::MAX),
+            id: Id::Null,
             method: Method::ToolsCall.oldest_row(),
             params: Object::default(),
             meta: self.meta.clone(),

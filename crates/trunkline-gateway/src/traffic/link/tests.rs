@@ -1,0 +1,240 @@
+//! Whom messages belong to.
+
+use serde_json::{Value, json};
+use trunkline_proto::{Call, CallKey, server};
+use trunkline_transport::drive::Driver;
+use trunkline_transport::handler::Nobody;
+use trunkline_transport::{Limits, memory};
+use trunkline_wire::jsonrpc::Incoming;
+use trunkline_wire::method::{self, Sender};
+use trunkline_wire::model::Implementation;
+
+use super::*;
+use crate::fixture::plan;
+use crate::traffic::TrafficFilter;
+
+/// A client and a server, with the gateway between them.
+struct Scene {
+    recorder: Arc<Recorder>,
+    handle: ConversationHandle,
+    client: Arc<Link>,
+    server: Arc<Link>,
+    /// Keeps the conversation with the client open.
+    driver: Box<dyn std::any::Any>,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let plan = plan("mcpServers: {}");
+        let recorder = Recorder::open(&Traffic::new(), &plan, None).unwrap().unwrap();
+        let traffic = &recorder.traffic;
+        traffic.uses(Some(&recorder));
+        let config = Arc::new(server::Config::new(Implementation::new("gateway", "1")));
+        let (near, far) = memory::pair();
+        let core = server::Server::new(config);
+        let driver = Driver::new(core, Arc::new(Nobody), far, None, Limits::default());
+        let handle = driver.handle();
+        let client = Link::of_client(traffic, &handle, &Attached::default());
+        handle.set_witness(Arc::clone(&client) as Arc<dyn Witness>);
+        let server = Link::of_server(traffic, &Arc::from("a"), 3, whose);
+        Self { recorder, handle, client, server, driver: Box::new((driver, near)) }
+    }
+
+    fn begin(&self, id: i64, meta: Option<Value>) -> Recording {
+        let call = Call {
+            key: CallKey(id as u64),
+            id: Id::Number(id),
+            method: method::find("tools/call", Sender::Client, Revision::LATEST).unwrap(),
+            params: Object::default(),
+            wants_progress: meta.is_some(),
+            meta: meta.map(|it| Json::of(&it)),
+            revision: Revision::LATEST,
+            peer: Arc::default(),
+            log_level: None,
+            attached: Attached::default(),
+        };
+        let caller = Arc::new(Caller::named("ann"));
+        let trace = Trace::new(7, id as u64);
+        self.recorder.begin(&call, &caller, &self.handle, trace, Instant::now())
+    }
+
+    /// The entries, oldest first: the method, and the ids or methods of what was said.
+    fn told(&self) -> Vec<String> {
+        let list = self.recorder.traffic.list(&TrafficFilter::default(), None);
+        let mut all: Vec<_> = list["calls"].as_array().unwrap().clone();
+        all.reverse();
+        let entry = |call: &Value| {
+            let detail = self.recorder.traffic.detail(call["id"].as_str().unwrap(), None).unwrap();
+            let detail: Value = serde_json::from_str(&detail).unwrap();
+            let said = detail["messages"].as_array().unwrap().iter().map(|it| {
+                let place = format!(
+                    "{}{}",
+                    &it["side"].as_str().unwrap()[..1],
+                    if it["dir"] == "in" { "<" } else { ">" }
+                );
+                let message = &it["message"];
+                match message["method"].as_str().filter(|_| message["id"].is_null()) {
+                    Some(method) => format!("{place}{method}"),
+                    None => format!("{place}{}", message["id"]),
+                }
+            });
+            let said = said.collect::<Vec<_>>().join(" ");
+            let outcome = call["outcome"].as_str().unwrap_or("running");
+            format!("{} {outcome}: {said}", call["method"].as_str().unwrap())
+        };
+        all.iter().map(entry).collect()
+    }
+}
+
+fn whose(attached: &Attached) -> Whose {
+    match attached.get::<Option<Recording>>() {
+        Some(None) => Whose::Nobody,
+        _ => Whose::from(attached.get::<Recording>().cloned()),
+    }
+}
+
+fn message(value: Value) -> Message {
+    match Incoming::parse(value.to_string().as_bytes()) {
+        Incoming::One(message) => message,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn request(id: impl Into<Value>, method: &str) -> Message {
+    message(json!({ "jsonrpc": "2.0", "id": id.into(), "method": method }))
+}
+
+fn result(id: impl Into<Value>) -> Message {
+    message(json!({ "jsonrpc": "2.0", "id": id.into(), "result": {} }))
+}
+
+fn tells(method: &str, params: Value) -> Message {
+    message(json!({ "jsonrpc": "2.0", "method": method, "params": params }))
+}
+
+const GENERAL: RequestStream = RequestStream(0);
+
+fn end(recording: &Recording) {
+    let told: Outcome = Ok(Json::empty_object());
+    let ended = (outcome::Outcome::Ok, None, None);
+    recording.end(ended, Some(&told), Duration::ZERO, CallTarget::default);
+}
+
+#[test]
+fn a_call_has_its_messages_on_both_sides_and_the_rest_is_the_conversations() {
+    let scene = Scene::new();
+    let Scene { client, server, .. } = &scene;
+    client.received(&request(0, "initialize"), RequestStream(1));
+    client.sent(&result(0), Some(RequestStream(1)), None);
+    client.received(&tells("notifications/initialized", json!({})), RequestStream(2));
+    server.sent(&request(1, "server/discover"), None, None);
+    server.received(&result(1), GENERAL);
+    // Two calls at once, one of which wants progress and is asked.
+    client.received(&request(5, "tools/call"), RequestStream(3));
+    let first = scene.begin(5, Some(json!({ "progressToken": "p" })));
+    client.received(&request(6, "tools/call"), RequestStream(4));
+    let second = scene.begin(6, None);
+    for (id, recording) in [(2, &first), (3, &second)] {
+        let attached = Attached::new(recording.clone());
+        server.sent(&request(id, "tools/call"), None, Some(Cause::Attached(&attached)));
+    }
+    server.received(&tells("notifications/progress", json!({ "progressToken": 2 })), GENERAL);
+    let progress = tells("notifications/progress", json!({ "progressToken": "p" }));
+    client.sent(&progress, Some(RequestStream(3)), None);
+    server.received(&tells("notifications/message", json!({})), RequestStream(3));
+    client.sent(&tells("notifications/message", json!({})), Some(RequestStream(4)), None);
+    server.received(&tells("notifications/message", json!({})), GENERAL);
+    server.received(&request("q", "roots/list"), GENERAL);
+    server.claim_question(&Id::Text("q".into()), &first);
+    let theirs = Id::Number(5);
+    client.sent(&request(1, "roots/list"), None, Some(Cause::During(&theirs)));
+    client.received(&result(1), RequestStream(5));
+    server.sent(&result("q"), None, None);
+    server.received(&result(3), RequestStream(3));
+    client.received(&request(7, "ping"), RequestStream(6));
+    client.sent(&result(7), Some(RequestStream(6)), None);
+    end(&second);
+    client.sent(&result(6), Some(RequestStream(4)), None);
+    let cancelled = |id: i64| tells("notifications/cancelled", json!({ "requestId": id }));
+    client.received(&cancelled(5), RequestStream(7));
+    let over = (outcome::Outcome::Cancelled, None, None);
+    first.end(over, None, Duration::ZERO, CallTarget::default);
+    server.sent(&cancelled(2), None, None);
+    client.sent(&tells("notifications/tools/list_changed", json!({})), None, None);
+    assert_eq!(
+        scene.told(),
+        [
+            "initialize ok: c<0 c>0 c<notifications/initialized c<7 c>7 c>notifications/tools/list_changed",
+            "server/discover ok: s>1 s<1 s<notifications/message",
+            "tools/call cancelled: c<5 s>2 s<notifications/progress c>notifications/progress s<\"q\" c>1 c<1 \
+             s>\"q\" c<notifications/cancelled s>notifications/cancelled",
+            "tools/call ok: c<6 s>3 s<notifications/message c>notifications/message s<3 c>6",
+        ]
+    );
+}
+
+#[test]
+fn a_call_that_is_recorded_elsewhere_and_the_polls_of_tasks_are_nobodys() {
+    let scene = Scene::new();
+    let (elsewhere, nothing) = (Attached::new(None::<Recording>), Attached::default());
+    for (id, method, attached) in [(1, "tools/call", elsewhere), (2, "tasks/get", nothing)] {
+        scene.server.sent(&request(id, method), None, Some(Cause::Attached(&attached)));
+        let progress = tells("notifications/progress", json!({ "progressToken": id }));
+        scene.server.received(&progress, GENERAL);
+        scene.server.received(&result(id), GENERAL);
+    }
+    assert_eq!(scene.told(), Vec::<String>::new());
+}
+
+#[test]
+fn the_arguments_of_a_call_that_nobody_looked_at_are_masked() {
+    let scene = Scene::new();
+    let params = json!({ "name": "a.pay", "arguments": { "pin": "1234" } });
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+    scene.client.received(&message(call), GENERAL);
+    scene.client.sent(&result(1), Some(GENERAL), None);
+    let exported = scene.recorder.traffic.export(&TrafficFilter::default());
+    let exported = String::from_utf8(exported).unwrap();
+    assert!(exported.contains(r#""arguments":"***""#) && !exported.contains("1234"), "{exported}");
+}
+
+#[test]
+fn what_belongs_to_a_subscription_is_one_entry_that_ends_with_it() {
+    let scene = Scene::new();
+    scene.client.received(&request(1, "subscriptions/listen"), GENERAL);
+    let acknowledged = tells("notifications/subscriptions/acknowledged", json!({}));
+    scene.client.sent(&acknowledged, Some(GENERAL), None);
+    let told = "subscriptions/listen running: c<1 c>notifications/subscriptions/acknowledged";
+    assert_eq!(scene.told(), [told]);
+    let Scene { handle, client, driver, recorder, .. } = scene;
+    drop((handle, client, driver));
+    let list = recorder.traffic.list(&TrafficFilter::default(), None);
+    assert_eq!(list["calls"][0]["outcome"], "cancelled");
+}
+
+#[test]
+fn requests_that_are_never_answered_are_forgotten() {
+    let scene = Scene::new();
+    let recording = scene.begin(1, None);
+    end(&recording);
+    let attached = Attached::new(recording);
+    for id in 0..10_000 {
+        scene.server.sent(&request(id, "tools/call"), None, Some(Cause::Attached(&attached)));
+        scene.client.received(&request(id, "tools/call"), GENERAL);
+    }
+    let sizes = [&scene.server, &scene.client].map(|it| it.state().open.len());
+    assert!(sizes.iter().all(|it| *it < 1_000), "{sizes:?}");
+}
+
+#[test]
+fn a_conversation_goes_on_in_another_entry_when_its_own_is_full() {
+    let scene = Scene::new();
+    for id in 0..600 {
+        scene.client.received(&request(id, "ping"), GENERAL);
+        scene.client.sent(&result(id), Some(GENERAL), None);
+    }
+    let list = scene.recorder.traffic.list(&TrafficFilter::default(), None);
+    assert_eq!(list["calls"].as_array().unwrap().len(), 3, "1200 messages, 512 in each");
+    let counts: usize = scene.told().iter().map(|it| it.split(' ').count() - 2).sum();
+    assert_eq!(counts, 1_200);
+}

@@ -1,0 +1,203 @@
+//! The requests of one conversation whose answers are owed, and the calls that they belong to.
+//!
+//! The tables are short, so a linear search is quicker than hashing.
+
+use std::time::Instant;
+
+use trunkline_proto::RequestStream;
+use trunkline_wire::json::Json;
+use trunkline_wire::jsonrpc::{Id, Message};
+
+use super::recording::Recording;
+
+/// The open requests in both directions.
+#[derive(Default)]
+pub(super) struct OpenRequests {
+    theirs: Vec<Theirs>,
+    ours: Vec<(Id, Whose)>,
+}
+
+/// Whom a message belongs to.
+#[derive(Clone)]
+pub(crate) enum Whose {
+    Call(Recording),
+    /// No call: the conversation itself.
+    Conversation,
+    /// A call that is not recorded, or is recorded elsewhere.
+    Nobody,
+}
+
+impl Whose {
+    fn call(&self) -> Option<&Recording> {
+        match self {
+            Self::Call(recording) => Some(recording),
+            _ => None,
+        }
+    }
+}
+
+impl From<Option<Recording>> for Whose {
+    fn from(recording: Option<Recording>) -> Self {
+        recording.map_or(Self::Conversation, Self::Call)
+    }
+}
+
+/// A request of the peer.
+struct Theirs {
+    id: Id,
+    via: RequestStream,
+    /// Where its progress goes, if its call wants progress.
+    token: Option<Json>,
+    owner: Owner,
+}
+
+/// Whom a request of the peer belongs to.
+pub(super) enum Owner {
+    /// No call has claimed it yet: here it is, and when it came.
+    Nobody(Message, Instant),
+    Call(Recording),
+    /// It belongs to no call.
+    Conversation,
+}
+
+impl Owner {
+    fn call(&self) -> Option<&Recording> {
+        match self {
+            Self::Call(recording) => Some(recording),
+            _ => None,
+        }
+    }
+
+    /// The request, if nobody has claimed it. It belongs to the conversation from now on.
+    fn disown(&mut self) -> Option<(Message, Instant)> {
+        match std::mem::replace(self, Self::Conversation) {
+            Self::Nobody(message, at) => Some((message, at)),
+            owner => {
+                *self = owner;
+                None
+            }
+        }
+    }
+}
+
+impl OpenRequests {
+    /// A request of the peer.
+    pub(super) fn add_theirs(
+        &mut self,
+        id: &Id,
+        via: RequestStream,
+        message: &Message,
+        at: Instant,
+    ) {
+        make_room(&mut self.theirs, |it| &it.id, id, |it| it.owner.call());
+        let owner = Owner::Nobody(message.clone(), at);
+        self.theirs.push(Theirs { id: id.clone(), via, token: None, owner });
+    }
+
+    /// A call claims a request of the peer. Returns the request if nobody has claimed it before.
+    pub(super) fn claim(
+        &mut self,
+        id: &Id,
+        token: Option<Json>,
+        recording: &Recording,
+    ) -> Option<(Message, Instant)> {
+        let found = self.theirs.iter_mut().find(|it| it.id == *id);
+        let Some(found) = found else {
+            let (via, owner) = (RequestStream::default(), Owner::Call(recording.clone()));
+            self.theirs.push(Theirs { id: id.clone(), via, token, owner });
+            return None;
+        };
+        let unclaimed = found.owner.disown();
+        found.owner = Owner::Call(recording.clone());
+        found.token = token;
+        unclaimed
+    }
+
+    /// The peer's request is answered.
+    pub(super) fn take_theirs(&mut self, id: &Id) -> Option<Owner> {
+        let at = self.theirs.iter().position(|it| it.id == *id)?;
+        Some(self.theirs.swap_remove(at).owner)
+    }
+
+    /// Whether a request of the peer is open.
+    pub(super) fn has_theirs(&self, id: &Id) -> bool {
+        self.theirs.iter().any(|it| it.id == *id)
+    }
+
+    /// The call of a request of the peer.
+    pub(super) fn theirs(&self, id: &Id) -> Option<Recording> {
+        self.theirs.iter().find(|it| it.id == *id)?.owner.call().cloned()
+    }
+
+    /// The call whose progress has this token.
+    pub(super) fn with_token(&self, token: &Json) -> Option<Recording> {
+        let is_it = |it: &&Theirs| it.token.as_ref().is_some_and(|it| it.get() == token.get());
+        self.theirs.iter().find(is_it)?.owner.call().cloned()
+    }
+
+    /// The call of the request that came on this stream, or the only call.
+    pub(super) fn on_stream(&self, via: RequestStream) -> Option<Recording> {
+        let calls = || self.theirs.iter().filter(|it| it.owner.call().is_some());
+        let found = calls().find(|it| it.via == via && via != RequestStream::default());
+        let found = found.or_else(|| if calls().count() == 1 { calls().next() } else { None });
+        found?.owner.call().cloned()
+    }
+
+    /// The peer's request on this stream that no call has claimed: it belongs to none.
+    pub(super) fn disown(&mut self, via: RequestStream) -> Option<(Message, Instant)> {
+        let on_it = self.theirs.iter_mut().filter(|it| it.via == via);
+        on_it.map(|it| &mut it.owner).find_map(Owner::disown)
+    }
+
+    /// A request of ours.
+    pub(super) fn add_ours(&mut self, id: &Id, owner: Whose) {
+        make_room(&mut self.ours, |it| &it.0, id, |it| it.1.call());
+        self.ours.push((id.clone(), owner));
+    }
+
+    /// Our request is answered, or given up.
+    pub(super) fn take_ours(&mut self, id: &Id) -> Option<Whose> {
+        let at = self.ours.iter().position(|it| it.0 == *id)?;
+        Some(self.ours.swap_remove(at).1)
+    }
+
+    /// Whom a request of ours belongs to.
+    pub(super) fn ours(&self, id: &Id) -> Option<Whose> {
+        self.ours.iter().find(|it| it.0 == *id).map(|it| it.1.clone())
+    }
+
+    /// Whom our request belongs to on whose stream something came, or the only call.
+    pub(super) fn ours_on_stream(&self, via: RequestStream) -> Option<Whose> {
+        if let Some(whose) = i64::try_from(via.0).ok().and_then(|it| self.ours(&Id::Number(it))) {
+            return Some(whose);
+        }
+        let mut calls = self.ours.iter().filter_map(|it| it.1.call());
+        calls.next().filter(|_| calls.next().is_none()).cloned().map(Whose::Call)
+    }
+}
+
+/// Forgets an earlier request of this id, and requests whose answers will not come any more if there are many.
+fn make_room<T>(
+    all: &mut Vec<T>,
+    id_of: impl Fn(&T) -> &Id,
+    id: &Id,
+    call_of: impl Fn(&T) -> Option<&Recording>,
+) {
+    // As rarely as the table would have to grow.
+    if all.len() >= all.capacity().max(MANY) {
+        all.retain(|it| call_of(it).is_some_and(|it| !it.is_over()));
+        all.drain(..all.len().saturating_sub(MOST));
+    }
+    all.retain(|it| id_of(it) != id);
+}
+
+/// How many requests may be open before those are looked for that nobody will answer, and at most.
+const MANY: usize = 256;
+const MOST: usize = 4_096;
+
+#[cfg(test)]
+impl OpenRequests {
+    pub(super) fn len(&self) -> usize {
+        self.theirs.len() + self.ours.len()
+    }
+}

@@ -1,0 +1,16 @@
+//! Seeing what is said in a conversation, message by message, as it is received and sent.
+
+use std::any::Any;
+use std::fmt::Debug;
+
+use trunkline_proto::{Cause, RequestStream};
+use trunkline_wire::jsonrpc::Message;
+
+/// Sees the messages of one conversation. It is told in the task of the conversation, so it must not wait.
+pub trait Witness: Any + Debug + Send + Sync {
+    /// The peer sent this, on the stream of a request if it has one. Nothing has been done about it yet.
+    fn received(&self, message: &Message, via: RequestStream);
+
+    /// This is sent to the peer. A request of ours comes with what it belongs to.
+    fn sent(&self, message: &Message, via: Option<RequestStream>, cause: Option<Cause<'_>>);
+}
