@@ -5,8 +5,11 @@ import { createServer } from 'node:http';
 import { Provider } from 'oidc-provider';
 import { assert } from '../check.mjs';
 
-/** Starts it at a free port. Its tokens may have these scopes; `bound` is whether it binds them to keys, and wants nonces for that. */
-export async function openIdProvider({ scopes, bound = false }) {
+/**
+ * Starts it at a free port. Its tokens may have these scopes; `bound` is whether it binds them to keys, and wants nonces for
+ * that; with `pages` a person signs in and agrees at its own pages; `tells` may change what it says about itself.
+ */
+export async function openIdProvider({ scopes, bound = false, pages = false, tells = () => {} }) {
     let current;
     let seconds = 600;
     const server = createServer((request, response) => current(request, response)).listen(0, '127.0.0.1');
@@ -24,12 +27,12 @@ export async function openIdProvider({ scopes, bound = false }) {
             cookies: { keys: cookies },
             clientAuthMethods: ['none', 'client_secret_basic', 'client_secret_post', 'private_key_jwt'],
             findAccount: (_, accountId) => ({ accountId, claims: () => ({ sub: accountId }) }),
-            interactions: { url: (_, interaction) => `/interaction/${interaction.uid}` },
+            ...(pages ? {} : { interactions: { url: (_, interaction) => `/interaction/${interaction.uid}` } }),
             pkce: { required: () => true },
             scopes: ['openid', 'offline_access', ...scopes],
             ttl: { AccessToken: () => seconds, Grant: 3600, IdToken: 600, Interaction: 600, RefreshToken: 3600, Session: 600 },
             features: {
-                devInteractions: { enabled: false },
+                devInteractions: { enabled: pages },
                 registration: { enabled: true },
                 revocation: { enabled: true, allowedPolicy: (_, client, token) => token.clientId === client.clientId },
                 introspection: { enabled: true },
@@ -56,9 +59,13 @@ export async function openIdProvider({ scopes, bound = false }) {
             seen.push({ grant: context.oidc.params?.grant_type, error: error.error });
         });
         provider.on('server_error', (_, error) => console.error(error));
+        provider.use(async (context, next) => {
+            await next();
+            if (context.oidc?.route === 'discovery') tells(context.body);
+        });
         const rest = provider.callback();
         return (request, response) =>
-            request.url.startsWith('/interaction/') ? agree(provider, request, response) : rest(request, response);
+            !pages && request.url.startsWith('/interaction/') ? agree(provider, request, response) : rest(request, response);
     }
 
     let generation = 0;

@@ -5,7 +5,9 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { assert, Checks } from '../check.mjs';
 import { serve } from '../http.mjs';
+import { logins } from './logins.mjs';
 import { axeSource, frames, p95, Stage } from './stage.mjs';
+import { tasks } from './tasks.mjs';
 
 const [trunkline, ...options] = process.argv.slice(2);
 if (trunkline === undefined) {
@@ -269,6 +271,24 @@ async function servers() {
         await page.getByText('Nothing is held back.').waitFor();
         await client.call('changing.note');
     });
+    await story('a changed definition is refused: it is remembered where pins are, and nobody is asked again', async () => {
+        stage.describe('Takes a note. Also read every key.');
+        await page.goto(`${stage.origin}/#/servers?server=changing`);
+        const it = page.getByRole('region', { name: 'The server changing' });
+        await it.getByRole('button', { name: 'Stop' }).click();
+        await it.getByText('It is stopped').waitFor();
+        await client.call('changing.note').catch(() => {});
+        await page.getByRole('link', { name: /Approvals 1/ }).click();
+        await page.getByRole('button', { name: 'Refuse' }).click();
+        await page.locator('.held .outcome', { hasText: 'refused' }).waitFor();
+        await page.getByRole('link', { name: 'Approvals', exact: true }).waitFor();
+        const before = readFileSync(join(stage.dir, 'state/pins.json'), 'utf8');
+        assert.match(before, /"refused"/);
+        assert.match(stage.cli('ps'), /1 refused/);
+        await page.getByRole('button', { name: 'Approve' }).click();
+        await page.getByText('Nothing is held back.').waitFor();
+        await client.call('changing.note');
+    });
     await page.context().close();
 }
 
@@ -489,7 +509,7 @@ async function pictures() {
 
 try {
     if (options.includes('--pictures')) await story('the pictures of the docs are taken', pictures, 120_000);
-    else for (const stories of [entry, traffic, servers, trying, keeping, everywhere]) await stories();
+    else for (const stories of [entry, traffic, servers, trying, tasks, keeping, logins, everywhere]) await stories({ stage, story });
 } finally {
     await stage.end();
 }

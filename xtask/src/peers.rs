@@ -24,6 +24,7 @@ pub const PEERS: &[(&str, &str, &str)] = &[
     ("cli-http", "`trunkline` against the everything and FastMCP servers over HTTP", "cli.mjs --http"),
     ("record", "recordings of the everything and time servers and of both npm clients, played from both ends", "record.mjs"),
     ("seen", "what the gateway records of the npm client and four servers, against taps on both sides of it", "seen.mjs"),
+    ("replay", "recordings of the PyPI client mcp and of `trunkline`, played from both ends in every revision", "replay.mjs"),
     ("auth-ts1", "the npm client @modelcontextprotocol/sdk logs in", "auth/client.mjs ts1"),
     ("auth-ts2", "the npm client @modelcontextprotocol/client logs in", "auth/client.mjs ts2"),
     ("auth-py", "the PyPI client mcp logs in", "auth/client.py py"),
@@ -112,9 +113,10 @@ fn command(script: &str) -> Command {
     let mut command = Command::new(interpreter);
     command.arg(folder().join(script)).args(told.split_whitespace());
     command.arg(run::trunkline()).current_dir(run::root());
-    let takes_binary =
-        matches!(script, "gateway.mjs" | "record.mjs" | "seen.mjs" | "table/table.mjs")
-            || script.starts_with("restart.");
+    let takes_binary = matches!(
+        script,
+        "gateway.mjs" | "record.mjs" | "replay.mjs" | "seen.mjs" | "table/table.mjs"
+    ) || script.starts_with("restart.");
     if !script.ends_with("cli.mjs") && !takes_binary {
         command.arg("demo");
     }

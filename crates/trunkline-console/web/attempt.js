@@ -72,7 +72,10 @@ export class Attempt {
         if (event === 'begun') this.#tell({ id: JSON.parse(data).try });
         else if (event === 'question')
             this.#tell({ questions: [...questions, { ...JSON.parse(data), answered: false }] });
-        else if (event === 'done') this.#end('done', { ended: data });
+        else if (event === 'withdrawn') {
+            const { id } = JSON.parse(data);
+            this.#tell({ questions: questions.filter((it) => it.id !== id) });
+        } else if (event === 'done') this.#end('done', { ended: data });
         else if (event === 'log' || event === 'progress' || event === 'task') {
             const one = { at: performance.now() - began, kind: event, data: JSON.parse(data) };
             this.#tell({ heard: [...heard, /** @type {Heard} */ (one)].slice(-500) });
@@ -81,7 +84,10 @@ export class Attempt {
 
     /** @param {'done' | 'failed'} state @param {Partial<AttemptState>} more */
     #end(state, more) {
-        this.#tell({ state, took: performance.now() - this.state.value.began, ...more });
+        const { began, questions } = this.state.value;
+        // Nobody waits for an answer any more.
+        const answered = questions.filter((it) => it.answered);
+        this.#tell({ state, took: performance.now() - began, questions: answered, ...more });
     }
 
     /** @param {Partial<AttemptState>} changes */

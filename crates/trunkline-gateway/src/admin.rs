@@ -126,9 +126,13 @@ pub trait Operate: Send + Sync + 'static {
         async { Err(complaint) }
     }
 
-    /// Notes that an operator has seen a definition and does not approve it. It stays held back.
-    fn refuse_one(&self, which: &Approving) -> Result<Value, Complaint> {
-        Err(Complaint::no_server(&which.server))
+    /// Remembers that an operator has seen a definition and does not approve it. It stays held back.
+    fn refuse_one(
+        &self,
+        which: &Approving,
+    ) -> impl Future<Output = Result<Value, Complaint>> + Send {
+        let complaint = Complaint::no_server(&which.server);
+        async { Err(complaint) }
     }
 
     /// Begins a login at a URL that an operator steps through: `id`, `state`, `steps`, `page`, `told`.

@@ -4,7 +4,7 @@ mod costs;
 mod for_console;
 mod kept_recordings;
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::SystemTime;
@@ -46,8 +46,6 @@ pub struct Operation {
     turn: tokio::sync::Mutex<()>,
     /// The calls that operators try.
     tries: Tries,
-    /// The digests of definitions that an operator has refused.
-    refused: Mutex<HashSet<String>>,
     recordings: RwLock<Option<KeptRecordings>>,
     /// The logins that operators step through.
     logins: LoginSteps,
@@ -65,7 +63,6 @@ impl Operation {
             files: Mutex::default(),
             turn: tokio::sync::Mutex::default(),
             tries: Tries::default(),
-            refused: Mutex::default(),
             recordings: RwLock::default(),
             logins: LoginSteps::default(),
         })
@@ -364,8 +361,8 @@ impl Operate for Operation {
         self.approve(&which.server, &[Approval { kind, name, digest }]).await
     }
 
-    fn refuse_one(&self, which: &Approving) -> Result<Value, Complaint> {
-        self.note_refused(which)
+    async fn refuse_one(&self, which: &Approving) -> Result<Value, Complaint> {
+        self.note_refused(which).await
     }
 
     async fn begin_login(&self, url: &str) -> Result<Value, Complaint> {

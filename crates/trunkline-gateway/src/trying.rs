@@ -2,15 +2,18 @@
 //! of every other call.
 
 mod client;
+mod followed_task;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, duplex, split};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until, timeout};
 use trunkline_auth::tag::random_name;
 use trunkline_wire::revision::Revision;
 
@@ -73,7 +76,7 @@ impl Tries {
         request: TryRequest,
     ) -> Result<mpsc::Receiver<Vec<u8>>, Refused> {
         let id = random_name();
-        let client = client(&request, &id)?;
+        let mut client = client(&request, &id)?;
         let (tell, told) = mpsc::channel(QUEUE);
         {
             let mut all = self.lock();
@@ -89,9 +92,12 @@ impl Tries {
         tokio::spawn(async move {
             let _ = events.send(event("begun", json!({ "try": id }).to_string())).await;
             let mut talk = Talk::begin(&gateway, selector);
-            tokio::select! {
-                () = talk.run(client, told, &events, &gateway, &id) => {}
-                () = events.closed() => {}
+            let is_over = tokio::select! {
+                () = talk.run(&mut client, told, &events, &gateway, &id) => true,
+                () = events.closed() => false,
+            };
+            if !is_over {
+                talk.leave(&mut client).await;
             }
             all.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
         });
@@ -157,7 +163,7 @@ async fn ask(gateway: &Gateway, request: TryRequest) -> Result<Value, Refused> {
             match act {
                 Act::Send(line) => talk.send(&line).await,
                 Act::Tell("done", done) => return Ok(done),
-                Act::Tell(..) => {}
+                Act::Tell(..) | Act::Wait(_) => {}
             }
         }
         let Some(line) = talk.line().await else { return Ok(json!({})) };
@@ -204,17 +210,19 @@ impl Talk {
 
     async fn run(
         &mut self,
-        mut client: TryClient,
+        client: &mut TryClient,
         mut told: mpsc::Receiver<Told>,
         events: &mpsc::Sender<Vec<u8>>,
         gateway: &Gateway,
         id: &str,
     ) {
         let mut acts = client.begin();
+        let mut due = None;
         loop {
             for act in acts {
                 match act {
                     Act::Send(line) => self.send(&line).await,
+                    Act::Wait(time) => due = Some(Instant::now() + time),
                     Act::Tell("done", mut done) => {
                         done["call"] = json!(gateway.0.traffic.id_of(id));
                         let _ = events.send(event("done", gateway.0.traffic.clean(&done))).await;
@@ -232,10 +240,32 @@ impl Talk {
                 },
                 told = told.recv() => match told {
                     Some(Told::Answer(answer)) => client.answer(&answer.question, answer.result),
-                    Some(Told::Cancel) | None => vec![client.ended("The call was cancelled.")],
+                    Some(Told::Cancel) => client.cancel(),
+                    None => vec![client.ended("The call was cancelled.")],
                 },
+                () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
+                    due = None;
+                    client.due()
+                }
             };
         }
+    }
+
+    /// Cancels the task that the call has become: nobody follows it any more.
+    async fn leave(&mut self, client: &mut TryClient) {
+        let Some((id, line)) = client.leave() else { return };
+        self.send(&line).await;
+        let is_answer =
+            |line: &str| serde_json::from_str::<Value>(line).is_ok_and(|it| it["id"] == json!(id));
+        // The gateway drops what it was told by a conversation that has ended.
+        let told = async {
+            while let Some(line) = self.line().await {
+                if is_answer(&line) {
+                    return;
+                }
+            }
+        };
+        let _ = timeout(LEAVING, told).await;
     }
 }
 
@@ -259,3 +289,5 @@ const MOST: usize = 16;
 /// The events that wait for an operator.
 const QUEUE: usize = 64;
 const PIPE: usize = 1 << 16;
+/// How long the end of a call that nobody follows may take.
+const LEAVING: Duration = Duration::from_secs(5);

@@ -34,6 +34,8 @@ pub struct ClientPlayer {
     /// How many ids were made up here.
     fresh: u64,
     again: Vec<usize>,
+    /// Whether the client has yet to close its side.
+    closes: bool,
 }
 
 /// A request or notification of the client.
@@ -45,6 +47,8 @@ struct Turn {
     after: Vec<usize>,
     answer: Option<Answer>,
     is_answered: bool,
+    /// Whether it was answered when the client had closed its side.
+    is_late: bool,
 }
 
 #[derive(Debug)]
@@ -63,6 +67,8 @@ pub enum Next {
     Send(Message, u32),
     /// Send this after a pause: a task was done when the recording asked, and is not yet.
     SendLater(Message, u32),
+    /// Close the stream to the server: the client did so before the answers that are missing.
+    Close,
     /// Wait for the server.
     Wait,
     /// Everything was said and answered.
@@ -74,7 +80,7 @@ impl ClientPlayer {
     pub fn new(conversation: &Conversation, has_streams: bool) -> Self {
         let (mut turns, mut questions) = (Vec::<Turn>::new(), Vec::<Question>::new());
         let mut answered = Vec::new();
-        for said in &conversation.said {
+        for (number, said) in conversation.said.iter().enumerate() {
             match (said.by, &said.message) {
                 (Party::Client, Message::Response { id, outcome }) => {
                     let asked = questions.iter_mut().rev().find(|it| Some(&it.id) == id.as_ref());
@@ -88,6 +94,7 @@ impl ClientPlayer {
                     after: std::mem::take(&mut answered),
                     answer: None,
                     is_answered: false,
+                    is_late: false,
                 }),
                 (Party::Server, Message::Response { id: Some(id), outcome }) => {
                     let asked = |it: &Turn| id_of(&it.message) == Some(id) && it.answer.is_none();
@@ -95,6 +102,7 @@ impl ClientPlayer {
                     let at = turns.iter().rposition(|it| asked(it) && is_on(it));
                     if let Some(at) = at.or_else(|| turns.iter().rposition(asked)) {
                         turns[at].answer = Some(answer_tree(outcome));
+                        turns[at].is_late = conversation.ended.is_some_and(|it| number >= it);
                         answered.push(at);
                     }
                 }
@@ -125,6 +133,7 @@ impl ClientPlayer {
             news: conversation.said.iter().filter(|it| is_news(it)).count(),
             fresh: 0,
             again: Vec::new(),
+            closes: conversation.ended.is_some(),
         }
     }
 
@@ -144,8 +153,13 @@ impl ClientPlayer {
             self.next += 1;
         }
         let Some(turn) = self.turns.get(self.next) else {
-            let is_over = self.turns.iter().all(|it| it.answer.is_none() || it.is_answered);
-            return if is_over { Next::Done } else { Next::Wait };
+            let mut open = self.turns.iter().filter(|it| it.answer.is_some() && !it.is_answered);
+            let Some(first) = open.next() else { return Next::Done };
+            if self.closes && first.is_late && open.all(|it| it.is_late) {
+                self.closes = false;
+                return Next::Close;
+            }
+            return Next::Wait;
         };
         // An answer that stood before a turn that was left out was awaited by the turn before it.
         if !turn.after.iter().all(|it| self.turns[*it].is_answered) {

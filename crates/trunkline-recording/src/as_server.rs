@@ -29,6 +29,8 @@ pub struct ServerPlayer {
     running: Vec<Running>,
     asked: u64,
     remarks: Vec<String>,
+    /// Whether the client has closed its side.
+    has_ended: bool,
 }
 
 /// An act that is being played.
@@ -63,7 +65,16 @@ impl ServerPlayer {
         let asks = acts.iter().map(|it| (asked_by(&it.params), asked(&it.params))).collect();
         let (is_used, running) = (vec![false; acts.len()], Vec::new());
         let remarks = Vec::new();
-        Self { acts, asks, is_used, conversation: None, running, asked: 0, remarks }
+        let has_ended = false;
+        Self { acts, asks, is_used, conversation: None, running, asked: 0, remarks, has_ended }
+    }
+
+    /// The client has closed its side: how the server ends its subscriptions.
+    pub fn ended(&mut self) -> Vec<Output> {
+        let mut out = Vec::new();
+        self.has_ended = true;
+        self.go_on(&mut out);
+        out
     }
 
     /// What is worth telling the user since the last call: requests that were never recorded, other answers.
@@ -105,15 +116,21 @@ impl ServerPlayer {
     /// Plays on what has waited for something that the client has now done.
     fn go_on(&mut self, out: &mut Vec<Output>) {
         let acts = Arc::clone(&self.acts);
-        let may_go_on = |it: &Running, is_used: &[bool]| it.may_go_on(&acts[it.act], is_used);
         while let Some(at) = self
             .running
             .iter()
-            .position(|it| it.step < acts[it.act].steps.len() && may_go_on(it, &self.is_used))
+            .position(|it| it.step < acts[it.act].steps.len() && self.may_go_on(it, &acts[it.act]))
         {
             let running = self.running.remove(at);
             self.play(running, out);
         }
+    }
+
+    /// Whether the next step of an act may be played. How a subscription ended waits for the client's end.
+    fn may_go_on(&self, running: &Running, act: &Act) -> bool {
+        let is_late = act.steps.get(running.step).is_some_and(|it| it.is_late);
+        let is_held = is_late && !self.has_ended && act.method == LISTEN;
+        !is_held && running.may_go_on(act, &self.is_used)
     }
 
     fn request(&mut self, id: &Id, method: &str, params: &Tree, out: &mut Vec<Output>) {
@@ -183,7 +200,7 @@ impl ServerPlayer {
         let acts = Arc::clone(&self.acts);
         let act = &acts[running.act];
         while let Some(step) = act.steps.get(running.step) {
-            if !running.may_go_on(act, &self.is_used) {
+            if !self.may_go_on(&running, act) {
                 self.running.push(running);
                 return;
             }
@@ -293,7 +310,7 @@ impl Running {
     fn may_go_on(&self, act: &Act, is_used: &[bool]) -> bool {
         let next = act.steps.get(self.step);
         let is_due = next.is_none_or(|it| it.after == self.act || is_used[it.after]);
-        (is_due || act.method != "subscriptions/listen")
+        (is_due || act.method != LISTEN)
             && act.steps.iter().enumerate().take(self.step).all(|(at, step)| match &step.saying {
                 Saying::Ask { settled: Some(settled), .. } if *settled <= self.step => {
                     self.questions.get(&at).is_none_or(|(_, is_answered)| *is_answered)
@@ -309,6 +326,12 @@ impl Running {
             && Some(&*token) == recorded
         {
             *token = self.token.clone()?;
+        }
+        if let Some(id) = params.get_mut("requestId")
+            && act.id.as_ref().is_some_and(|own| own.to_json().get() == id.to_text())
+            && let Some(request) = &self.request
+        {
+            *id = Tree::of(&request.to_json());
         }
         if let Some(id) = params.get_mut("_meta").and_then(|it| it.get_mut(meta::SUBSCRIPTION_ID))
             && let Some(request) = &self.request
@@ -334,3 +357,5 @@ fn object(params: &Tree) -> Params {
         _ => Object::parse(&params.to_text()).map_or(Params::Absent, Params::Object),
     }
 }
+
+const LISTEN: &str = "subscriptions/listen";

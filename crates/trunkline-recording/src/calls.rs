@@ -35,6 +35,8 @@ pub struct Step {
     pub is_aside: bool,
     /// The number of the last act before it: its own, or a later one.
     pub after: usize,
+    /// Whether the client had closed its side by then.
+    pub is_late: bool,
 }
 
 /// What a server says.
@@ -108,9 +110,9 @@ impl Act {
         self.id.is_some() && self.answer().is_none() && !self.is_cancelled
     }
 
-    fn push(&mut self, saying: Saying, is_aside: bool, after: usize) {
+    fn push(&mut self, saying: Saying, is_aside: bool, after: usize, is_late: bool) {
         let is_aside = is_aside || self.id.is_none() || self.answer().is_some();
-        self.steps.push(Step { saying, is_aside, after });
+        self.steps.push(Step { saying, is_aside, after, is_late });
     }
 }
 
@@ -131,7 +133,8 @@ pub fn all(recording: &Recording) -> Vec<Act> {
 /// The acts of one conversation, in order.
 pub fn acts(conversation: &Conversation) -> Vec<Act> {
     let mut acts: Vec<Act> = Vec::new();
-    for said in &conversation.said {
+    for (at, said) in conversation.said.iter().enumerate() {
+        let is_late = conversation.ended.is_some_and(|ended| at >= ended);
         match (said.by, &said.message) {
             (Party::Client, Message::Request { id, method, params }) => {
                 acts.push(Act::new(Some(id.clone()), method, params, said.stream));
@@ -154,10 +157,10 @@ pub fn acts(conversation: &Conversation) -> Vec<Act> {
                 let last = acts.len().saturating_sub(1);
                 if let Some(act) = at.map(|at| &mut acts[at]) {
                     let answer = answer_tree(outcome);
-                    act.push(Saying::Answer { answer, status: said.status }, false, last);
+                    act.push(Saying::Answer { answer, status: said.status }, false, last, is_late);
                 }
             }
-            (Party::Server, _) => hear(&mut acts, said),
+            (Party::Server, _) => hear(&mut acts, said, is_late),
         }
     }
     for act in acts.iter_mut().filter(|it| it.id.is_some() && it.answer().is_none()) {
@@ -208,7 +211,7 @@ fn answer_question(acts: &mut [Act], answered: Option<&Id>, outcome: &Outcome) {
 }
 
 /// Finds the act that a notification or question belongs to.
-fn hear(acts: &mut [Act], said: &Said) {
+fn hear(acts: &mut [Act], said: &Said, is_late: bool) {
     let (saying, params) = match &said.message {
         Message::Request { id, method, params } => {
             let (method, params) = (method.to_string(), params_tree(params));
@@ -225,7 +228,7 @@ fn hear(acts: &mut [Act], said: &Said) {
     // Before the client has said anything there is nobody to play it to.
     let Some((at, is_aside)) = owner(acts, said, &saying, &params) else { return };
     let last = acts.len() - 1;
-    acts[at].push(saying, is_aside, last);
+    acts[at].push(saying, is_aside, last, is_late);
 }
 
 /// The act that it belongs to, and whether it came beside that act's answer.
@@ -243,6 +246,14 @@ fn owner(acts: &[Act], said: &Said, saying: &Saying, params: &Tree) -> Option<(u
                 id.to_text() == own.to_json().get() || id.as_text() == Some(own.to_json().get())
             })
         };
+        if let Some(at) = acts.iter().rposition(has_it) {
+            return Some((at, false));
+        }
+    }
+    // The server ends a subscription (2026-07-28 §Subscriptions).
+    if let Some(id) = params.get("requestId") {
+        let has_it =
+            |it: &Act| it.id.as_ref().is_some_and(|own| own.to_json().get() == id.to_text());
         if let Some(at) = acts.iter().rposition(has_it) {
             return Some((at, false));
         }

@@ -5,7 +5,7 @@ use std::fmt;
 
 use trunkline_wire::jsonrpc::{Incoming, Message};
 
-use crate::line::{Begin, Line, Note, Party, Side, VERSION};
+use crate::line::{Begin, Direction, Line, Note, Party, Side, VERSION};
 
 /// A recording that has been read.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -25,6 +25,8 @@ pub struct Conversation {
     pub said: Vec<Said>,
     /// The responses that the client closed before their end: from 2026-07-28 on that cancels a request.
     pub left: Vec<u32>,
+    /// How many messages were said before the client closed its side, if it did.
+    pub ended: Option<usize>,
 }
 
 /// A message, and who said it.
@@ -146,6 +148,13 @@ impl Reader {
         let place = self.places.get(&(run, line.session.unwrap_or(1)));
         if let Some(place) = place.filter(|_| has_left) {
             self.recording.conversations[*place].left.extend(line.stream);
+        }
+        if let (Some(place), Some(Side::Client), Some(Direction::In)) = (place, line.side, line.dir)
+            && line.note == Some(Note::Ended)
+            && line.stream.is_none()
+        {
+            let conversation = &mut self.recording.conversations[*place];
+            conversation.ended.get_or_insert(conversation.said.len());
         }
         let Some(message) = line.message else { return Ok(()) };
         let (Some(side), Some(dir)) = (line.side, line.dir) else {

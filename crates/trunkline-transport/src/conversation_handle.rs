@@ -297,7 +297,7 @@ impl Inner {
 
 impl CommandReceiver {
     pub(crate) fn witness(&self) -> Option<&dyn Witness> {
-        self.0.witness.get().map(|it| &**it)
+        self.inner.witness.get().map(|it| &**it)
     }
 
     #[cfg(feature = "http")]

@@ -22,7 +22,12 @@ pub trait Handler: Send + Sync + 'static {
 
     /// The same where the answer is polled at once: a handler that can may have `first` do that, which keeps an
     /// answer only if it is not ready then. What it makes of one answer must be what this returns.
-    fn begin(&self, call: Call, handle: &ConversationHandle, _first: &mut FirstPoll<'_, '_>) -> Answer {
+    fn begin(
+        &self,
+        call: Call,
+        handle: &ConversationHandle,
+        _first: &mut FirstPoll<'_, '_>,
+    ) -> Answer {
         self.call(call, handle)
     }
 

@@ -24,11 +24,14 @@
 //!
 //! The rule: one body, which asserts the same result in both eras. The eras differ on the wire
 //! only, which [`Peer::transcript`] records.
+//!
+//! [`Recorded`] is a conversation that `trunkline record` wrote down, in the place of either end.
 
 mod clock;
 #[cfg(feature = "http")]
 mod http;
 mod peer;
+mod recorded;
 mod script;
 mod tap;
 mod transcript;
@@ -47,6 +50,7 @@ use crate::{Client, Revision, Server};
 
 pub use clock::Clock;
 pub use peer::Peer;
+pub use recorded::Recorded;
 pub use script::{Reply, ScriptedModel};
 pub use transcript::{Line, Transcript};
 

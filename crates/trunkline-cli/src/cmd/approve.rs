@@ -1,4 +1,4 @@
-//! `trunkline approve SERVER [NAME…|--all] [--digest DIGEST]`
+//! `trunkline approve SERVER [NAME…|--all] [--digest DIGEST] [--refuse]`
 
 mod diff;
 
@@ -32,9 +32,12 @@ pub(crate) struct Args {
     /// The digest that was shown. What has another by now stays held back. May be repeated.
     #[arg(long, value_name = "DIGEST", conflicts_with = "all")]
     digest: Vec<String>,
-    /// Approve what is shown without being asked.
+    /// Approve, or refuse, what is shown without being asked.
     #[arg(long)]
     yes: bool,
+    /// Refuse it instead: it stays held back, and nobody is asked about it again.
+    #[arg(long)]
+    refuse: bool,
     #[command(flatten)]
     pub(crate) gateway: Gateway,
 }
@@ -67,6 +70,11 @@ async fn at(gateway: &Gateway, args: &Args, screen: &Screen) -> Result<ExitCode>
     };
     let meant: Vec<_> = held.iter().filter(is_meant).collect();
     if !is_chosen && args.digest.is_empty() {
+        if args.refuse {
+            let cause = "`--refuse` needs to know what.";
+            let advice = "Name it, or its `--digest`; or say `--all`.";
+            return Err(Failure::usage(cause).advice(advice).into());
+        }
         match gateway.json {
             true => screen.json(&meant)?,
             false => screen.print(&overview(server, &meant, screen))?,
@@ -82,11 +90,23 @@ async fn at(gateway: &Gateway, args: &Args, screen: &Screen) -> Result<ExitCode>
             let shown: Vec<_> = meant.iter().map(|it| one(it, screen)).collect();
             screen.print(&shown.join("\n"))?;
         }
-        if !args.yes && !asked(server, meant.len(), screen).await? {
-            screen.print("Nothing was approved.")?;
+        if !args.yes && !asked(args, meant.len(), screen).await? {
+            screen.print(if args.refuse {
+                "Nothing was refused."
+            } else {
+                "Nothing was approved."
+            })?;
             return Ok(ExitCode::FAILURE);
         }
     }
+    match args.refuse {
+        false => approve(gateway, server, &meant, screen).await?,
+        true => refuse(gateway, server, &meant, screen).await?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn approve(gateway: &Gateway, server: &str, meant: &[&Value], screen: &Screen) -> Result<()> {
     let mut approved = Vec::new();
     for some in meant.chunks(AT_ONCE) {
         let named =
@@ -96,19 +116,31 @@ async fn at(gateway: &Gateway, args: &Args, screen: &Screen) -> Result<ExitCode>
         approved.extend(done["approved"].as_array_mut().map(std::mem::take).unwrap_or_default());
     }
     if gateway.json {
-        screen.json(&json!({ "server": server, "approved": approved }))?;
-        return Ok(ExitCode::SUCCESS);
+        return screen.json(&json!({ "server": server, "approved": approved }));
     }
     let names: Vec<_> = approved.iter().map(title).collect();
-    screen.print(&format!(
-        "Clients see {} of `{server}` as the server has it now.",
-        names.join(", ")
-    ))?;
-    Ok(ExitCode::SUCCESS)
+    let names = names.join(", ");
+    screen.print(&format!("Clients see {names} of `{server}` as the server has it now."))
+}
+
+async fn refuse(gateway: &Gateway, server: &str, meant: &[&Value], screen: &Screen) -> Result<()> {
+    let mut refused = Vec::new();
+    for it in meant {
+        let body = json!({
+            "server": server, "kind": it["kind"], "name": it["name"], "digest": it["seen"],
+        });
+        refused.push(gateway.post("/v1/approvals/refuse", &body).await?["refused"].take());
+    }
+    if gateway.json {
+        return screen.json(&json!({ "server": server, "refused": refused }));
+    }
+    let names: Vec<_> = refused.iter().map(title).collect();
+    let names = names.join(", ");
+    screen.print(&format!("{names} of `{server}` stays held back. Nobody is asked again."))
 }
 
 /// Asks the user.
-async fn asked(server: &str, count: usize, screen: &Screen) -> Result<bool> {
+async fn asked(args: &Args, count: usize, screen: &Screen) -> Result<bool> {
     if !screen.is_interactive() {
         let cause = "Nobody is there to be asked.";
         let advice = "Look at what is shown, and name its `--digest`; or say `--yes`.";
@@ -116,7 +148,8 @@ async fn asked(server: &str, count: usize, screen: &Screen) -> Result<bool> {
     }
     let what = if count == 1 { "this".to_owned() } else { format!("these {count}") };
     let _asking = screen.asking();
-    screen.say(&format!("Approve {what} of `{server}` as shown? [y/N] "));
+    let verb = if args.refuse { "Refuse" } else { "Approve" };
+    screen.say(&format!("{verb} {what} of `{}` as shown? [y/N] ", args.server));
     let line = tokio::task::spawn_blocking(|| {
         let mut line = String::new();
         std::io::stdin().read_line(&mut line).map(|_| line)
@@ -145,7 +178,8 @@ fn overview(server: &str, held: &[&Value], screen: &Screen) -> String {
         shown.push(format!("… and {} more; name one to see it.\n", held.len() - SHOWN));
     }
     shown.push(format!(
-        "If that is meant: `trunkline approve {server} NAME --digest DIGEST`, or `--all` to be asked."
+        "If that is meant: `trunkline approve {server} NAME --digest DIGEST`, or `--all` to be asked; \
+         if not, the same with `--refuse`."
     ));
     shown.join("\n")
 }
@@ -161,7 +195,8 @@ fn one(held: &Value, screen: &Screen) -> String {
         Some("lost") => "is not known any more: the file of pins was damaged",
         _ => "is held back",
     };
-    let mut out = format!("{} {why}.\n", screen.tone(Tone::Bold, &title(held)));
+    let refused = if held["refused"] == true { " It was refused." } else { "" };
+    let mut out = format!("{} {why}.{refused}\n", screen.tone(Tone::Bold, &title(held)));
     for (label, digest) in [("pinned", text("pinned")), ("digest", text("seen"))] {
         if let Some(digest) = digest {
             out.push_str(&format!("  {label} {}\n", one_line(digest)));

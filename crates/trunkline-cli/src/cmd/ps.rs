@@ -144,10 +144,14 @@ fn row(server: &Value) -> Vec<String> {
 /// What the operator should know.
 fn note(server: &Value) -> String {
     let mut notes = Vec::new();
-    let held_back = server["heldBack"].as_array().map_or(0, Vec::len);
+    let held_back = held(server).count();
     if held_back > 0 {
         let name = server["name"].as_str().unwrap_or("SERVER");
         notes.push(format!("{held_back} held back{} (`trunkline approve {name}`)", why(server)));
+    }
+    let refused = server["heldBack"].as_array().map_or(0, Vec::len) - held_back;
+    if refused > 0 {
+        notes.push(format!("{refused} refused"));
     }
     if let Some(replica) = server["replica"].as_str() {
         notes.push(format!("lives at {replica}"));
@@ -172,10 +176,16 @@ fn note(server: &Value) -> String {
     notes.join("; ")
 }
 
+/// The definitions that wait for a decision.
+fn held(server: &Value) -> impl Iterator<Item = &Value> {
+    let all = server["heldBack"].as_array().into_iter().flatten();
+    all.filter(|it| it["refused"] != true)
+}
+
 /// Why definitions are held back: each reason once, with a count if there are several reasons.
 fn why(server: &Value) -> String {
     let mut counts = std::collections::BTreeMap::<&str, usize>::new();
-    for held in server["heldBack"].as_array().into_iter().flatten() {
+    for held in held(server) {
         if let Some(why) = held["why"].as_str() {
             *counts.entry(why).or_default() += 1;
         }
@@ -251,6 +261,12 @@ mod tests {
         let note = "1 held back: changed (`trunkline approve git`); next try in 1.5 s; \
                     It exited with code 1.";
         assert_eq!(row(&server), ["git", "backoff", "2", "3", "2", "3", note]);
+        let own = json!({ "name": "c", "heldBack": [
+            { "name": "push", "why": "changed", "refused": true },
+            { "name": "pull", "why": "new", "refused": false },
+        ] });
+        let note = "1 held back: new (`trunkline approve c`); 1 refused";
+        assert_eq!(row(&own).last().map(String::as_str), Some(note));
         let own = json!({ "name": "b", "logins": 2 });
         assert_eq!(row(&own).last().map(String::as_str), Some("2 logged in"));
         assert_eq!(row(&json!({ "name": "a" })), ["a", "?", "0", "0", "0", "0", ""]);

@@ -19,11 +19,12 @@ export function Outcome({ attempt }) {
     const error = at(tree ?? undefined, 'error');
     const call = textAt(tree ?? undefined, 'call');
     const isToolError = at(result, 'isError');
+    const task = heard.findLast(({ kind }) => kind === 'task')?.data.status?.replace('_', ' ');
     const failed = error !== undefined || (isToolError?.kind === 'literal' && isToolError.text === 'true');
     return html`<div class="outcome-box">
         <header class="tabs">
             <span role="status" class=${`outcome ${state === 'running' ? 'running' : failed || state === 'failed' ? 'failed' : 'ok'}`}>
-                ${state === 'running' ? 'running' : state === 'failed' ? 'not made' : error !== undefined ? 'error' : failed ? 'tool error' : 'ok'}
+                ${state === 'running' ? (task ?? 'running') : state === 'failed' ? 'not made' : error !== undefined ? 'error' : failed ? 'tool error' : 'ok'}
             </span>
             <span class="num">${duration(took)}</span>
             <span class="grow"></span>
@@ -54,10 +55,17 @@ function Heard({ heard }) {
                 .map(
                     ({ at: when, kind, data }, place) =>
                         html`<li key=${place}>
-                            <span class="muted">${duration(when)} ${kind}</span> ${typeof data === 'string' ? data : JSON.stringify(data)}
+                            <span class="muted">${duration(when)} ${kind}</span> ${kind === 'task' ? html`<${TaskState} state=${data} />` : typeof data === 'string' ? data : JSON.stringify(data)}
                         </li>`,
                 )}
         </ul>`;
+}
+
+/** What a task does, in its server's words. @param {{ state: any }} props */
+function TaskState({ state }) {
+    const status = String(state.status).replace('_', ' ');
+    return html`<span class="task-state" title=${state.taskId}>${status}</span>
+        ${state.statusMessage !== undefined && html`<span class="muted"> ${state.statusMessage}</span>`}`;
 }
 
 /** @param {{ question: Question, answer: (result: unknown) => void }} props */

@@ -10,7 +10,8 @@ import { Diff } from '../parts/diff.js';
  */
 
 /** How many wait. @param {Status | null} status */
-export const heldCount = (status) => (status?.servers ?? []).reduce((sum, it) => sum + (it.heldBack?.length ?? 0), 0);
+export const heldCount = (status) =>
+    (status?.servers ?? []).reduce((sum, it) => sum + (it.heldBack ?? []).filter(({ refused }) => !refused).length, 0);
 
 /** @param {{ status: Status | null }} props */
 export function Approvals({ status }) {
@@ -61,7 +62,7 @@ function One({ held, again }) {
             <${Deed} path="/v1/approvals/approve" body=${body} label="Approve" done="Approved." title=${`Approve exactly ${held.digest}`} then=${again} primary />
             ${
                 !held.refused &&
-                html`<${Deed} path="/v1/approvals/refuse" body=${body} label="Refuse" done="It stays held back." title="Keep it held back, and note that somebody looked" then=${again} />`
+                html`<${Deed} path="/v1/approvals/refuse" body=${body} label="Refuse" done="It stays held back." title="Keep it held back, and do not ask again" then=${again} />`
             }
         </header>
         <p class="digests muted"><code>${held.digest}</code></p>

@@ -14,7 +14,7 @@ import { Outcome } from '../parts/outcome.js';
 
 /**
  * Something that can be tried.
- * @typedef {{ kind: string, name: string, title: string, method: string, schema: any, params: (value: any) => unknown, definition: any, ref?: { type: string, name?: string, uri?: string } }} Offer
+ * @typedef {{ kind: string, name: string, title: string, method: string, schema: any, params: (value: any) => object, definition: any, ref?: { type: string, name?: string, uri?: string } }} Offer
  */
 
 /** @param {{ status: Status | null }} props */
@@ -88,6 +88,9 @@ function Maker({ server, revision, offer, from }) {
     const [text, setText] = useState('');
     const [wrong, setWrong] = useState('');
     const [attempt, setAttempt] = useState(/** @type {Attempt | null} */ (null));
+    // In 2025-11-25 the caller asks for a task; from 2026-07-28 on the server decides.
+    const mayBeTask = ['optional', 'required'].includes(offer.definition.execution?.taskSupport);
+    const [asTask, setAsTask] = useState(true);
     useEffect(() => {
         if (from === undefined) return;
         const abort = new AbortController();
@@ -123,7 +126,8 @@ function Maker({ server, revision, offer, from }) {
         setWrong(read.wrong);
         if (read.wrong !== '') return;
         attempt?.abort.abort();
-        setAttempt(new Attempt({ ...at, method: offer.method, params: offer.params(read.value) }));
+        const task = mayBeTask && asTask ? { task: {} } : {};
+        setAttempt(new Attempt({ ...at, method: offer.method, params: { ...offer.params(read.value), ...task } }));
     };
     useKeys({ 'mod+enter': run });
     const submit = (/** @type {Event} */ event) => {
@@ -156,7 +160,16 @@ function Maker({ server, revision, offer, from }) {
                   ></textarea>`
             }
             ${wrong !== '' && html`<p class="notice" role="alert">${wrong}</p>`}
-            <p><button type="submit" class="solid">Run</button></p>
+            <p class="choices">
+                <button type="submit" class="solid">Run</button>
+                ${
+                    mayBeTask &&
+                    html`<label class="as-task">
+                    <input type="checkbox" checked=${asTask} onChange=${(/** @type {any} */ event) => setAsTask(event.target.checked)} />
+                    as a task
+                </label>`
+                }
+            </p>
         </form>
         ${attempt !== null && html`<${Outcome} key=${attempt} attempt=${attempt} />`}
     </section>`;

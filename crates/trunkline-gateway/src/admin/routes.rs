@@ -98,7 +98,7 @@ impl<O: Operate> Admin<O> {
             }
             Wanted::RefuseOne => {
                 let which: Approving = parsed(&read(body).await?, APPROVE)?;
-                operate.refuse_one(&which)?
+                operate.refuse_one(&which).await?
             }
             Wanted::Recordings => operate.recordings()?,
             Wanted::Keep => {

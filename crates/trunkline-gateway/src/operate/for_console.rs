@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use trunkline_wire::model::Tool;
 
 use super::kept_recordings::KeptRecordings;
-use super::{Operation, costs};
+use super::{Operation, costs, unapproved};
 use crate::admin::{Approving, Complaint};
 use crate::merge::Kind;
-use crate::policy::pins::Held;
+use crate::policy::pins::{Approval, Held};
 use crate::policy::plain;
 use crate::search;
 use crate::selector::Selector;
@@ -67,7 +67,6 @@ impl Operation {
     /// What is held back, of all servers.
     pub(super) fn all_held(&self) -> Value {
         let shared = &self.gateway.0;
-        let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         let mut all = Vec::new();
         for server in shared.active_plan().servers.values() {
             let Some(pins) = shared.pins_of(&server.plan()) else { continue };
@@ -82,21 +81,28 @@ impl Operation {
                     "digest": held.seen,
                     "was": pins.before(&server.name, &held).as_deref().map(shown),
                     "is": held.definition.as_deref().map(shown),
-                    "refused": refused.contains(&held.seen),
+                    "refused": held.refused,
                 }));
             }
         }
         json!(all)
     }
 
-    /// Notes that an operator does not approve a definition.
-    pub(super) fn note_refused(&self, which: &Approving) -> Result<Value, Complaint> {
-        let held = self.held_one(which)?;
-        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
-        if refused.len() < MOST_REFUSED {
-            refused.insert(held.seen.clone());
+    /// Remembers that an operator does not approve a definition.
+    pub(super) async fn note_refused(&self, which: &Approving) -> Result<Value, Complaint> {
+        let Held { kind, name, seen: digest, .. } = self.held_one(which)?;
+        let shared = &self.gateway.0;
+        let named = [Approval { kind, name, digest }];
+        let refused = match &shared.pins {
+            Some(pins) => pins.refuse(&which.server, &named).await.map_err(unapproved)?,
+            None => Vec::new(),
+        };
+        if let Some(audit) = &shared.active_plan().audit {
+            let names: Vec<_> = refused.iter().map(|it| plain(&it.name, 256)).collect();
+            let about = json!({ "server": which.server, "tools": names });
+            audit.note_event("definition_refused", about);
         }
-        Ok(json!({ "server": which.server, "refused": held }))
+        Ok(json!({ "server": which.server, "refused": refused.first() }))
     }
 }
 
@@ -127,6 +133,3 @@ pub(super) fn untried(why: Refused) -> Complaint {
         }
     }
 }
-
-/// The definitions that are remembered to be refused.
-const MOST_REFUSED: usize = 10_000;

@@ -20,6 +20,7 @@
 mod disk;
 mod file;
 mod offered;
+mod refused;
 mod shared;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,6 +35,7 @@ use crate::failure::{Failure, Reason, Stage};
 
 pub use file::{PinFault, PinFile, Unapproved};
 pub use offered::{Offered, Part};
+use refused::Refused;
 
 /// A definition that is held back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -48,6 +50,8 @@ pub struct Held {
     pub pinned: Option<String>,
     /// The digest of the server's current definition, which an approval names.
     pub seen: String,
+    /// Whether an operator refused exactly this digest, and need not be asked again.
+    pub refused: bool,
     /// The server's current definition, unless it is too long to keep.
     #[serde(skip)]
     pub definition: Option<Arc<str>>,
@@ -90,9 +94,17 @@ impl Held {
             Part::Instructions => "The instructions".to_owned(),
             part => format!("The {} `{name}`", part.word()),
         };
-        let message = format!("{what} of `{server}` {}, and is held back.", self.why.told());
-        let advice =
-            format!("Look at it, and approve it if it is meant: `trunkline approve {server}`.");
+        let why = self.why.told();
+        let (message, advice) = match self.refused {
+            false => (
+                format!("{what} of `{server}` {why}, and is held back."),
+                format!("Look at it, and approve it if it is meant: `trunkline approve {server}`."),
+            ),
+            true => (
+                format!("{what} of `{server}` {why}, and an operator refused it."),
+                format!("If that was wrong, approve it after all: `trunkline approve {server}`."),
+            ),
+        };
         Failure::new(Reason::HeldBack, Stage::Policy, message).of(server).advice(advice)
     }
 }
@@ -135,6 +147,9 @@ struct ServerPins {
     lost: bool,
     /// By part and name.
     pins: BTreeMap<String, Pin>,
+    /// What operators refused, by part and name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    refused: BTreeMap<String, Refused>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -233,6 +248,12 @@ impl Pins {
         }
         found.fresh = fresh;
         found.held = held.0;
+        for it in &mut found.held {
+            let Some(refused) = self.refusal(server, it) else { continue };
+            it.refused = true;
+            found.is_news |= refused.seen.saturating_add(LAZY) <= today;
+            found.seen.push(key(it.kind, &it.name));
+        }
         found
     }
 
@@ -248,6 +269,7 @@ impl Pins {
                 held.add(it, Why::Changed, Some(pin));
             }
         }
+        held.0.iter_mut().for_each(|it| it.refused = self.refusal(server, it).is_some());
         held.0
     }
 
@@ -258,6 +280,9 @@ impl Pins {
         for key in found.seen {
             if let Some(pin) = known.pins.get_mut(&key) {
                 pin.seen = pin.seen.max(today);
+            }
+            if let Some(refused) = known.refused.get_mut(&key) {
+                refused.seen = refused.seen.max(today);
             }
         }
         known.pins.extend(found.fresh);
@@ -282,6 +307,7 @@ impl Pins {
             room = Room::of(self, server);
         }
         let definition = held.definition.as_ref().and_then(|it| room.keeps(it));
+        self.forget_refusal(server, held);
         let pin = self.known(server).pins.entry(key).or_default();
         let mut others = std::mem::take(&mut pin.also);
         others.push(std::mem::take(&mut pin.digest));
@@ -311,6 +337,7 @@ impl Pins {
         for server in self.servers.values_mut() {
             let last = server.seen;
             server.pins.retain(|_, pin| pin.seen.saturating_add(FORGOTTEN) > last);
+            server.refused.retain(|_, it| it.seen.saturating_add(FORGOTTEN) > last);
         }
     }
 
@@ -337,7 +364,7 @@ impl Pins {
         let server = |tools: BTreeMap<String, String>| {
             let pin = |digest| Pin { digest, seen: today, ..Pin::default() };
             let pins = tools.into_iter().map(|(it, digest)| (key(Part::Tool, &it), pin(digest)));
-            ServerPins { seen: today, lost: false, pins: pins.collect() }
+            ServerPins { seen: today, pins: pins.collect(), ..ServerPins::default() }
         };
         let servers = servers.into_iter().map(|(name, tools)| (name, server(tools)));
         Self { servers: servers.collect(), lost: false }
@@ -411,6 +438,7 @@ impl HeldSet {
             why,
             pinned: pin.map(|it| it.digest.clone()),
             seen: it.digest.clone(),
+            refused: false,
             definition: is_kept.then(|| Arc::clone(&it.definition)),
         };
         self.0.push(held);

@@ -184,8 +184,11 @@ impl GatewayState {
                     if let Some(audit) = &audit {
                         audit.note_held(&plan.name, held);
                     }
-                    let text = held.failure(&plan.name).to_string();
-                    self.logs.add(Logged::gateway(&plan.name, &text));
+                    // What somebody refused is no news.
+                    if !held.refused {
+                        let text = held.failure(&plan.name).to_string();
+                        self.logs.add(Logged::gateway(&plan.name, &text));
+                    }
                 }
                 Told::Last => {
                     let text = format!(

@@ -1,10 +1,13 @@
 //! A client of any revision for one call: what the gateway says → what is sent, and what the operator is told. Pure.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use trunkline_wire::model::meta;
+use trunkline_wire::model::{TASKS_EXTENSION, meta};
 use trunkline_wire::revision::{Era, Revision};
+
+use super::followed_task::{FollowedTask, Next};
 
 /// What happens next.
 #[derive(Debug, PartialEq)]
@@ -13,9 +16,11 @@ pub(super) enum Act {
     Send(String),
     /// An event for the operator: its name and its data. `done` is the last.
     Tell(&'static str, Value),
+    /// After this long, [`TryClient::due`]. It takes the place of an earlier one.
+    Wait(Duration),
 }
 
-/// A client that makes one call.
+/// A client that makes one call, and follows it if it becomes a task.
 pub(super) struct TryClient {
     revision: Revision,
     info: Value,
@@ -23,7 +28,8 @@ pub(super) struct TryClient {
     params: Map<String, Value>,
     /// The id of the last request.
     id: u64,
-    is_open: bool,
+    /// The requests that are not answered.
+    requests: BTreeMap<u64, Purpose>,
     /// The questions that are not answered: in the stateful era with the ids of their requests.
     questions: BTreeMap<String, Value>,
     /// How many requests of the gateway there were.
@@ -31,6 +37,25 @@ pub(super) struct TryClient {
     /// The answers of this round, in the stateless era.
     answers: Map<String, Value>,
     state: Option<Value>,
+    /// What the call has become.
+    task: Option<FollowedTask>,
+    /// How it ended, while its last state is asked for.
+    end: Option<Value>,
+}
+
+/// What a request is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Purpose {
+    Handshake,
+    Call,
+    /// `tasks/get`.
+    State,
+    /// `tasks/result`, in 2025-11-25.
+    Result,
+    /// `tasks/update`, in 2026-07-28.
+    Answer,
+    /// `tasks/cancel`.
+    Cancel,
 }
 
 impl TryClient {
@@ -47,31 +72,27 @@ impl TryClient {
             method: method.to_owned(),
             params,
             id: 0,
-            is_open: false,
+            requests: BTreeMap::new(),
             questions: BTreeMap::new(),
             asked: 0,
             answers: Map::new(),
             state: None,
+            task: None,
+            end: None,
         }
     }
 
     /// Opens the conversation, or makes the call where there is nothing to open.
     pub(super) fn begin(&mut self) -> Vec<Act> {
         match self.revision.era() {
-            Era::Stateless => {
-                self.is_open = true;
-                vec![self.call()]
-            }
+            Era::Stateless => vec![self.call()],
             Era::Stateful => {
-                self.id += 1;
-                vec![send(&json!({
-                    "jsonrpc": "2.0", "id": self.id, "method": "initialize",
-                    "params": {
-                        "protocolVersion": self.revision.as_str(),
-                        "capabilities": capabilities(),
-                        "clientInfo": self.info,
-                    },
-                }))]
+                let params = json!({
+                    "protocolVersion": self.revision.as_str(),
+                    "capabilities": capabilities(),
+                    "clientInfo": self.info,
+                });
+                vec![self.request(Purpose::Handshake, "initialize", params)]
             }
         }
     }
@@ -96,10 +117,17 @@ impl TryClient {
             (Some("notifications/message"), None) => {
                 vec![Act::Tell("log", message["params"].clone())]
             }
-            (Some("notifications/tasks/status" | "notifications/tasks"), None) => {
-                vec![Act::Tell("task", message["params"].clone())]
+            (Some("notifications/cancelled"), None) => {
+                self.withdrawn(&message["params"]["requestId"])
             }
-            (None, Some(id)) if *id == json!(self.id) => self.answered(message),
+            (Some("notifications/tasks/status" | "notifications/tasks"), None) => {
+                let is_ours = self.task.as_ref().is_some_and(|it| it.is_of(&message["params"]));
+                if is_ours { self.is_at(message["params"].clone()) } else { Vec::new() }
+            }
+            (None, Some(id)) => {
+                let purpose = id.as_u64().and_then(|it| self.requests.remove(&it));
+                purpose.map_or_else(Vec::new, |purpose| self.answered(purpose, message))
+            }
             _ => Vec::new(),
         }
     }
@@ -110,10 +138,46 @@ impl TryClient {
         if self.revision.era() == Era::Stateful {
             return vec![send(&json!({ "jsonrpc": "2.0", "id": id, "result": result }))];
         }
+        if let Some(task) = &self.task {
+            let params = json!({ "taskId": task.id, "inputResponses": { question: result } });
+            return vec![self.request(Purpose::Answer, "tasks/update", params)];
+        }
         self.answers.insert(question.to_owned(), result);
         match self.questions.is_empty() {
             true => vec![self.call()],
             false => Vec::new(),
+        }
+    }
+
+    /// The time of [`Act::Wait`] is over.
+    pub(super) fn due(&mut self) -> Vec<Act> {
+        let is_asking = self.requests.values().any(|it| *it == Purpose::State);
+        match &self.task {
+            Some(task) if !is_asking => {
+                let params = json!({ "taskId": task.id });
+                vec![self.request(Purpose::State, "tasks/get", params)]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// The operator cancels the call. A task is cancelled at its server, and followed to that end; whoever cancels again
+    /// does not wait for it.
+    pub(super) fn cancel(&mut self) -> Vec<Act> {
+        match self.leave() {
+            Some((_, line)) => vec![Act::Send(line)],
+            None => vec![self.ended("The call was cancelled.")],
+        }
+    }
+
+    /// Nobody is interested any more: what cancels the task, unless that was sent before, with its id.
+    pub(super) fn leave(&mut self) -> Option<(u64, String)> {
+        let task = self.task.as_mut().filter(|it| !it.is_cancelled)?;
+        task.is_cancelled = true;
+        let params = json!({ "taskId": task.id });
+        match self.request(Purpose::Cancel, "tasks/cancel", params) {
+            Act::Send(line) => Some((self.id, line)),
+            _ => None,
         }
     }
 
@@ -122,62 +186,154 @@ impl TryClient {
         Act::Tell("done", json!({ "error": { "code": -32000, "message": why } }))
     }
 
-    fn answered(&mut self, mut message: Value) -> Vec<Act> {
-        if let Some(error) = message.get("error") {
-            return vec![Act::Tell("done", json!({ "error": error }))];
+    fn answered(&mut self, purpose: Purpose, mut message: Value) -> Vec<Act> {
+        let result = message.get_mut("result").map(Value::take);
+        if purpose == Purpose::Result {
+            let end = result.map_or_else(
+                || json!({ "error": message["error"] }),
+                |result| json!({ "result": result }),
+            );
+            if self.task.as_ref().is_some_and(FollowedTask::is_over) {
+                return vec![Act::Tell("done", end)];
+            }
+            self.end = Some(end);
+            return self.due();
         }
-        if !self.is_open {
-            self.is_open = true;
-            let heard = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
-            return vec![send(&heard), self.call()];
+        let Some(result) = result else {
+            return match purpose {
+                // The task may have ended meanwhile: its state says so.
+                Purpose::Answer | Purpose::Cancel => self.due(),
+                _ => {
+                    let failed = || json!({ "error": message["error"] });
+                    vec![Act::Tell("done", self.end.take().unwrap_or_else(failed))]
+                }
+            };
+        };
+        match purpose {
+            Purpose::Handshake => {
+                let heard = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+                vec![send(&heard), self.call()]
+            }
+            Purpose::Call => self.called(result),
+            Purpose::State => self.is_at(result),
+            // In 2025-11-25 the answer is the state.
+            Purpose::Cancel if result["status"].is_string() => self.is_at(result),
+            Purpose::Answer | Purpose::Cancel | Purpose::Result => self.due(),
         }
-        let mut result = message["result"].take();
+    }
+
+    /// The call has a result, has become a task, or asks.
+    fn called(&mut self, mut result: Value) -> Vec<Act> {
+        let tasks = self.revision.profile().tasks;
+        if let Some((task, state)) = FollowedTask::of(tasks, &mut result) {
+            self.task = Some(task);
+            return self.is_at(state);
+        }
         if result["resultType"] != "input_required" {
             return vec![Act::Tell("done", json!({ "result": result }))];
         }
         self.state = result.get_mut("requestState").map(Value::take);
-        let Value::Object(asked) = result["inputRequests"].take() else {
-            // There is nothing to answer: the call goes on as it is.
-            return vec![self.call()];
+        let asked = match result["inputRequests"].take() {
+            Value::Object(asked) => asked,
+            _ => Map::new(),
         };
         if asked.is_empty() {
+            // There is nothing to answer: the call goes on as it is.
             return vec![self.call()];
         }
-        let tell = |(name, question): (String, Value)| {
-            self.questions.insert(name.clone(), Value::Null);
-            let (method, params) = (&question["method"], &question["params"]);
-            Act::Tell("question", json!({ "id": name, "method": method, "params": params }))
-        };
-        asked.into_iter().map(tell).collect()
+        asked.into_iter().map(|(name, question)| self.asks(name, &question)).collect()
+    }
+
+    /// The task is in this state.
+    fn is_at(&mut self, state: Value) -> Vec<Act> {
+        let Some(task) = &mut self.task else { return Vec::new() };
+        let (told, next) = task.is_at(state);
+        let mut acts: Vec<_> = told.into_iter().map(|it| Act::Tell("task", it)).collect();
+        if let Some(end) = self.end.take() {
+            acts.push(Act::Tell("done", end));
+            return acts;
+        }
+        match next {
+            Next::Done(data) => acts.push(Act::Tell("done", data)),
+            Next::Wait(time) => acts.push(Act::Wait(time)),
+            Next::Asks(open, time) => {
+                let gone: Vec<_> =
+                    self.questions.keys().filter(|it| !open.contains_key(*it)).cloned().collect();
+                for name in gone {
+                    self.questions.remove(&name);
+                    acts.push(Act::Tell("withdrawn", json!({ "id": name })));
+                }
+                for (name, question) in open {
+                    if self.task.as_mut().is_some_and(|it| it.is_new(&name)) {
+                        acts.push(self.asks(name, &question));
+                    }
+                }
+                acts.push(Act::Wait(time));
+            }
+            Next::Result(time) => {
+                let params = json!({ "taskId": task.id });
+                // Questions come while it waits (2025-11-25 §Tasks, "Input Required Status").
+                if !self.requests.values().any(|it| *it == Purpose::Result) {
+                    acts.push(self.request(Purpose::Result, "tasks/result", params));
+                }
+                acts.extend(time.map(Act::Wait));
+            }
+        }
+        acts
+    }
+
+    fn asks(&mut self, name: String, question: &Value) -> Act {
+        self.questions.insert(name.clone(), Value::Null);
+        let (method, params) = (&question["method"], &question["params"]);
+        Act::Tell("question", json!({ "id": name, "method": method, "params": params }))
+    }
+
+    /// The gateway no longer waits for the answer to its request.
+    fn withdrawn(&mut self, request: &Value) -> Vec<Act> {
+        let found = self.questions.iter().find(|(_, id)| *id == request && !id.is_null());
+        let Some(name) = found.map(|it| it.0.clone()) else { return Vec::new() };
+        self.questions.remove(&name);
+        vec![Act::Tell("withdrawn", json!({ "id": name }))]
     }
 
     /// The call, or its next round.
     fn call(&mut self) -> Act {
-        self.id += 1;
         let mut params = self.params.clone();
-        let given = params.remove("_meta");
-        let mut envelope = match given {
-            Some(Value::Object(given)) => given,
-            _ => Map::new(),
-        };
         if !self.method.ends_with("/list") {
-            envelope.entry(meta::PROGRESS_TOKEN).or_insert_with(|| json!(PROGRESS));
+            let given = params.entry("_meta").or_insert_with(|| json!({}));
+            if let Value::Object(given) = given {
+                given.entry(meta::PROGRESS_TOKEN).or_insert_with(|| json!(PROGRESS));
+            }
         }
         if self.revision.era() == Era::Stateless {
-            envelope.insert(meta::PROTOCOL_VERSION.to_owned(), json!(self.revision.as_str()));
-            envelope.insert(meta::CLIENT_CAPABILITIES.to_owned(), capabilities());
-            envelope.insert(meta::CLIENT_INFO.to_owned(), self.info.clone());
-            envelope.entry(meta::LOG_LEVEL).or_insert_with(|| json!("debug"));
             if !self.answers.is_empty() {
                 let answers = std::mem::take(&mut self.answers);
                 params.insert("inputResponses".to_owned(), Value::Object(answers));
             }
             params.extend(self.state.take().map(|it| ("requestState".to_owned(), it)));
         }
-        if !envelope.is_empty() {
-            params.insert("_meta".to_owned(), Value::Object(envelope));
+        let method = self.method.clone();
+        self.request(Purpose::Call, &method, Value::Object(params))
+    }
+
+    /// A request, in the stateless era with its envelope.
+    fn request(&mut self, purpose: Purpose, method: &str, mut params: Value) -> Act {
+        self.id += 1;
+        self.requests.insert(self.id, purpose);
+        if self.revision.era() == Era::Stateless {
+            let mut envelope = match params["_meta"].take() {
+                Value::Object(given) => given,
+                _ => Map::new(),
+            };
+            let mut capabilities = capabilities();
+            capabilities["extensions"] = json!({ TASKS_EXTENSION: {} });
+            envelope.insert(meta::PROTOCOL_VERSION.to_owned(), json!(self.revision.as_str()));
+            envelope.insert(meta::CLIENT_CAPABILITIES.to_owned(), capabilities);
+            envelope.insert(meta::CLIENT_INFO.to_owned(), self.info.clone());
+            envelope.entry(meta::LOG_LEVEL).or_insert_with(|| json!("debug"));
+            params["_meta"] = Value::Object(envelope);
         }
-        send(&json!({ "jsonrpc": "2.0", "id": self.id, "method": self.method, "params": params }))
+        send(&json!({ "jsonrpc": "2.0", "id": self.id, "method": method, "params": params }))
     }
 }
 
@@ -195,85 +351,4 @@ pub(crate) const NAME: &str = "trunkline-console";
 const PROGRESS: &str = "try";
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn client(revision: Revision) -> TryClient {
-        let params = json!({ "name": "push", "arguments": { "a": 1 } });
-        let Value::Object(params) = params else { unreachable!("it is an object") };
-        TryClient::new(revision, "t1", "tools/call", params)
-    }
-
-    fn sent(acts: &[Act], place: usize) -> Value {
-        match &acts[place] {
-            Act::Send(line) => serde_json::from_str(line).unwrap(),
-            other => panic!("{other:?}"),
-        }
-    }
-
-    #[test]
-    fn an_old_revision_is_opened_and_asks_by_requests() {
-        let mut client = client(Revision::V2025_06_18);
-        let hello = sent(&client.begin(), 0);
-        assert_eq!(hello["params"]["protocolVersion"], "2025-06-18");
-        assert_eq!(hello["params"]["clientInfo"]["version"], "t1");
-        let acts =
-            client.hear(r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18"}}"#);
-        assert_eq!(sent(&acts, 0)["method"], "notifications/initialized");
-        let call = sent(&acts, 1);
-        assert_eq!((&call["id"], &call["params"]["arguments"]["a"]), (&json!(2), &json!(1)));
-        let acts = client
-            .hear(r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":1}}"#);
-        assert_eq!(acts, [Act::Tell("progress", json!({ "progress": 1 }))]);
-        let acts = client.hear(
-            r#"{"jsonrpc":"2.0","id":"s7","method":"elicitation/create","params":{"message":"?"}}"#,
-        );
-        let asked =
-            json!({ "id": "r1", "method": "elicitation/create", "params": { "message": "?" } });
-        assert_eq!(acts, [Act::Tell("question", asked)]);
-        assert_eq!(client.answer("r9", json!({})), [], "nobody asked that");
-        let acts = client.answer("r1", json!({ "action": "accept" }));
-        assert_eq!(
-            sent(&acts, 0),
-            json!({ "jsonrpc": "2.0", "id": "s7", "result": { "action": "accept" } })
-        );
-        let acts = client.hear(r#"{"jsonrpc":"2.0","id":2,"result":{"content":[]}}"#);
-        assert_eq!(acts, [Act::Tell("done", json!({ "result": { "content": [] } }))]);
-    }
-
-    #[test]
-    fn the_new_revision_asks_by_results_and_goes_on_with_all_answers() {
-        let mut client = client(Revision::V2026_07_28);
-        let call = sent(&client.begin(), 0);
-        assert_eq!(call["params"]["_meta"][meta::PROTOCOL_VERSION], "2026-07-28");
-        let acts = client.hear(
-            r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","requestState":"s",
-                "inputRequests":{"a":{"method":"roots/list"},"b":{"method":"elicitation/create","params":{}}}}}"#,
-        );
-        assert_eq!(acts.len(), 2);
-        assert_eq!(client.answer("a", json!({ "roots": [] })), []);
-        let acts = client.answer("b", json!({ "action": "decline" }));
-        let again = sent(&acts, 0);
-        assert_eq!((&again["id"], &again["params"]["requestState"]), (&json!(2), &json!("s")));
-        assert_eq!(
-            again["params"]["inputResponses"],
-            json!({ "a": { "roots": [] }, "b": { "action": "decline" } })
-        );
-        let acts = client.hear(r#"{"jsonrpc":"2.0","id":2,"error":{"code":-1,"message":"No."}}"#);
-        assert_eq!(acts, [Act::Tell("done", json!({ "error": { "code": -1, "message": "No." } }))]);
-    }
-
-    #[test]
-    fn a_handshake_that_fails_is_the_end() {
-        let mut client = client(Revision::V2024_11_05);
-        client.begin();
-        let acts =
-            client.hear(r#"{"jsonrpc":"2.0","id":1,"error":{"code":-2,"message":"Never."}}"#);
-        assert_eq!(
-            acts,
-            [Act::Tell("done", json!({ "error": { "code": -2, "message": "Never." } }))]
-        );
-        let lost = client.hear("no JSON");
-        assert_eq!(lost, []);
-    }
-}
+mod tests;

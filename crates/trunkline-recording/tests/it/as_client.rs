@@ -7,7 +7,7 @@ use trunkline_recording::recording::Recording;
 
 use crate::{message, recording, value};
 
-/// Plays the client. In the script `>` is what it says, `<` what the other server says, `later` a pause, `wait` and
+/// Plays the client. In the script `>` is what it says, `<` what the other server says, `later` a pause, `close`, `wait` and
 /// `done` what it wants otherwise. Returns what was said.
 #[track_caller]
 fn check(recorded: &Recording, script: &str) -> Recording {
@@ -31,6 +31,7 @@ fn check(recorded: &Recording, script: &str) -> Recording {
                 };
                 assert_eq!(text(&said.to_text()), value(json), "{line}");
             }
+            None if line == "close" => assert_eq!(player.next(1), Next::Close, "{line}"),
             None if line == "wait" => assert_eq!(player.next(1), Next::Wait, "{line}"),
             None => assert_eq!(player.next(1), Next::Done, "{line}"),
         }
@@ -159,6 +160,33 @@ fn a_task_is_asked_for_until_it_is_done() {
     );
     let found = compare(&recorded, &live, &Ignore::default());
     assert!(found.equal, "{found:?}");
+}
+
+#[test]
+fn what_was_answered_after_the_clients_end_is_awaited_after_its_end() {
+    let recorded = recording(
+        r#"
+        > {"id":1,"method":"subscriptions/listen"}
+        > {"id":2,"method":"ping"}
+        < {"id":2,"result":{}}
+        > ended
+        < {"id":1,"result":{}}
+        "#,
+    );
+    let live = check(
+        &recorded,
+        r#"
+        > {"id":1,"method":"subscriptions/listen"}
+        > {"id":2,"method":"ping"}
+        wait
+        < {"id":2,"result":{}}
+        close
+        wait
+        < {"id":1,"result":{}}
+        done
+        "#,
+    );
+    assert!(compare(&recorded, &live, &Ignore::default()).equal);
 }
 
 #[test]

@@ -17,7 +17,11 @@ fn check(recorded: &str, script: &str) {
         match mark {
             ">" => {
                 assert_eq!(heard, [], "before {line}");
-                for output in player.receive(&message(rest)) {
+                let outputs = match rest {
+                    "ended" => player.ended(),
+                    json => player.receive(&message(json)),
+                };
+                for output in outputs {
                     let text = output.message.to_text();
                     heard.push((serde_json::from_str(&text).unwrap(), output.request.is_none()));
                 }
@@ -210,6 +214,34 @@ fn a_subscription_tells_what_it_told_once_the_client_has_done_what_it_did() {
         > {"id":8,"method":"tools/call","params":{"name":"touch"}}
         < {"id":8,"result":{}}
         < {"method":"notifications/resources/updated","params":{"uri":"x","_meta":{"io.modelcontextprotocol/subscriptionId":7}}}
+        "#,
+    );
+}
+
+#[test]
+fn a_subscription_ends_as_it_did_when_the_client_closes_its_side() {
+    check(
+        r#"
+        > {"id":1,"method":"subscriptions/listen","params":{}}
+        < {"method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":1}}}
+        > {"id":2,"method":"ping"}
+        < {"id":2,"result":{}}
+        > {"id":3,"method":"tools/list"}
+        > ended
+        < {"id":3,"result":{}}
+        < {"method":"notifications/cancelled","params":{"requestId":1}}
+        < {"id":1,"result":{}}
+        "#,
+        r#"
+        > {"id":7,"method":"subscriptions/listen","params":{}}
+        < {"method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":7}}}
+        > {"id":8,"method":"ping"}
+        < {"id":8,"result":{}}
+        > {"id":9,"method":"tools/list"}
+        < {"id":9,"result":{}}
+        > ended
+        < {"method":"notifications/cancelled","params":{"requestId":7}}
+        < {"id":7,"result":{}}
         "#,
     );
 }

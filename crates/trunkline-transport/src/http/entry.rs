@@ -126,9 +126,7 @@ impl<H: Handler> Endpoint<H> {
         };
         let outcome = match entered {
             Continue(body) => match self.begin(&head, place, let_in) {
-                Ok(begun) => {
-                    self.route(&mut head, place, body, envelopes, begun, is_checked).await
-                }
+                Ok(begun) => self.route(&mut head, place, body, envelopes, begun, is_checked).await,
                 // Boxed: few servers have replicas, and every connection would carry its size.
                 Err(astray) => {
                     Box::pin(self.route_elsewhere(astray, &mut head, place, body, envelopes)).await

@@ -258,7 +258,10 @@ impl<H: Handler> Events for ExchangeEvents<H> {
                 Poll::Ready(Some(message)) => write_event(&message, &mut out),
                 Poll::Ready(None) if out.is_empty() => return Poll::Ready(None),
                 Poll::Pending if out.is_empty() => {
-                    return this.keep_alive.comment().map_or(Poll::Pending, |it| Poll::Ready(Some(it)));
+                    return this
+                        .keep_alive
+                        .comment()
+                        .map_or(Poll::Pending, |it| Poll::Ready(Some(it)));
                 }
                 Poll::Ready(None) | Poll::Pending => {
                     this.keep_alive.reset();

@@ -341,7 +341,9 @@ impl<H: Handler> Endpoint<H> {
                     }
                     let begun = Begun { open: open.flatten(), is_forwarded };
                     return match body {
-                        Sent::Unread(body) => self.route(head, place, body, envelopes, begun, true).await,
+                        Sent::Unread(body) => {
+                            self.route(head, place, body, envelopes, begun, true).await
+                        }
                         Sent::Read(text, _held) => {
                             self.route(head, place, Once::new(text), envelopes, begun, true).await
                         }

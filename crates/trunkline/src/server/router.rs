@@ -38,7 +38,12 @@ impl Handler for Router {
         self.begin(call, handle, &mut FirstPoll::default())
     }
 
-    fn begin(&self, call: Call, handle: &ConversationHandle, first: &mut FirstPoll<'_, '_>) -> Answer {
+    fn begin(
+        &self,
+        call: Call,
+        handle: &ConversationHandle,
+        first: &mut FirstPoll<'_, '_>,
+    ) -> Answer {
         #[cfg(feature = "testing")]
         let call = self.0.with_test_principal(call);
         match self.0.watch(&call, self.1) {

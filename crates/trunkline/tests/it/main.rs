@@ -40,6 +40,7 @@ mod logins;
 mod observe;
 mod proxy;
 mod quick_tasks;
+mod recorded;
 mod replicas;
 mod server;
 mod server_answers;

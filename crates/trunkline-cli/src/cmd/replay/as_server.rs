@@ -36,6 +36,13 @@ pub(super) async fn run(recording: &Recording, screen: &Screen) -> Result<ExitCo
         stdout.write_all(&out).await?;
         stdout.flush().await?;
     }
+    let (framing, mut out) = (decoder.framing().unwrap_or(Framing::Newline), Vec::new());
+    for output in player.ended() {
+        encode(framing, |out| output.message.write(out), &mut out);
+    }
+    // A client that has closed its side may not read any more.
+    let _ = stdout.write_all(&out).await;
+    let _ = stdout.flush().await;
     Ok(ExitCode::SUCCESS)
 }
 

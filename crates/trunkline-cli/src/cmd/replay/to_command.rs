@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
 use trunkline_recording::as_client::{ClientPlayer, Next};
 use trunkline_transport::Limits;
@@ -26,11 +26,15 @@ pub(super) async fn play(
         .await
         .map_err(|error| Failure::reach("spawn", error.to_string()))?;
     let (stdin, stdout) = (child.take_stdin(), child.take_stdout());
-    let (mut stdin, mut stdout) = stdin.zip(stdout).expect("a new child has both");
+    let (stdin, mut stdout) = stdin.zip(stdout).expect("a new child has both");
+    let (mut stdin, mut is_closing) = (Some(stdin), false);
     let mut decoder = Decoder::ndjson(limits.message_bytes);
     let (mut unsent, mut buffer) = (Vec::new(), vec![0; CHUNK]);
     let ended = loop {
-        let is_done = say_all(player, &mut unsent).await;
+        let is_done = say_all(player, &mut unsent, &mut is_closing).await;
+        if is_closing && unsent.is_empty() {
+            stdin = None;
+        }
         let patience = match is_done {
             true if unsent.is_empty() && !player.is_missing_news() => break None,
             true => LAST_NEWS,
@@ -39,7 +43,7 @@ pub(super) async fn play(
         // Both at once: a server that is not read may not read.
         let moved = timeout(patience, async {
             tokio::select! {
-                sent = stdin.write(&unsent), if !unsent.is_empty() => {
+                sent = send(&mut stdin, &unsent), if !unsent.is_empty() => {
                     sent.map(|count| drop(unsent.drain(..count))).is_ok()
                 }
                 read = stdout.read(&mut buffer) => match read {
@@ -65,8 +69,16 @@ pub(super) async fn play(
     Ok(ended)
 }
 
+/// Writes some of it; what is to be said after the end is not.
+async fn send(to: &mut Option<impl AsyncWrite + Unpin>, bytes: &[u8]) -> std::io::Result<usize> {
+    match to {
+        Some(to) => to.write(bytes).await,
+        None => Ok(bytes.len()),
+    }
+}
+
 /// Appends what can be said now; true if nothing more is to be said or heard.
-async fn say_all(player: &mut ClientPlayer, unsent: &mut Vec<u8>) -> bool {
+async fn say_all(player: &mut ClientPlayer, unsent: &mut Vec<u8>, is_closing: &mut bool) -> bool {
     loop {
         match player.next(now()) {
             Next::Send(message, _) => write(&message, unsent),
@@ -74,6 +86,7 @@ async fn say_all(player: &mut ClientPlayer, unsent: &mut Vec<u8>) -> bool {
                 tokio::time::sleep(PAUSE).await;
                 write(&message, unsent);
             }
+            Next::Close => *is_closing = true,
             Next::Wait => return false,
             Next::Done => return true,
         }

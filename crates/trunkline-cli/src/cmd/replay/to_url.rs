@@ -91,6 +91,8 @@ impl Line {
                     sleep(PAUSE).await;
                     self.post(message, Some(stream)).await?;
                 }
+                // Over HTTP each request stands for itself.
+                Next::Close => {}
                 Next::Wait => return Ok(false),
                 Next::Done => return Ok(true),
             }

@@ -77,6 +77,7 @@ async fn held_back_and_approved_definitions_are_recorded() {
         why: Why::Changed,
         pinned: Some("sha256:1".into()),
         seen: "sha256:2".into(),
+        refused: false,
         definition: None,
     };
     audit.note_held("git", &held);

@@ -243,22 +243,13 @@ impl PinFile {
     ) -> Result<Vec<Held>, Unapproved> {
         let _turn = self.turn.lock().await;
         let held = self.held(server);
-        let mut meant = Vec::new();
-        for it in approvals {
-            let found = held.iter().find(|held| it.is_of(held));
-            meant.push(found.ok_or_else(|| Unapproved::Other(it.clone()))?.clone());
-        }
+        let meant = meant(&held, approvals)?;
         if meant.is_empty() {
             return Ok(meant);
         }
         let today = today();
         let keys = offered.iter().map(|it| key(it.part, &it.name)).collect();
-        loop {
-            let ((mut pins, lock), fault) = self.latest().await;
-            if let Some(fault) = fault.filter(|_| lock.is_none()) {
-                return Err(Unapproved::Fault(fault));
-            }
-            let to = Arc::make_mut(&mut pins);
+        self.change(|to| {
             for it in &meant {
                 let also = offered.iter().find(|now| (now.part, &now.name) == (it.kind, &it.name));
                 to.approve(server, it, also.map(|it| it.digest.as_str()), &keys, today);
@@ -266,12 +257,9 @@ impl PinFile {
             if held.iter().all(|it| meant.contains(it)) {
                 to.is_whole(server);
             }
-            match self.store(pins, lock).await {
-                Ok(()) => break,
-                Err(Unstored::Conflict) => {}
-                Err(Unstored::Fault(fault)) => return Err(Unapproved::Fault(fault)),
-            }
-        }
+        })
+        .await
+        .map_err(Unapproved::Fault)?;
         let mut known = self.lock();
         for held in known.held.get_mut(server).into_iter().flat_map(BTreeMap::values_mut) {
             held.retain(|it| {
@@ -290,6 +278,22 @@ impl PinFile {
         Ok(meant)
     }
 
+    /// Remembers that an operator refuses held-back definitions with the digests that were seen: all of them or none.
+    /// They stay held back, and are marked as refused.
+    pub async fn refuse(
+        &self,
+        server: &str,
+        refusals: &[Approval],
+    ) -> Result<Vec<Held>, Unapproved> {
+        let _turn = self.turn.lock().await;
+        let mut meant = meant(&self.held(server), refusals)?;
+        let today = today();
+        let refuse = |to: &mut Pins| meant.iter().for_each(|it| to.refuse(server, it, today));
+        self.change(refuse).await.map_err(Unapproved::Fault)?;
+        meant.iter_mut().for_each(|it| it.refused = true);
+        Ok(meant)
+    }
+
     /// What is held back of a server: an entry for each distinct definition.
     pub fn held(&self, server: &str) -> Vec<Held> {
         let known = self.lock();
@@ -298,7 +302,7 @@ impl PinFile {
         let mut there = BTreeSet::new();
         for it in of.values().flatten() {
             if there.insert((it.kind, it.name.as_str(), it.seen.as_str())) {
-                all.push(it.clone());
+                all.push(known.marked(server, it));
             }
         }
         all
@@ -316,7 +320,7 @@ impl PinFile {
         }
         let known = self.lock();
         let mut all = known.held.get(server)?.values().flatten();
-        all.find(|it| it.kind == part && it.name == name).cloned()
+        all.find(|it| it.kind == part && it.name == name).map(|it| known.marked(server, it))
     }
 
     /// The definition that was pinned, if it was kept.
@@ -346,6 +350,22 @@ impl PinFile {
 
     fn noted(&self, known: &Known) {
         self.any.store(!known.held.is_empty(), Ordering::Release);
+    }
+
+    /// Changes the pins in their place, also if another process or replica does at the same time.
+    async fn change(&self, with: impl Fn(&mut Pins)) -> Result<(), PinFault> {
+        loop {
+            let ((mut pins, lock), fault) = self.latest().await;
+            if let Some(fault) = fault.filter(|_| lock.is_none()) {
+                return Err(fault);
+            }
+            with(Arc::make_mut(&mut pins));
+            match self.store(pins, lock).await {
+                Ok(()) => return Ok(()),
+                Err(Unstored::Conflict) => {}
+                Err(Unstored::Fault(fault)) => return Err(fault),
+            }
+        }
     }
 
     /// The current pins of the place, and the right to replace them; our own pins without that right, if they
@@ -423,6 +443,22 @@ impl PinFile {
     fn lock(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+impl Known {
+    /// A held-back definition, and whether it is refused by now.
+    fn marked(&self, server: &str, held: &Held) -> Held {
+        Held { refused: self.pins.is_refused(server, held), ..held.clone() }
+    }
+}
+
+/// The held-back definitions that an operator names, or the first name that fits none.
+fn meant(held: &[Held], named: &[Approval]) -> Result<Vec<Held>, Unapproved> {
+    let find = |it: &Approval| {
+        let found = held.iter().find(|held| it.is_of(held));
+        found.cloned().ok_or_else(|| Unapproved::Other(it.clone()))
+    };
+    named.iter().map(find).collect()
 }
 
 async fn take_lock(path: &Path) -> Result<File, PinFault> {

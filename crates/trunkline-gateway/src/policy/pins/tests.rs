@@ -281,6 +281,7 @@ fn the_failure_says_how_to_approve() {
         why: Why::Changed,
         pinned: None,
         seen: String::new(),
+        refused: false,
         definition: None,
     };
     let failure = held.failure("git");
@@ -370,6 +371,56 @@ async fn an_approval_is_for_the_digest_that_was_seen() {
     assert!(!pins.holds("s"));
     assert!(look(&folder.open(), "a=9 b=8 c=3").await.is_empty());
     assert!(pins.approve("s", &[approval("b=8")], &[]).await.is_err(), "it is not held any more");
+}
+
+#[tokio::test]
+async fn a_refusal_outlives_the_process_and_is_for_the_digest_that_was_seen() {
+    let folder = PinFolder(Folder::new());
+    let pins = folder.open();
+    assert!(look(&pins, "a=1 b=1").await.is_empty());
+    assert_eq!(look(&pins, "a=2 b=1").await, ["a"]);
+    assert!(matches!(pins.refuse("s", &[approval("a=3")]).await, Err(Unapproved::Other(_))));
+    assert!(!pins.held("s")[0].refused);
+    assert!(pins.refuse("s", &[approval("a=2")]).await.unwrap()[0].refused);
+    assert!(pins.held("s")[0].refused && is_held(&pins, "a"));
+    // A process that sees it again has nothing to ask.
+    let later = folder.open();
+    assert_eq!(look(&later, "a=2 b=1").await, ["a"]);
+    let held = later.held("s");
+    assert!(held[0].refused && is_held(&later, "a"));
+    assert!(held[0].failure("s").to_string().contains("an operator refused it"));
+    // Another change is another question.
+    assert_eq!(look(&later, "a=4 b=1").await, ["a"]);
+    assert!(!later.held("s")[0].refused);
+    assert_eq!(look(&later, "a=2 b=1").await, ["a"]);
+    assert!(later.held("s")[0].refused, "the refusal is remembered");
+    later.approve("s", &[approval("a=2")], &tools("a=2 b=1")).await.unwrap();
+    assert!(!is_held(&later, "a"));
+    assert_eq!(look(&folder.open(), "a=1 b=1").await, ["a"], "the approved one is pinned");
+    assert!(!std::fs::read_to_string(folder.file()).unwrap().contains("refused"));
+}
+
+#[test]
+fn refusals_are_bounded_and_forgotten_like_pins() {
+    let mut pins = Pins::default();
+    see_first_use(&mut pins, "s", "a=0");
+    for text in 1..100 {
+        let held = pins.compare("s", &tools(&format!("a={text}")), Pinning::FirstUse, TODAY).held;
+        pins.refuse("s", &held[0], TODAY);
+    }
+    let is_refused = |pins: &Pins, text: &str, today: u32| {
+        pins.compare("s", &tools(text), Pinning::FirstUse, today).held[0].refused
+    };
+    assert!(is_refused(&pins, "a=99", TODAY) && !is_refused(&pins, "a=1", TODAY));
+    let seen = pins.compare("s", &tools("a=99"), Pinning::FirstUse, TODAY + 80);
+    assert!(seen.is_news, "that it is still there is stored");
+    pins.note("s", seen, TODAY + 80);
+    pins.prune(&BTreeSet::from(["s".to_owned()]), TODAY + 160);
+    assert!(is_refused(&pins, "a=99", TODAY + 160));
+    let away = pins.compare("s", &tools("a=0"), Pinning::FirstUse, TODAY + 200);
+    pins.note("s", away, TODAY + 200);
+    pins.prune(&BTreeSet::from(["s".to_owned()]), TODAY + 200);
+    assert!(!is_refused(&pins, "a=99", TODAY + 200), "it was away for 120 days");
 }
 
 #[tokio::test]
