@@ -47,6 +47,25 @@ async fn a_request_that_found_nobody_there_waits_for_the_takeover() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_owner_that_was_found_is_known_at_once_until_it_moves_or_dies() {
+    let (_fleet, [a, b, c], id) = Fleet::serving().await;
+    pass(SECOND).await;
+    let known = |it: &dyn Replicas| it.found_lately(&id).map(Place::At);
+    assert_eq!(known(&*b), None, "nobody has looked for it");
+    assert_eq!(b.locate(&id).await, Ok(at(&a)));
+    assert_eq!((known(&*b), known(&*a)), (Some(at(&a)), None));
+    b.forget(&id);
+    assert_eq!(known(&*b), None, "somebody was there in vain");
+    assert_eq!(b.locate(&id).await, Ok(at(&a)));
+    assert_eq!(known(&*b), Some(at(&a)));
+    drop(a);
+    until(|| b.peers().len() == 1 && c.peers().len() == 1).await;
+    assert_eq!(known(&*b), None, "it is dead");
+    assert_eq!(b.locate(&id).await, Ok(Place::TakenOver(record("hello"))));
+    assert_eq!(known(&*b), None, "it is here");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_replica_that_answers_pings_keeps_its_sessions_although_its_heartbeat_is_gone() {
     let (fleet, [a, b], id) = Fleet::serving().await;
     let key = format!("replica/{}", a.me());

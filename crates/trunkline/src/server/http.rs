@@ -196,7 +196,8 @@ impl Http {
         self.server.0.0.watch_tasks();
         #[cfg(feature = "replicas")]
         if self.server.0.0.replicas.is_some() {
-            let HttpService { endpoint, member, .. } = self.joined(false).await?;
+            // Its tasks go on for as long as it is served.
+            let HttpService { endpoint, member, server: _server, .. } = self.joined(false).await?;
             let member = member.expect("it has joined");
             // Its sessions end after they were handed over: others still forward to them until then.
             let answers = Arc::new(UntilLeft(Arc::clone(&endpoint)));
