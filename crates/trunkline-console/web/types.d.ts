@@ -71,7 +71,7 @@ export interface Server {
     lastError?: string | null;
     starts?: Record<string, number>;
     stops?: Record<string, number>;
-    heldBack?: { kind: string; name: string; refused: boolean }[];
+    heldBack?: { kind: string; name: string; refused?: boolean }[];
     warnings?: unknown[] | null;
     tags?: string[];
     traffic?: Rates | null;

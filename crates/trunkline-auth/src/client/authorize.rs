@@ -25,8 +25,20 @@ pub(super) struct Attempt {
     promises_iss: bool,
 }
 
+/// Refuses authorization servers without PKCE, which could not bind the code to us.
+pub(super) fn check_pkce(place: &Place) -> Result<(), AuthError> {
+    if place.server.code_challenge_methods_supported.iter().any(|it| it == "S256") {
+        return Ok(());
+    }
+    let issuer = shown(&place.issuer);
+    Err(AuthError::Untrusted(format!(
+        "`{issuer}` does not say that it supports PKCE with S256, without which a login can be stolen \
+         on its way. Nobody was asked to log in; its operator has to add \
+         `code_challenge_methods_supported` to its metadata."
+    )))
+}
+
 impl Attempt {
-    /// Refuses authorization servers without PKCE, which could not bind the code to us.
     pub(super) fn new(
         place: &Place,
         client: &Client,
@@ -34,14 +46,7 @@ impl Attempt {
         scopes: &Scopes,
         thumbprint: Option<&str>,
     ) -> Result<Self, AuthError> {
-        let issuer = shown(&place.issuer);
-        if !place.server.code_challenge_methods_supported.iter().any(|it| it == "S256") {
-            return Err(AuthError::Untrusted(format!(
-                "`{issuer}` does not say that it supports PKCE with S256, without which a login can \
-                 be stolen on its way. Nobody was asked to log in; its operator has to add \
-                 `code_challenge_methods_supported` to its metadata."
-            )));
-        }
+        check_pkce(place)?;
         let endpoint = place
             .endpoint(place.server.authorization_endpoint.as_ref(), "authorization endpoint")?;
         let (state, verifier) = (random_name(), random_name() + &random_name());

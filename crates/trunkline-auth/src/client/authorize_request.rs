@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Kept;
-use super::authorize::{Attempt, OFFLINE};
+use super::authorize::{Attempt, OFFLINE, check_pkce};
 use super::decide::{self, Choice, Next, Sent, Situation, Why};
 use super::discovery::{Demand, Dpop, Place, lists};
 use super::error::AuthError;
@@ -287,6 +287,8 @@ impl OAuth {
         order: &Order<'_>,
         store: &Store<'_>,
     ) -> Result<(Client, Tokens), AuthError> {
+        // Known before anything is registered there.
+        check_pkce(order.place)?;
         let mut is_second = false;
         loop {
             let known = store.client(&order.place.issuer).await?;

@@ -5,7 +5,6 @@ use std::net::SocketAddr;
 use serde_json::{Value, json};
 use trunkline::Revision;
 use trunkline_testkit::http::{Guest, Head, Line, request};
-use trunkline_testkit::peer::PATIENCE;
 
 use crate::gateway_kit::{Caller, Gateway, Place};
 use crate::run::TRUNKLINE;
@@ -33,19 +32,19 @@ for line in sys.stdin:
 "#;
 
 /// The admin API of a gateway, as its operator reaches it.
-struct Operator {
+pub(crate) struct Operator {
     address: SocketAddr,
     token: String,
 }
 
 impl Operator {
-    fn of(place: &Place) -> Self {
+    pub(crate) fn of(place: &Place) -> Self {
         let at = place.read("state/admin.place");
         let address = at.strip_prefix("http://").unwrap().parse().unwrap();
         Self { address, token: place.read("state/admin.token") }
     }
 
-    async fn send(&self, line: &str, body: &Value) -> (Line, Head) {
+    pub(crate) async fn send(&self, line: &str, body: &Value) -> (Line, Head) {
         let headers = [("Authorization", format!("Bearer {}", self.token))];
         let body = if body.is_null() { String::new() } else { body.to_string() };
         let mut stream = Line::to(self.address).await;
@@ -65,7 +64,7 @@ impl Operator {
         serde_json::from_str(&self.text(path).await).unwrap()
     }
 
-    async fn post(&self, path: &str, body: &Value) -> Value {
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> Value {
         let (mut stream, head) = self.send(&format!("POST {path}"), body).await;
         let told = stream.json().await;
         assert_eq!(head.status, 200, "{path}: {told}");
@@ -85,7 +84,7 @@ async fn demo(name: &str) -> (Place, Gateway, Operator) {
     (place, gateway, operator)
 }
 
-const ADMIN: &str = "127.0.0.1:0";
+pub(crate) const ADMIN: &str = "127.0.0.1:0";
 
 #[tokio::test]
 async fn no_planted_secret_is_in_the_api_in_exports_or_in_files() {
@@ -210,79 +209,6 @@ async fn a_call_of_ones_own_asks_its_operator_in_every_revision() {
         assert_eq!((&call["outcome"], &call["questions"]), (&json!("ok"), &json!(1)), "{call}");
         assert_eq!(call["client"]["name"], "trunkline-console");
         assert_eq!(stream.event().await, None, "the stream ends");
-    }
-}
-
-/// What is tried: work that may be a task. In 2025-11-25 the caller asks for one.
-fn work(revision: &str, steps: u32) -> Value {
-    let mut params = json!({ "name": "work", "arguments": { "steps": steps } });
-    if revision == "2025-11-25" {
-        params["task"] = json!({});
-    }
-    json!({ "server": "demo", "revision": revision, "method": "tools/call", "params": params })
-}
-
-#[tokio::test]
-async fn a_call_that_becomes_a_task_is_followed_and_can_be_cancelled() {
-    let (_place, _gateway, operator) = demo("try-tasks").await;
-    for (revision, cancels) in
-        [("2025-11-25", false), ("2025-11-25", true), ("2026-07-28", false), ("2026-07-28", true)]
-    {
-        let steps = if cancels { 1000 } else { 100 };
-        let (mut stream, _) = operator.send("POST /v1/try", &work(revision, steps)).await;
-        let (_, begun) = stream.message().await.unwrap();
-        let mut states = Vec::new();
-        let done = loop {
-            let (event, data) = stream.message().await.expect("it ends with `done`");
-            match event.event.as_deref() {
-                Some("task") => {
-                    if cancels && states.is_empty() {
-                        let path = format!("/v1/try/{}/cancel", begun["try"].as_str().unwrap());
-                        operator.post(&path, &json!({})).await;
-                    }
-                    states.push(data["status"].as_str().unwrap().to_owned());
-                }
-                Some("progress" | "log") => {}
-                Some("done") => break data,
-                other => panic!("{other:?} {data}"),
-            }
-        };
-        let end = if cancels { "cancelled" } else { "completed" };
-        assert_eq!(states[0], "working", "{revision}: {states:?}");
-        assert_eq!(states.last().unwrap(), end, "{revision}: {states:?}");
-        match cancels {
-            true => assert_eq!(done["error"]["message"], "The task was cancelled.", "{done}"),
-            false => assert_eq!(done["result"]["content"][0]["text"], "worked 100 steps", "{done}"),
-        }
-        let call = operator.get(&format!("/v1/calls/{}", done["call"].as_str().unwrap())).await;
-        assert_eq!(
-            (&call["name"], &call["state"]),
-            (&json!("demo.work"), &json!("done")),
-            "{call}"
-        );
-    }
-}
-
-#[tokio::test]
-async fn a_task_that_its_operator_leaves_is_cancelled() {
-    let (_place, _gateway, operator) = demo("try-leaves").await;
-    for revision in ["2025-11-25", "2026-07-28"] {
-        let (mut stream, _) = operator.send("POST /v1/try", &work(revision, 1000)).await;
-        while stream.message().await.unwrap().0.event.as_deref() != Some("task") {}
-        drop(stream);
-        let cancelled = async {
-            loop {
-                let last = operator.get("/v1/traffic?limit=1").await;
-                let id = last["calls"][0]["id"].as_str().unwrap().to_owned();
-                let call = operator.get(&format!("/v1/calls/{id}")).await;
-                assert_eq!(call["revision"], revision);
-                let mut said = call["messages"].as_array().unwrap().iter();
-                if said.any(|it| it["message"]["method"] == "tasks/cancel") {
-                    return;
-                }
-            }
-        };
-        tokio::time::timeout(PATIENCE, cancelled).await.expect("the task is cancelled");
     }
 }
 

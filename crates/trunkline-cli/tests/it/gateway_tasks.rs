@@ -140,7 +140,7 @@ async fn begin(client: &Client, name: String) -> Task {
 }
 
 /// A server whose tools are tasks, and how often `endless` was given up.
-async fn house() -> (SocketAddr, Arc<AtomicU32>) {
+pub(crate) async fn house() -> (SocketAddr, Arc<AtomicU32>) {
     struct GivenUp(Arc<AtomicU32>);
     impl Drop for GivenUp {
         fn drop(&mut self) {

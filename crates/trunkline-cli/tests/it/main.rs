@@ -6,6 +6,7 @@ mod bridge;
 mod catalog;
 mod clients;
 mod console;
+mod console_tasks;
 mod conversations;
 mod crossings;
 mod demo;

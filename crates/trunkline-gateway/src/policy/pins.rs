@@ -51,6 +51,7 @@ pub struct Held {
     /// The digest of the server's current definition, which an approval names.
     pub seen: String,
     /// Whether an operator refused exactly this digest, and need not be asked again.
+    #[serde(skip_serializing_if = "is_false")]
     pub refused: bool,
     /// The server's current definition, unless it is too long to keep.
     #[serde(skip)]

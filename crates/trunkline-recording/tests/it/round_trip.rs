@@ -49,7 +49,7 @@ fn a_recorded_client_and_a_recorded_server_say_the_same_again() {
     loop {
         let mut to_server = match client.next(2) {
             Next::Send(message, _) | Next::SendLater(message, _) => vec![message],
-            Next::Wait => panic!("{:?} has no answer", client.unanswered()),
+            Next::Wait | Next::Close => panic!("{:?} has no answer", client.unanswered()),
             Next::Done => break,
         };
         while let Some(message) = to_server.pop() {

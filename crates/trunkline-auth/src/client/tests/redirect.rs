@@ -85,7 +85,7 @@ fn without_pkce_nobody_is_asked() {
         let end = "! `https://id.example` does not say that it supports PKCE with S256, without which \
             a login can be stolen on its way. Nobody was asked to log in; its operator has to add \
             `code_challenge_methods_supported` to its metadata.";
-        check(&["login\n", &resource(""), &document, REGISTER, end]);
+        check(&["login\n", &resource(""), &document, end]);
     }
 }
 

@@ -9,7 +9,7 @@ use super::{Held, Pins, key};
 pub(super) struct Refused {
     /// The digests, the latest last.
     digests: Vec<String>,
-    /// The day one of them was last seen.
+    /// The day the definition was last seen.
     pub(super) seen: u32,
 }
 

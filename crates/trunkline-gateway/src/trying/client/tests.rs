@@ -78,8 +78,9 @@ fn shown(acts: &[Act]) -> String {
     let line = |act: &Act| match act {
         Act::Send(line) => {
             let mut sent: Value = serde_json::from_str(line).unwrap();
-            let params = sent["params"].as_object_mut().unwrap();
-            params.remove("_meta");
+            if let Some(params) = sent["params"].as_object_mut() {
+                params.remove("_meta");
+            }
             format!("> {} {}", sent["method"].as_str().unwrap(), sent["params"])
         }
         Act::Tell(name, data) => format!("{name} {data}"),
