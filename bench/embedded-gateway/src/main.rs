@@ -21,7 +21,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         pins: Some(state.join("pins.json")),
         logins: None,
         accounts: Arc::new(MemoryVault::new()),
-        limits: Limits::default().in_flight(1024).body_bytes(LONGEST).message_bytes(LONGEST),
+        limits: limits(),
         otel: None,
         lasting: Some(Arc::new(Lasting::new([7; 32]))),
         fleet: None,
@@ -34,6 +34,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let front = Front::new(&gateway, address).map_err(|failure| failure.to_string())?;
     println!("{address}");
     Ok(serve(listener, front, Limits::default(), pending()).await?)
+}
+
+fn limits() -> Limits {
+    let limits = Limits::default().in_flight(1024).body_bytes(LONGEST).message_bytes(LONGEST);
+    let limits = limits.bodies_bytes(2 * LONGEST).bodies_share(2 * LONGEST);
+    limits.answers_bytes(2 * LONGEST).answers_share(2 * LONGEST)
 }
 
 /// What is measured may be longer than clients need.
