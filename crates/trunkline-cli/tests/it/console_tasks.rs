@@ -87,7 +87,8 @@ async fn a_task_is_followed_through_its_question_to_its_result() {
             let pair = format!("{revision} at {server}");
             let (id, mut stream) = scene.run(revision, server, "ask").await;
             let (before, question) = until(&mut stream, "question").await;
-            assert_eq!(before[0], "working", "{pair}");
+            // That it asks may be told before the answer that names the task.
+            assert!(["working", "input_required"].contains(&&*before[0]), "{pair}: {before:?}");
             assert_eq!(question["method"], "elicitation/create", "{pair}: {question}");
             let answer = json!({ "action": "accept", "content": { "value": true } });
             let answer = json!({ "question": question["id"], "result": answer });
