@@ -35,7 +35,7 @@ const EXPLAINED = {
 /** The same of what differs only if clients of two revisions happen to share a process. */
 const SHARED = {
     'fast logs unasked 2025-03-26': 'the client before had the level of that process set; whoever says nothing hears everything then',
-    'ts1 tasks 2026-07-28': 'directly the server answers without a task; a cancelled one may take its process with it through the gateway',
+    'ts1 tasks 2026-07-28': 'directly the server answers without a task',
 };
 /** The same of what differs only if requests of 2026-07-28, which have no session, reach servers that three gateways started. */
 const APART = 'each gateway has a process of the server; what one remembers or tells is not known to the next';

@@ -28,7 +28,7 @@ use crate::{Client, Server};
 ///     r#"{"v":1,"t":1,"side":"client","dir":"in","message":{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}}
 ///     {"v":1,"t":2,"side":"client","dir":"out","message":{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"clock","version":"1.0.0"}}}}
 ///     {"v":1,"t":3,"side":"client","dir":"in","message":{"jsonrpc":"2.0","method":"notifications/initialized"}}
-///     {"v":1,"t":4,"side":"client","dir":"in","message":{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"now","arguments":{}}}}
+///     {"v":1,"t":4,"side":"client","dir":"in","message":{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"now"}}}
 ///     {"v":1,"t":5,"side":"client","dir":"out","message":{"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"noon"}]}}}"#,
 /// )
 /// .unwrap();
