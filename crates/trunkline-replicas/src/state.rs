@@ -29,6 +29,7 @@
 mod departure;
 mod lease;
 pub(crate) mod message;
+mod newcomer;
 mod owners;
 mod session;
 #[cfg(test)]
@@ -47,6 +48,7 @@ use crate::timing::Timing;
 use departure::Departure;
 use lease::Lease;
 use message::{Answer, Ask, Input, Member, Name, Output, Owner, Question, Reply, Verdict};
+use newcomer::Newcomers;
 use owners::Owners;
 use session::Session;
 use suspicion::{Part, Suspicion};
@@ -79,6 +81,7 @@ pub(crate) struct State {
     owners: Owners,
     timers: BinaryHeap<Reverse<(Duration, Name)>>,
     departure: Departure,
+    newcomers: Newcomers,
 }
 
 /// What an operation is for.
@@ -86,6 +89,7 @@ pub(crate) struct State {
 enum Purpose {
     Heartbeat,
     Members,
+    Newcomers,
     RosterWrite,
     RosterCheck,
     RosterProbe,
@@ -118,6 +122,7 @@ impl State {
             owners: Owners::new(MOST_OWNERS),
             timers: BinaryHeap::new(),
             departure: Departure::Staying,
+            newcomers: Newcomers::default(),
         }
     }
 
@@ -194,6 +199,7 @@ impl State {
         match purpose {
             Purpose::Heartbeat => self.heartbeat_written(&answer),
             Purpose::Members => self.members_read(answer),
+            Purpose::Newcomers => self.looked(&answer),
             Purpose::RosterWrite => self.roster_written(&answer),
             Purpose::RosterCheck => self.roster_checked(&answer),
             Purpose::RosterProbe => self.roster_probed(&answer),
@@ -230,6 +236,8 @@ impl State {
             _ if *replica == self.me.id => Verdict::Here,
             (Some(member), _) => Verdict::At(member.owner.clone()),
             (None, Some((owner, _))) if has_vouched => Verdict::At(owner.clone()),
+            // It may have begun since.
+            (None, None) if is_recent && !has_vouched => return self.look_for(request, replica),
             _ if is_recent && !has_vouched => Verdict::Gone,
             _ => Verdict::Unavailable,
         };

@@ -183,3 +183,23 @@ fn a_replica_that_vouched_lately_is_there_although_a_failover_lost_its_heartbeat
     }
     assert_eq!(where_is(&mut desk, "a"), Some(Verdict::Gone), "its word has run out");
 }
+
+#[test]
+fn a_replica_that_nobody_has_heard_of_is_looked_for_before_it_is_called_gone() {
+    let ask = |desk: &mut Desk, replica: &str| {
+        let replica = Name::from(replica);
+        desk.request(|request| Input::LocateReplica { request, replica: replica.clone() })
+    };
+    let mut desk = Desk::leased(&["a"]);
+    let (begun, never) = (ask(&mut desk, "begun"), ask(&mut desk, "never"));
+    assert_eq!((desk.verdict(begun), desk.verdict(never)), (None, None));
+    let list = vec![(member("begun"), Version::new(0))];
+    desk.answer("the members", is_members, Answer::Members(list));
+    assert_eq!(desk.verdict(begun), Some(Verdict::At(owner("begun"))));
+    assert_eq!(desk.verdict(never), None, "it was asked for after the list");
+    desk.answer("the members", is_members, Answer::Members(Vec::new()));
+    assert_eq!(desk.verdict(never), Some(Verdict::Gone));
+    let unknown = ask(&mut desk, "unknown");
+    desk.answer("the members", is_members, Answer::Away);
+    assert_eq!(desk.verdict(unknown), Some(Verdict::Unavailable));
+}
