@@ -120,7 +120,10 @@ async fn under(attack: Attack, long: Duration) -> [usize; 3] {
             "wide": { "url": format!("http://{}/mcp", wide().await), "tags": TAGS },
             "kept": fake("kept", json!({ "strategy": "stateful", "affinity": "meta:example.com/key" })),
         },
-        "gateway": { "auth": { "tokens": [{ "name": "mallory", "token": TOKEN }] } },
+        // What is recorded has a bound of its own (`recording.keep`), which is above this one.
+        "gateway": {
+            "auth": { "tokens": [{ "name": "mallory", "token": TOKEN }] }, "recording": "off",
+        },
     }));
     let gateway = Gateway::start(&place).await;
     let (pid, address) = (gateway.pid(), gateway.address);
