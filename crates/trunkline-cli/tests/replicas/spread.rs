@@ -118,7 +118,8 @@ async fn strangers(stage: &Stage) -> Figures {
     stranger.guest.session = owner.guest.session.clone();
     let mut forged = Caller::new("forged", alice, revision, &stage.addresses());
     let session = owner.guest.session.clone().expect("it is open");
-    forged.guest.session = Some(format!("{}A{}", &session[..9], &session[10..]));
+    let other = if session[9..].starts_with('A') { 'B' } else { 'A' };
+    forged.guest.session = Some(format!("{}{other}{}", &session[..9], &session[10..]));
     for caller in [&mut stranger, &mut forged] {
         for _ in 0..2 * replicas() {
             let text = caller.unique();
