@@ -85,7 +85,7 @@ try {
         assert.ok(most.heap <= 200 * MIB && most.tab <= 200 * MIB, `${mib(most.heap)} ${mib(most.tab)}`);
     });
     await checks.check('19 of 20 frames come within 33 ms', async () => {
-        assert.ok(p95(times) <= 33.4, `p95 ${p95(times).toFixed(1)} ms`);
+        assert.ok(p95(times) <= 33, `p95 ${p95(times).toFixed(1)} ms`);
     });
     await checks.check('the page says what it does not show, and keeps no more than its bound', async () => {
         assert.match(line, /not shown: too many at once/);

@@ -1,5 +1,6 @@
 //! What strangers and callers can make a gateway keep: at full rate from sixteen connections, for a while, with and
-//! without a token. It never takes more than 64 MiB beyond what it had, and gives nearly all of it back.
+//! without a token. It never takes more than 64 MiB beyond what it had, and gives nearly all of it back; what the recorder
+//! keeps has its own bound.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -120,9 +121,10 @@ async fn under(attack: Attack, long: Duration) -> [usize; 3] {
             "wide": { "url": format!("http://{}/mcp", wide().await), "tags": TAGS },
             "kept": fake("kept", json!({ "strategy": "stateful", "affinity": "meta:example.com/key" })),
         },
-        // What is recorded has a bound of its own (`recording.keep`), which is above this one.
         "gateway": {
-            "auth": { "tokens": [{ "name": "mallory", "token": TOKEN }] }, "recording": "off",
+            "auth": { "tokens": [{ "name": "mallory", "token": TOKEN }] },
+            // What is recorded stays until it makes way, up to this: the default is as much as all may take here.
+            "recording": { "keep": "4MiB" },
         },
     }));
     let gateway = Gateway::start(&place).await;
