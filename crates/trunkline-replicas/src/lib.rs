@@ -29,6 +29,7 @@
 mod clock;
 mod codec;
 mod events;
+mod farewell;
 mod ids;
 mod ping;
 mod replica;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
+use tokio::time::timeout;
 use trunkline_auth::seal::Sealer;
 use trunkline_store::Store;
 use trunkline_transport::Limits;
@@ -190,6 +191,13 @@ impl Replica {
         drop(self.ask(Request::Leave).await);
     }
 
+    /// Tells the others that every request which arrived here was answered, so that they can send elsewhere what was
+    /// not. The last word of a replica that has [left](Self::leave), after its listener has ended.
+    pub async fn say_farewell(&self) {
+        // Without it, the others cannot tell what was done, and say so.
+        drop(timeout(self.means.timing.patience, self.means.say_farewell()).await);
+    }
+
     /// The other replicas that were alive when the store last said so.
     pub fn peers(&self) -> Vec<PeerStatus> {
         self.shared.state().members().map(PeerStatus::of).collect()
@@ -303,6 +311,10 @@ impl Replicas for Replica {
 
     fn locate_replica<'a>(&'a self, replica: &'a str) -> Lookup<'a, Result<Place, Unavailable>> {
         Box::pin(self.place(Request::LocateReplica { replica: Name::from(replica) }))
+    }
+
+    fn has_answered_all<'a>(&'a self, replica: &'a str) -> Lookup<'a, bool> {
+        Box::pin(self.means.has_said_farewell(replica))
     }
 
     fn claim<'a>(&'a self, name: &'a ClaimName) -> Lookup<'a, Result<Place, Unavailable>> {

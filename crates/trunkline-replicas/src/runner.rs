@@ -281,7 +281,7 @@ fn roster_found(entry: Entry) -> (Roster, Version) {
     (codec::roster(&entry.value), entry.version)
 }
 
-fn heartbeat_key(replica: &str) -> String {
+pub(crate) fn heartbeat_key(replica: &str) -> String {
     format!("{HEARTBEATS}{replica}")
 }
 

@@ -98,6 +98,10 @@ impl Replicas for LocalSessions {
         self.inner.locate_replica(replica)
     }
 
+    fn has_answered_all<'a>(&'a self, replica: &'a str) -> Lookup<'a, bool> {
+        self.inner.has_answered_all(replica)
+    }
+
     fn claim<'a>(&'a self, name: &'a ClaimName) -> Lookup<'a, Result<Place, Unavailable>> {
         self.inner.claim(name)
     }

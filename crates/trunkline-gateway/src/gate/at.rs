@@ -318,6 +318,7 @@ impl Walk {
                     return asked.map_err(|error| (CallFailure::Server(error, revision), None));
                 }
                 Event::Over(Err(error)) => {
+                    let error = Box::pin(self.or_unread(error, forward.instance())).await;
                     let call_failure =
                         match Box::pin(forward::failed(error.clone(), forward.instance())).await {
                             Ok(said) => CallFailure::Server(said, revision),

@@ -22,6 +22,7 @@ use crate::merge::Kind;
 use crate::placement::{FOR_CALLER, is_moved};
 use crate::server::{Hop, Server, key_of, now};
 use crate::state::{GatewayState, View};
+use crate::upstream::Instance;
 
 /// Since when the instance of a call has been looked for in vain.
 #[derive(Default)]
@@ -37,6 +38,16 @@ pub(super) fn was_not_there(error: &CallError) -> bool {
 }
 
 impl Walk {
+    /// A replica that left in good order had answered every call that it got, so it never got this one.
+    pub(super) async fn or_unread(&self, error: CallError, instance: &Instance) -> CallError {
+        let (CallError::Lost(why), Some(peer)) = (&error, &instance.peer) else { return error };
+        let Some(sessions) = &self.shared.settings.sessions else { return error };
+        match sessions.replicas().has_answered_all(peer).await {
+            true => CallError::Unreachable(why.clone()),
+            false => error,
+        }
+    }
+
     /// The instance is not where it was. Waits a moment, so that the call can look again; returns whether it may.
     pub(super) async fn moves(
         &self,

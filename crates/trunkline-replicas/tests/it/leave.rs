@@ -69,3 +69,33 @@ async fn one_session_can_be_handed_over() {
     assert_eq!(b.locate(&id).await, Ok(Place::TakenOver(record("hello"))));
     assert!(b.may_answer(&id));
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_a_replica_did_not_answer_before_its_farewell_never_arrived() {
+    let mut fleet = Fleet::new();
+    let [a, b] = fleet.start_many().await;
+    assert!(!b.has_answered_all(a.me()).await, "it is there");
+    a.leave().await;
+    let (asked, ()) = tokio::join!(b.has_answered_all(a.me()), async {
+        pass(SECOND).await;
+        a.say_farewell().await;
+    });
+    assert!(asked, "it is waited for");
+    assert!(b.has_answered_all(a.me()).await, "and can be heard again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_died_or_did_not_say_farewell_may_have_done_what_it_was_asked_for() {
+    let mut fleet = Fleet::new();
+    let [a, b, c] = fleet.start_many().await;
+    let dead = a.me().to_owned();
+    drop(a);
+    assert!(!b.has_answered_all(&dead).await, "it had no time for a word");
+    c.leave().await;
+    let since = tokio::time::Instant::now();
+    assert!(!b.has_answered_all(c.me()).await, "it says none");
+    assert!(since.elapsed() < 4 * SECOND, "{:?}", since.elapsed());
+    fleet.set_store_away(true);
+    c.say_farewell().await;
+    assert!(!b.has_answered_all(c.me()).await, "nobody can tell");
+}

@@ -48,7 +48,7 @@ pub struct Forward {
 /// Why there is no response.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Unforwarded {
-    /// Nothing of the request arrived: it can be sent again.
+    /// Nothing of the request was read: it can be sent again.
     NotSent,
     /// The replica does not hold what the request is for, and has done nothing.
     Moved,

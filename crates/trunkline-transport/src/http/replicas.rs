@@ -48,6 +48,12 @@ pub trait Replicas: Send + Sync + 'static {
     /// Where a request goes that names a replica itself: it holds a parked call, a task or an instance.
     fn locate_replica<'a>(&'a self, replica: &'a str) -> Lookup<'a, Result<Place, Unavailable>>;
 
+    /// Whether a replica left after it had answered every request that it got: what it did not answer, it did not
+    /// get, and it can be sent to another. Waits for a moment if the replica is just leaving.
+    fn has_answered_all<'a>(&'a self, _replica: &'a str) -> Lookup<'a, bool> {
+        Box::pin(async { false })
+    }
+
     /// Where the thing of this name is held, of which there is one over all replicas. If nobody holds it, or its
     /// holder is dead, this replica does from now on. [`Self::may_answer`] takes the name, too.
     fn claim<'a>(&'a self, _name: &'a ClaimName) -> Lookup<'a, Result<Place, Unavailable>> {

@@ -398,6 +398,9 @@ impl<H: Handler> Endpoint<H> {
         let sent = shared.forward.send(shared.replicas.me(), peer, head, text, &mut gone).await;
         Ok(match sent {
             Ok(answered) => answered.pass_on(shared, gone, admitted).await,
+            Err(Unforwarded::Lost) if shared.replicas.has_answered_all(&peer.id).await => {
+                Err(Unforwarded::NotSent)
+            }
             Err(why) => Err(why),
         })
     }

@@ -1,12 +1,13 @@
 //! Several processes that serve as one: what they share, and how one of them joins and leaves.
 
 use std::fmt;
-use std::future::{Future, pending};
+use std::future::Future;
 use std::io;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio::net::TcpListener;
+use tokio::sync::{Mutex, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use trunkline_auth::setters;
@@ -193,16 +194,19 @@ impl Joined {
     ) -> Membership {
         let Self { replica, shared, internal, listener } = self;
         let answers = Internal::new(answers, shared, replica.ping());
+        let (end, mut ended) = watch::channel(false);
+        let until = async move {
+            let _ = ended.wait_for(|it| *it).await;
+        };
         let mut serving = JoinSet::new();
-        serving.spawn(serve(internal, answers, limits.clone(), pending()));
+        serving.spawn(serve(internal, answers, limits.clone(), until));
+        let mut hearing = JoinSet::new();
         if let Some(replicas) = server.replicas.clone() {
             let server = Arc::downgrade(server);
-            serving.spawn(async move {
-                replicas.pass_on(listener, server).await;
-                Ok(())
-            });
+            hearing.spawn(async move { replicas.pass_on(listener, server).await });
         }
-        Membership { replica, patience: limits.shutdown, _serving: serving }
+        let (patience, serving) = (limits.shutdown, Mutex::new(serving));
+        Membership { replica, patience, end, serving, _hearing: hearing }
     }
 }
 
@@ -211,7 +215,11 @@ pub(super) struct Membership {
     replica: Arc<Replica>,
     /// How long calls in flight may take once it leaves.
     patience: Duration,
-    _serving: JoinSet<io::Result<()>>,
+    /// Ends the listener for the others.
+    end: watch::Sender<bool>,
+    serving: Mutex<JoinSet<io::Result<()>>>,
+    /// What the others tell.
+    _hearing: JoinSet<()>,
 }
 
 impl Membership {
@@ -232,14 +240,21 @@ impl Membership {
                 let is_busy = endpoint.is_busy();
                 let quiet = endpoint.release_quiet_sessions(|id| self.replica.may_answer(id));
                 if !is_busy && quiet.is_empty() {
-                    return;
+                    return true;
                 }
                 self.give(endpoint, &quiet).await;
                 sleep(PAUSE).await;
             }
+            false
         };
-        let _ = timeout(self.patience, handing_over).await;
+        let is_all_answered = timeout(self.patience, handing_over).await.unwrap_or(false);
         self.replica.leave().await;
+        self.end.send_replace(true);
+        let mut serving = self.serving.lock().await;
+        match timeout(LAST_ANSWERS, serving.join_next()).await {
+            Ok(Some(Ok(Ok(())))) if is_all_answered => self.replica.say_farewell().await,
+            _ => serving.abort_all(),
+        }
     }
 
     async fn give<H: Handler>(&self, endpoint: &Arc<Endpoint<H>>, sessions: &[String]) {
@@ -261,6 +276,8 @@ impl Membership {
 
 /// How long the first heartbeat is waited for.
 const FIRST_HEARTBEAT: Duration = Duration::from_secs(5);
+/// How long the last answers to other replicas may take.
+const LAST_ANSWERS: Duration = Duration::from_secs(2);
 /// How many sessions are given away concurrently.
 const AT_ONCE: usize = 64;
 /// The pause between two looks for quiet sessions.

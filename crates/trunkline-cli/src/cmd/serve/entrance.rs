@@ -134,10 +134,10 @@ async fn as_replica(
     };
     let handing_over = async {
         let _ = is_closing.wait_for(|it| *it).await;
-        replica.hand_over(|| is_served.load(Ordering::Acquire)).await;
+        replica.hand_over(|| is_served.load(Ordering::Acquire)).await
     };
-    let (served, ()) = tokio::join!(serving, handing_over);
-    replica.leave().await;
+    let (served, is_all_answered) = tokio::join!(serving, handing_over);
+    replica.leave(is_all_answered).await;
     served
 }
 

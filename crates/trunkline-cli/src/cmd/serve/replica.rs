@@ -119,8 +119,8 @@ impl Served {
     }
 
     /// Gives each session away as soon as nothing is in flight in it. Ends once nothing is in flight at all and
-    /// clients are gone, or when what is left has taken too long.
-    pub(super) async fn hand_over(&self, clients_are_gone: impl Fn() -> bool) {
+    /// clients are gone, or when what is left has taken too long. Returns whether everything was answered.
+    pub(super) async fn hand_over(&self, clients_are_gone: impl Fn() -> bool) -> bool {
         self.replica.drain().await;
         let handing_over = async {
             loop {
@@ -135,7 +135,7 @@ impl Served {
                 tokio::time::sleep(PAUSE).await;
             }
         };
-        let _ = tokio::time::timeout(self.patience, handing_over).await;
+        tokio::time::timeout(self.patience, handing_over).await.is_ok()
     }
 
     async fn give(&self, sessions: &[String]) {
@@ -154,8 +154,8 @@ impl Served {
         }
     }
 
-    /// Gives all other sessions away, and ends.
-    pub(super) async fn leave(self) {
+    /// Gives all other sessions away, and ends; with a farewell if everything was answered.
+    pub(super) async fn leave(self, is_all_answered: bool) {
         let stopping = async {
             while !self.front.let_go_of_instances(true).await {
                 tokio::time::sleep(PAUSE).await;
@@ -169,8 +169,9 @@ impl Served {
         self.end.send_replace(true);
         // Answers that are on their way arrive; calls that took too long are cut off.
         let abort = self.serving.abort_handle();
-        if tokio::time::timeout(LAST_ANSWERS, self.serving).await.is_err() {
-            abort.abort();
+        match tokio::time::timeout(LAST_ANSWERS, self.serving).await {
+            Ok(Ok(Ok(()))) if is_all_answered => self.replica.say_farewell().await,
+            _ => abort.abort(),
         }
     }
 }

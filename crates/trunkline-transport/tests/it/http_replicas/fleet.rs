@@ -39,6 +39,8 @@ pub(super) struct World {
     alive: HashMap<String, Peer>,
     /// Sessions that were handed over, until their new owners have heard of it.
     inherited: HashSet<String>,
+    /// Those that left after they had answered everything.
+    pub(super) farewells: HashSet<String>,
     opened: usize,
     pub(super) is_away: bool,
 }
@@ -135,6 +137,11 @@ impl Replicas for Fake {
     fn locate_replica<'a>(&'a self, replica: &'a str) -> Lookup<'a, Result<Place, Unavailable>> {
         let peer = self.world().alive.get(replica).cloned();
         Box::pin(ready(Ok(peer.map_or(Place::Gone, Place::At))))
+    }
+
+    fn has_answered_all<'a>(&'a self, replica: &'a str) -> Lookup<'a, bool> {
+        let has_left = self.world().farewells.contains(replica);
+        Box::pin(ready(has_left))
     }
 
     fn update(&self, id: &str, record: SessionRecord) {

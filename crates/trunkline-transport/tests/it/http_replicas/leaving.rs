@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::SeqCst;
 
 use trunkline_testkit::http::{Line, request};
 
-use super::fleet::{Replica, Visitor, call, fleet, fleet_with_alice, said, until};
+use super::fleet::{Replica, Visitor, call, fleet, fleet_with_alice, lock, said, until};
 
 /// Hands a released session over once a request has come for it.
 async fn hand_over_late(from: &Replica, session: &str, to: &Replica) {
@@ -102,4 +102,22 @@ async fn hanging_up_ends_general_streams_of_other_replicas_and_no_call() {
     assert!(changes.head.is_events());
     a.hang_up();
     assert_eq!(changes.line.message().await, None, "nor does the owner's own listener keep it");
+}
+
+#[tokio::test]
+async fn a_request_that_a_replica_left_unread_goes_to_the_next_owner() {
+    use tokio::io::AsyncReadExt;
+    let (world, [a, b], alice) = fleet_with_alice().await;
+    // Stands for the listener of `a` at the moment at which it ends.
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    lock(&world).set_url("a", &format!("http://{}", listener.local_addr().unwrap()));
+    let leaving = async {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        stream.read_u8().await.unwrap();
+        assert_eq!(a.release(), [&*alice.session]);
+        a.hand_over(&alice.session, &b);
+        lock(&world).farewells.insert("a".to_owned());
+    };
+    let (sent, ()) = tokio::join!(alice.call(&b, 1, "echo"), leaving);
+    assert_eq!(sent.said().await, "b for alice");
 }
