@@ -27,6 +27,7 @@ pub mod as_server;
 pub mod calls;
 pub mod compare;
 pub mod line;
+pub mod lines;
 mod mapping;
 pub mod normal;
 pub mod recorder;

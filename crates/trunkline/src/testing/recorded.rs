@@ -5,12 +5,13 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
-use trunkline_recording::as_client::{ClientPlayer, Next};
+use trunkline_recording::as_client::ClientPlayer;
 use trunkline_recording::as_server::ServerPlayer;
 use trunkline_recording::compare::{Difference, Ignore, compare};
+use trunkline_recording::lines::{ClientLines, Turn, messages};
 use trunkline_recording::recording::{Conversation, Recording};
 use trunkline_wire::frame::{DEFAULT_LIMIT, Decoder, Frame, Framing, encode};
-use trunkline_wire::jsonrpc::{Incoming, Message};
+use trunkline_wire::jsonrpc::Message;
 
 use crate::client::{ClientBuilder, ConnectError, Responder};
 use crate::transport::memory;
@@ -139,8 +140,10 @@ async fn serve(
     while let Ok(count @ 1..) = reader.read(&mut buffer).await {
         decoder.push(&buffer[..count]);
         let mut out = Vec::new();
-        for message in messages(&mut decoder) {
-            player.receive(&message).iter().for_each(|it| write(&it.message, &mut out));
+        while let Some(frame) = decoder.next() {
+            let Frame::Text(text) = frame else { continue };
+            let said = messages(text).into_iter().flat_map(|it| player.receive(&it));
+            said.for_each(|it| write(&it.message, &mut out));
         }
         remarks.lock().unwrap_or_else(PoisonError::into_inner).extend(player.remarks());
         if writer.write_all(&out).await.is_err() {
@@ -158,73 +161,40 @@ async fn say_again(recorded: &Conversation, server: Server) -> Conversation {
     let ((mut reader, mut writer), (server_reader, server_writer)) = memory::pair();
     tokio::spawn(async move { server.serve(server_reader, server_writer).await });
     let mut player = ClientPlayer::new(recorded, false);
-    let (mut decoder, mut buffer) = (Decoder::ndjson(DEFAULT_LIMIT), vec![0; CHUNK]);
-    let (mut unsent, mut is_closing) = (Vec::new(), false);
+    let mut lines = ClientLines::new(&mut player, DEFAULT_LIMIT);
+    let mut buffer = vec![0; CHUNK];
     loop {
-        let is_done = say_all(&mut player, &mut unsent, &mut is_closing).await;
-        if is_closing && unsent.is_empty() {
+        let is_done = match lines.say(now()) {
+            Turn::Pause => {
+                tokio::time::sleep(PAUSE).await;
+                continue;
+            }
+            turn => turn == Turn::Done,
+        };
+        if lines.is_closed() {
             // What comes of it is read.
             let _ = writer.shutdown().await;
         }
         let patience = match is_done {
-            true if unsent.is_empty() && !player.is_missing_news() => break,
+            true if lines.unsent().is_empty() && !lines.is_missing_news() => break,
             true => LAST_NEWS,
             false => PATIENCE,
         };
         // Both at once: a server that is not read may not read.
         let moved = timeout(patience, async {
             tokio::select! {
-                sent = writer.write(&unsent), if !unsent.is_empty() => {
-                    sent.map(|count| drop(unsent.drain(..count))).is_ok()
-                }
-                read = reader.read(&mut buffer) => {
-                    let count = read.unwrap_or_default();
-                    decoder.push(&buffer[..count]);
-                    count > 0
-                }
+                sent = writer.write(lines.unsent()), if !lines.unsent().is_empty() => (sent, false),
+                read = reader.read(&mut buffer) => (read, true),
             }
         });
         // What has no answer is a difference.
-        if !moved.await.unwrap_or(false) {
-            break;
-        }
-        for message in messages(&mut decoder) {
-            if let Some(reply) = player.receive(message, None, now()) {
-                write(&reply, &mut unsent);
-            }
+        match moved.await {
+            Ok((Ok(count), false)) => lines.sent(count),
+            Ok((Ok(count @ 1..), true)) => lines.hear(&buffer[..count], now()),
+            _ => break,
         }
     }
     player.into_live()
-}
-
-/// Appends what can be said now; true if nothing more is to be said or heard.
-async fn say_all(player: &mut ClientPlayer, unsent: &mut Vec<u8>, is_closing: &mut bool) -> bool {
-    loop {
-        match player.next(now()) {
-            Next::Send(message, _) => write(&message, unsent),
-            Next::SendLater(message, _) => {
-                tokio::time::sleep(PAUSE).await;
-                write(&message, unsent);
-            }
-            Next::Close => *is_closing = true,
-            Next::Wait => return false,
-            Next::Done => return true,
-        }
-    }
-}
-
-/// The messages that have arrived.
-fn messages(decoder: &mut Decoder) -> Vec<Message> {
-    let mut all = Vec::new();
-    while let Some(frame) = decoder.next() {
-        let Frame::Text(text) = frame else { continue };
-        match Incoming::parse(text) {
-            Incoming::One(message) => all.push(message),
-            Incoming::Batch(some) => all.extend(some.into_iter().flatten()),
-            Incoming::Bad(_) => {}
-        }
-    }
-    all
 }
 
 fn write(message: &Message, out: &mut Vec<u8>) {

@@ -5,10 +5,10 @@ use std::process::ExitCode;
 use anyhow::Result;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use trunkline_recording::as_server::ServerPlayer;
+use trunkline_recording::lines::messages;
 use trunkline_recording::recording::Recording;
 use trunkline_transport::stdio;
 use trunkline_wire::frame::{DEFAULT_LIMIT, Decoder, Frame, Framing, encode};
-use trunkline_wire::jsonrpc::{Incoming, Message};
 
 use crate::output::Screen;
 
@@ -44,15 +44,6 @@ pub(super) async fn run(recording: &Recording, screen: &Screen) -> Result<ExitCo
     let _ = stdout.write_all(&out).await;
     let _ = stdout.flush().await;
     Ok(ExitCode::SUCCESS)
-}
-
-/// The messages of a text. What is none gets no answer: no recording has one.
-pub(super) fn messages(text: &[u8]) -> Vec<Message> {
-    match Incoming::parse(text) {
-        Incoming::One(message) => vec![message],
-        Incoming::Batch(all) => all.into_iter().flatten().collect(),
-        Incoming::Bad(_) => Vec::new(),
-    }
 }
 
 const CHUNK: usize = 64 << 10;

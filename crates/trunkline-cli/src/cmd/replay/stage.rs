@@ -20,7 +20,7 @@ use trunkline_wire::frame::sse::Event;
 use trunkline_wire::header::SESSION_ID;
 use trunkline_wire::jsonrpc::{Id, Message};
 
-use super::as_server::messages;
+use trunkline_recording::lines::messages;
 use crate::loopback::{self, Responder};
 use crate::output::Screen;
 
