@@ -20,9 +20,9 @@ use trunkline_wire::frame::sse::Event;
 use trunkline_wire::header::SESSION_ID;
 use trunkline_wire::jsonrpc::{Id, Message};
 
-use trunkline_recording::lines::messages;
 use crate::loopback::{self, Responder};
 use crate::output::Screen;
+use trunkline_recording::lines::messages;
 
 /// Plays the server until a signal.
 pub(super) async fn run(
