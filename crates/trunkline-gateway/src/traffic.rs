@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant, SystemTime};
 
 use tokio::sync::broadcast;
-use trunkline_proto::Call;
+use trunkline_proto::{Call, Peer};
 use trunkline_recording::line::Party;
 use trunkline_recording::redact::Redactor;
 use trunkline_recording::tree::Tree;
@@ -37,12 +37,13 @@ use crate::caller::Caller;
 use crate::catalog::plan::{Plan, RecordingPlan};
 use crate::policy::redact::secrets_of;
 use crate::trace::Trace;
-use call_log::{CallLog, size_of_message};
+use call_log::{CallLog, Kept as KeptMessage};
 pub(crate) use call_log::{CallTarget, FROM_CLIENT, FROM_SERVER, TO_CLIENT, TO_SERVER};
 use file::TrafficFile;
 pub use filter::TrafficFilter;
 pub(crate) use link::Link;
 use marked_tools::MarkedTools;
+use open_requests::Owner;
 pub(crate) use open_requests::Whose;
 use rates::Rates;
 pub(crate) use rates::STEP;
@@ -104,10 +105,28 @@ pub(crate) struct CallEntry {
     began: Instant,
     method: MethodName,
     revision: Revision,
-    caller: Arc<Caller>,
+    who: Who,
+    /// Whether messages are kept, not only their sizes.
+    keeps: bool,
     /// Whether it is a call, and not what a conversation says beside its calls.
     is_call: bool,
     log: Mutex<CallLog>,
+}
+
+/// What is told of a caller. The caller itself is not kept for that: the next call needs its memory.
+struct Who {
+    name: Option<String>,
+    peer: Arc<Peer>,
+    conversation: u64,
+    has_session: bool,
+}
+
+impl Who {
+    fn of(caller: &Caller) -> Self {
+        let Caller { name, peer, conversation, has_session, .. } = caller;
+        let (conversation, has_session) = (*conversation, *has_session);
+        Self { name: name.clone(), peer: Arc::clone(peer), conversation, has_session }
+    }
 }
 
 impl Traffic {
@@ -200,12 +219,15 @@ impl Traffic {
 
     /// Changes the ring, and drops calls until all fit.
     fn arrange(&self, with: impl FnOnce(&mut Kept)) {
-        let mut gone = {
-            let mut kept = self.kept();
-            with(&mut kept);
-            kept.ring.evict()
-        };
-        // Dropped outside the lock.
+        let mut kept = self.kept();
+        with(&mut kept);
+        let gone = kept.ring.evict();
+        drop(kept);
+        self.let_go(gone);
+    }
+
+    /// Drops what made way, outside the lock, and whatever has to make way besides.
+    fn let_go(&self, mut gone: Option<Arc<CallEntry>>) {
         while gone.take().is_some() {
             gone = self.kept().ring.evict();
         }
@@ -278,76 +300,80 @@ impl Recorder {
     pub(crate) fn begin(
         self: &Arc<Self>,
         call: &Call,
-        caller: &Arc<Caller>,
+        caller: &Caller,
         handle: &ConversationHandle,
         id: Trace,
         began: Instant,
     ) -> Recording {
-        let unseen = handle.is_closed().then(|| call.id.clone());
-        let recorder = Arc::clone(self);
-        let recording = match self.resumed(call) {
+        let unseen = handle.is_closed().then(|| Box::new(call.id.clone()));
+        let earlier = self.resumed(call);
+        if earlier.is_some() && call.params.get("inputResponses").is_some() {
+            self.traffic.learn(Party::Client, "params", &call.params.to_json());
+        }
+        let link = if unseen.is_none() { self.link_of(call, handle) } else { None };
+        let mut open = link.map(Link::state);
+        let claimed = open.as_mut().map(|open| {
+            let token = call.meta.as_ref().filter(|_| call.wants_progress).and_then(token_of);
+            open.claimed(&call.id, token)
+        });
+        // The request as it was received, or if nobody has seen that, as it was read.
+        let mut owner = claimed.map(|it| &mut it.owner);
+        let request = owner.as_mut().and_then(|it| it.disown());
+        let (request, at) = request.unwrap_or_else(|| (request_of(call), began));
+        let size = request.size();
+        let entry = match earlier {
             Some(entry) => {
-                let earlier = entry.after(began);
-                entry.log().begin(earlier);
-                if call.params.get("inputResponses").is_some() {
-                    self.traffic.learn(Party::Client, "params", &call.params.to_json());
+                let mut log = entry.log();
+                log.begin(began);
+                log.note(FROM_CLIENT, size, at, request);
+                drop(log);
+                entry
+            }
+            None => self.push_entry(|number| {
+                let keeps = self.keeps_of(number);
+                let mut log = CallLog::new(keeps, began);
+                log.begin(began);
+                log.note(FROM_CLIENT, size, at, request);
+                CallEntry {
+                    number,
+                    id,
+                    began,
+                    method: MethodName::from(call.method.method),
+                    revision: call.revision,
+                    who: Who::of(caller),
+                    keeps,
+                    is_call: true,
+                    log: Mutex::new(log),
                 }
-                Recording { recorder, entry, earlier, unseen }
-            }
-            None => {
-                let (method, revision) = (MethodName::from(call.method.method), call.revision);
-                let entry = self.push_entry(|number| {
-                    let mut log = CallLog::new(self.keeps_of(number));
-                    log.begin(Duration::ZERO);
-                    let (caller, log) = (Arc::clone(caller), Mutex::new(log));
-                    CallEntry { number, id, began, method, revision, caller, is_call: true, log }
-                });
-                Recording { recorder, entry, earlier: Duration::ZERO, unseen }
-            }
+            }),
         };
-        self.note_request(call, handle, &recording, began);
+        let recording = Recording { recorder: Arc::clone(self), entry, began, unseen };
+        if let Some(owner) = owner {
+            *owner = Owner::Call(recording.clone());
+        }
+        drop(open);
         recording.tell();
         recording
     }
 
-    /// The request that the call begins with: as it was received, or if nobody has seen that, as it was read.
-    fn note_request(
-        &self,
-        call: &Call,
-        handle: &ConversationHandle,
-        recording: &Recording,
-        began: Instant,
-    ) {
-        if recording.unseen.is_none() {
-            if handle.witness::<Link>().is_none() {
-                handle.set_witness(Link::of_client(&self.traffic, handle, &call.attached));
-            }
-            let token = call.meta.as_ref().filter(|_| call.wants_progress).and_then(token_of);
-            let link = handle.witness::<Link>();
-            if link.is_some_and(|it| it.claim(&call.id, token, recording)) {
-                return;
-            }
+    /// Who sees what is said in the conversation of a call.
+    fn link_of<'a>(&self, call: &Call, handle: &'a ConversationHandle) -> Option<&'a Link> {
+        if let Some(link) = handle.witness::<Link>() {
+            return Some(link);
         }
-        let mut params = call.params.clone_for_one_more();
-        if let Some(meta) = &call.meta {
-            params.set("_meta", meta.clone());
-        }
-        let (id, method) = (call.id.clone(), call.method.method.into());
-        let message = Message::Request { id, method, params: Params::Object(params) };
-        recording.note(FROM_CLIENT, size_of_message(&message), began, || message);
+        handle.set_witness(Link::of_client(&self.traffic, handle, &call.attached));
+        handle.witness::<Link>()
     }
 
     /// Makes an entry from its number, and keeps it.
     fn push_entry(&self, make: impl FnOnce(u64) -> CallEntry) -> Arc<CallEntry> {
-        let mut made = None;
-        self.traffic.arrange(|kept| {
-            kept.ring.push(|number| {
-                let entry = Arc::new(make(number));
-                made = Some(Arc::clone(&entry));
-                entry
-            });
-        });
-        made.expect("the ring has made it")
+        let mut kept = self.traffic.kept();
+        let entry = Arc::new(make(kept.ring.next_number()));
+        kept.ring.push(Arc::clone(&entry));
+        let gone = kept.ring.evict();
+        drop(kept);
+        self.traffic.let_go(gone);
+        entry
     }
 
     /// Whether the messages of the entry of this number are kept.
@@ -402,10 +428,16 @@ impl CallEntry {
     fn after(&self, moment: Instant) -> Duration {
         moment.saturating_duration_since(self.began)
     }
+}
 
-    fn now(&self) -> Duration {
-        self.began.elapsed()
+/// The request that a call was read from.
+fn request_of(call: &Call) -> KeptMessage {
+    let mut params = call.params.clone_for_one_more();
+    if let Some(meta) = &call.meta {
+        params.set("_meta", meta.clone());
     }
+    let (id, method) = (call.id.clone(), call.method.method.into());
+    KeptMessage::Message(Message::Request { id, method, params: Params::Object(params) })
 }
 
 /// The progress token in the `_meta` of a request.

@@ -341,10 +341,12 @@ fn size(what: &HandlerEvent) -> usize {
 
 /// Whom a request to a server is made for.
 pub(crate) fn whose(attached: &Attached) -> Whose {
-    let recording = match (attached.get::<UpstreamCallContext>(), attached.get::<OnTask>()) {
-        (Some(context), _) => context.recording.clone(),
-        (None, Some(task)) => task.0.recording(),
-        (None, None) => return Whose::Conversation,
+    let recording = if let Some(context) = attached.get::<UpstreamCallContext>() {
+        context.recording.clone()
+    } else if let Some(task) = attached.get::<OnTask>() {
+        task.0.recording()
+    } else {
+        return Whose::Conversation;
     };
     recording.map_or(Whose::Nobody, Whose::Call)
 }

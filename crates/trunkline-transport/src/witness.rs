@@ -11,6 +11,6 @@ pub trait Witness: Any + Debug + Send + Sync {
     /// The peer sent this, on the stream of a request if it has one. Nothing has been done about it yet.
     fn received(&self, message: &Message, via: RequestStream);
 
-    /// This is sent to the peer. A request of ours comes with what it belongs to.
-    fn sent(&self, message: &Message, via: Option<RequestStream>, cause: Option<Cause<'_>>);
+    /// This is sent to the peer, and the witness may keep it. A request of ours comes with what it belongs to.
+    fn sent(&self, message: Message, via: Option<RequestStream>, cause: Option<Cause<'_>>);
 }

@@ -1,9 +1,10 @@
 //! One conversation → what is said in it. Each message goes to the entry of the call that it belongs to. What belongs to
 //! no call (handshakes, pings, the gateway's own lists, changes) goes to an entry of the conversation's own.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use trunkline_proto::{Attached, Cause, Peer, RequestStream};
 use trunkline_recording::line::{Direction, Side};
@@ -15,10 +16,10 @@ use trunkline_wire::method::Method;
 use trunkline_wire::model::meta;
 use trunkline_wire::revision::Revision;
 
-use super::call_log::{CallLog, CallTarget, Ended, size_of_message};
-use super::open_requests::{OpenRequests, Owner, Whose};
+use super::call_log::{CallLog, CallTarget, Ended, Kept, size_of_message};
+use super::open_requests::{OpenRequests, Owner, Theirs, Whose};
 use super::recording::Recording;
-use super::{CallEntry, Recorder, Traffic};
+use super::{CallEntry, Recorder, Traffic, Who};
 use crate::caller::Caller;
 use crate::outcome;
 use crate::trace::Trace;
@@ -31,10 +32,17 @@ pub(crate) struct Link {
 }
 
 #[derive(Default)]
-struct State {
+pub(super) struct State {
     open: OpenRequests,
     /// The entry for what belongs to no call.
     own: Option<Arc<CallEntry>>,
+}
+
+impl State {
+    /// The peer's request of this id, which a call claims with its progress token if it wants progress.
+    pub(super) fn claimed(&mut self, id: &Id, token: Option<Json>) -> &mut Theirs {
+        self.open.claimed(id, token)
+    }
 }
 
 /// Whom the gateway talks to.
@@ -75,21 +83,19 @@ impl Link {
         Arc::new(Self { traffic: Arc::clone(traffic), with, state: Mutex::default() })
     }
 
-    /// The peer's request of this id belongs to this call, with its progress token if it wants progress. Returns
-    /// whether it was seen, and so is noted.
-    pub(crate) fn claim(&self, id: &Id, token: Option<Json>, recording: &Recording) -> bool {
-        let unclaimed = self.state().open.claim(id, token, recording);
-        let Some((message, at)) = unclaimed else { return false };
-        let (place, size) = ((self.side(), Direction::In), size_of_message(&message));
-        recording.note(place, size, at, || message);
-        true
-    }
-
     /// The server's question of this id belongs to this call.
     pub(crate) fn claim_question(&self, id: &Id, recording: &Recording) {
-        let is_open = self.state().open.has_theirs(id);
-        if is_open {
-            self.claim(id, None, recording);
+        let mut state = self.state();
+        if !state.open.has_theirs(id) {
+            return;
+        }
+        let owner = &mut state.claimed(id, None).owner;
+        let question = owner.disown();
+        *owner = Owner::Call(recording.clone());
+        drop(state);
+        if let Some((question, at)) = question {
+            let size = question.size();
+            recording.note((self.side(), Direction::In), at, question, size);
         }
     }
 
@@ -100,29 +106,31 @@ impl Link {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes a message in the entry of its call, or in the conversation's own.
     fn note(
         &self,
-        mut state: MutexGuard<'_, State>,
-        whose: Whose,
+        state: &mut State,
+        whose: &Whose,
         direction: Direction,
-        message: &Message,
+        message: Cow<'_, Message>,
         at: Instant,
     ) {
-        let recording = match whose {
-            Whose::Call(recording) => recording,
-            Whose::Conversation => {
-                return self.note_own(&mut state, direction, message.clone(), at);
+        match whose {
+            Whose::Call(recording) => {
+                let size = size_of_message(&message);
+                let kept = match recording.entry.keeps {
+                    true => Kept::Message(message.into_owned()),
+                    false => Kept::Nothing,
+                };
+                recording.note((self.side(), direction), at, kept, size);
             }
-            Whose::Nobody => return,
-        };
-        drop(state);
-        let place = (self.side(), direction);
-        recording.note(place, size_of_message(message), at, || message.clone());
+            Whose::Conversation => self.note_own(state, direction, message.into_owned(), at),
+            Whose::Nobody => {}
+        }
     }
 
     fn note_own(&self, state: &mut State, direction: Direction, message: Message, at: Instant) {
@@ -131,14 +139,15 @@ impl Link {
         let entry = known.unwrap_or_else(|| self.begin_own(&recorder, &message, at));
         state.own = Some(Arc::clone(&entry));
         {
-            let (after, mut log) = (entry.after(at), entry.log());
+            let mut log = entry.log();
             if let (Message::Response { outcome, .. }, None) = (&message, log.ended) {
-                log.end(ended(&entry, outcome, after));
+                log.end(ended(&entry, outcome, at));
                 note_revision(&mut log, outcome);
             }
         }
         let recording = Recording::of_link(recorder, entry);
-        recording.note((self.side(), direction), size_of_message(&message), at, || message);
+        let size = size_of_message(&message);
+        recording.note((self.side(), direction), at, Kept::Message(message), size);
         recording.tell();
     }
 
@@ -153,7 +162,7 @@ impl Link {
         let param = |name: &str| params.and_then(|it| it.get(name));
         let asked = param("protocolVersion").and_then(|it| Revision::parse(&it.as_str()?));
         let revision = asked.unwrap_or(Revision::LATEST);
-        let caller = Arc::new(match &self.with {
+        let caller = match &self.with {
             With::Client { attached, conversation, is_of_one_request } => {
                 let envelope = param("_meta").and_then(|it| Object::parse(it.get()).ok());
                 let named = envelope.as_ref().and_then(|it| it.get(meta::CLIENT_INFO));
@@ -163,9 +172,10 @@ impl Link {
                 Caller::linked(attached, *conversation, has_session, peer)
             }
             With::Server { .. } => Caller::linked(&Attached::default(), 0, false, Arc::default()),
-        });
+        };
         let entry = recorder.push_entry(|number| {
-            let mut log = CallLog::new(recorder.keeps_of(number));
+            let keeps = recorder.keeps_of(number);
+            let mut log = CallLog::new(keeps, at);
             if let With::Server { server, instance, .. } = &self.with {
                 let server = Some(Arc::clone(server));
                 log.target = Some(CallTarget { server, ..CallTarget::default() });
@@ -179,19 +189,21 @@ impl Link {
                 began: at,
                 method,
                 revision,
-                caller,
+                who: Who::of(&caller),
+                keeps,
                 is_call: false,
                 log: Mutex::new(log),
             }
         });
         if !matches!(first, Message::Request { .. }) {
-            entry.log().end(ended_ok(entry.id, Duration::ZERO));
+            entry.log().end(ended_ok(entry.id, at));
         }
         entry
     }
 
     /// A request that no call claimed turns out to be the conversation's own.
-    fn disown(&self, state: &mut State, unclaimed: Option<(Message, Instant)>) {
+    fn disown(&self, state: &mut State, unclaimed: Option<(Kept, Instant)>) {
+        let unclaimed = unclaimed.and_then(|(request, at)| Some((request.into_message()?, at)));
         if let Some((message, at)) = unclaimed {
             self.note_own(state, Direction::In, message, at);
         }
@@ -256,19 +268,21 @@ impl Witness for Link {
     fn received(&self, message: &Message, via: RequestStream) {
         let (at, mut state) = (Instant::now(), self.state());
         let whose = match message {
-            Message::Request { id, .. } => return state.open.add_theirs(id, via, message, at),
+            Message::Request { id, .. } => {
+                return state.open.add_theirs(id, via, Kept::of_read(message), at);
+            }
             Message::Response { id, .. } => id.as_ref().and_then(|it| state.open.take_ours(it)),
             Message::Notification { method, params } => {
                 self.whose_is(&mut state, (method, params), Direction::In, via)
             }
         };
         let whose = whose.unwrap_or(Whose::Conversation);
-        self.note(state, whose, Direction::In, message, at);
+        self.note(&mut state, &whose, Direction::In, Cow::Borrowed(message), at);
     }
 
-    fn sent(&self, message: &Message, via: Option<RequestStream>, cause: Option<Cause<'_>>) {
+    fn sent(&self, message: Message, via: Option<RequestStream>, cause: Option<Cause<'_>>) {
         let (at, mut state) = (Instant::now(), self.state());
-        let whose = match message {
+        let whose = match &message {
             Message::Response { id: Some(id), .. } => {
                 // Without one, nobody has seen the request: another process answered it before.
                 let Some(owner) = state.open.take_theirs(id) else { return };
@@ -276,9 +290,9 @@ impl Witness for Link {
             }
             Message::Response { id: None, .. } => Whose::Conversation,
             Message::Request { id, method, .. } => {
-                let whose = self.whose_becomes(&state, method, cause);
-                state.open.add_ours(id, whose.clone());
-                whose
+                let (id, whose) = (id.clone(), self.whose_becomes(&state, method, cause));
+                self.note(&mut state, &whose, Direction::Out, Cow::Owned(message), at);
+                return state.open.add_ours(id, whose);
             }
             Message::Notification { method, params } => {
                 let via = via.unwrap_or_default();
@@ -290,7 +304,7 @@ impl Witness for Link {
                 })
             }
         };
-        self.note(state, whose, Direction::Out, message, at);
+        self.note(&mut state, &whose, Direction::Out, Cow::Owned(message), at);
     }
 }
 
@@ -299,11 +313,11 @@ impl Drop for Link {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         let Some(entry) = state.own.take() else { return };
         let has_ended = {
-            let (after, mut log) = (entry.now(), entry.log());
+            let (at, mut log) = (Instant::now(), entry.log());
             let was_open = log.ended.is_none();
             if was_open {
                 let outcome = outcome::Outcome::Cancelled;
-                log.end(Ended { outcome, reason: None, after, trace: entry.id });
+                log.end(Ended { outcome, reason: None, at, trace: entry.id });
             }
             was_open
         };
@@ -319,15 +333,15 @@ impl fmt::Debug for Link {
     }
 }
 
-fn ended(entry: &CallEntry, outcome: &Outcome, after: Duration) -> Ended {
+fn ended(entry: &CallEntry, outcome: &Outcome, at: Instant) -> Ended {
     match outcome {
-        Ok(_) => ended_ok(entry.id, after),
-        Err(_) => Ended { outcome: outcome::Outcome::Error, ..ended_ok(entry.id, after) },
+        Ok(_) => ended_ok(entry.id, at),
+        Err(_) => Ended { outcome: outcome::Outcome::Error, ..ended_ok(entry.id, at) },
     }
 }
 
-fn ended_ok(trace: Trace, after: Duration) -> Ended {
-    Ended { outcome: outcome::Outcome::Ok, reason: None, after, trace }
+fn ended_ok(trace: Trace, at: Instant) -> Ended {
+    Ended { outcome: outcome::Outcome::Ok, reason: None, at, trace }
 }
 
 /// The answer to `initialize` names the revision.

@@ -6,8 +6,9 @@ use std::time::Instant;
 
 use trunkline_proto::RequestStream;
 use trunkline_wire::json::Json;
-use trunkline_wire::jsonrpc::{Id, Message};
+use trunkline_wire::jsonrpc::Id;
 
+use super::call_log::Kept;
 use super::recording::Recording;
 
 /// The open requests in both directions.
@@ -43,18 +44,18 @@ impl From<Option<Recording>> for Whose {
 }
 
 /// A request of the peer.
-struct Theirs {
+pub(super) struct Theirs {
     id: Id,
     via: RequestStream,
     /// Where its progress goes, if its call wants progress.
     token: Option<Json>,
-    owner: Owner,
+    pub(super) owner: Owner,
 }
 
 /// Whom a request of the peer belongs to.
 pub(super) enum Owner {
     /// No call has claimed it yet: here it is, and when it came.
-    Nobody(Message, Instant),
+    Nobody(Kept, Instant),
     Call(Recording),
     /// It belongs to no call.
     Conversation,
@@ -69,9 +70,9 @@ impl Owner {
     }
 
     /// The request, if nobody has claimed it. It belongs to the conversation from now on.
-    fn disown(&mut self) -> Option<(Message, Instant)> {
+    pub(super) fn disown(&mut self) -> Option<(Kept, Instant)> {
         match std::mem::replace(self, Self::Conversation) {
-            Self::Nobody(message, at) => Some((message, at)),
+            Self::Nobody(request, at) => Some((request, at)),
             owner => {
                 *self = owner;
                 None
@@ -82,35 +83,23 @@ impl Owner {
 
 impl OpenRequests {
     /// A request of the peer.
-    pub(super) fn add_theirs(
-        &mut self,
-        id: &Id,
-        via: RequestStream,
-        message: &Message,
-        at: Instant,
-    ) {
+    pub(super) fn add_theirs(&mut self, id: &Id, via: RequestStream, request: Kept, at: Instant) {
         make_room(&mut self.theirs, |it| &it.id, id, |it| it.owner.call());
-        let owner = Owner::Nobody(message.clone(), at);
+        let owner = Owner::Nobody(request, at);
         self.theirs.push(Theirs { id: id.clone(), via, token: None, owner });
     }
 
-    /// A call claims a request of the peer. Returns the request if nobody has claimed it before.
-    pub(super) fn claim(
-        &mut self,
-        id: &Id,
-        token: Option<Json>,
-        recording: &Recording,
-    ) -> Option<(Message, Instant)> {
-        let found = self.theirs.iter_mut().find(|it| it.id == *id);
-        let Some(found) = found else {
-            let (via, owner) = (RequestStream::default(), Owner::Call(recording.clone()));
-            self.theirs.push(Theirs { id: id.clone(), via, token, owner });
-            return None;
-        };
-        let unclaimed = found.owner.disown();
-        found.owner = Owner::Call(recording.clone());
-        found.token = token;
-        unclaimed
+    /// A request of the peer that a call claims, with its progress token if it wants progress.
+    pub(super) fn claimed(&mut self, id: &Id, token: Option<Json>) -> &mut Theirs {
+        let found = self.theirs.iter().position(|it| it.id == *id);
+        let at = found.unwrap_or_else(|| {
+            let (via, owner) = (RequestStream::default(), Owner::Conversation);
+            self.theirs.push(Theirs { id: id.clone(), via, token: None, owner });
+            self.theirs.len() - 1
+        });
+        let claimed = &mut self.theirs[at];
+        claimed.token = token;
+        claimed
     }
 
     /// The peer's request is answered.
@@ -144,15 +133,15 @@ impl OpenRequests {
     }
 
     /// The peer's request on this stream that no call has claimed: it belongs to none.
-    pub(super) fn disown(&mut self, via: RequestStream) -> Option<(Message, Instant)> {
+    pub(super) fn disown(&mut self, via: RequestStream) -> Option<(Kept, Instant)> {
         let on_it = self.theirs.iter_mut().filter(|it| it.via == via);
         on_it.map(|it| &mut it.owner).find_map(Owner::disown)
     }
 
     /// A request of ours.
-    pub(super) fn add_ours(&mut self, id: &Id, owner: Whose) {
-        make_room(&mut self.ours, |it| &it.0, id, |it| it.1.call());
-        self.ours.push((id.clone(), owner));
+    pub(super) fn add_ours(&mut self, id: Id, owner: Whose) {
+        make_room(&mut self.ours, |it| &it.0, &id, |it| it.1.call());
+        self.ours.push((id, owner));
     }
 
     /// Our request is answered, or given up.
