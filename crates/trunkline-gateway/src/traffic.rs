@@ -35,9 +35,10 @@ use trunkline_wire::revision::{Era, Revision};
 
 use crate::caller::Caller;
 use crate::catalog::plan::{Plan, RecordingPlan};
+use crate::outcome::Outcome;
 use crate::policy::redact::secrets_of;
 use crate::trace::Trace;
-use call_log::{CallLog, Kept as KeptMessage};
+use call_log::{CallLog, Kept as KeptMessage, Place};
 pub(crate) use call_log::{CallTarget, FROM_CLIENT, FROM_SERVER, TO_CLIENT, TO_SERVER};
 use file::TrafficFile;
 pub use filter::TrafficFilter;
@@ -60,12 +61,14 @@ pub(crate) struct Traffic {
     /// One moment on both clocks.
     base: (SystemTime, Instant),
     digests: RandomState,
-    marked: Mutex<MarkedTools>,
+    marked: MarkedTools,
     /// How many follow the changes.
     followers: AtomicUsize,
     /// The recorder of the plan in force, if calls are recorded.
     current: Mutex<Weak<Recorder>>,
     is_recording: AtomicBool,
+    /// Whether it writes calls to a file, too.
+    has_file: AtomicBool,
 }
 
 /// What every call changes.
@@ -106,8 +109,6 @@ pub(crate) struct CallEntry {
     method: MethodName,
     revision: Revision,
     who: Who,
-    /// Whether messages are kept, not only their sizes.
-    keeps: bool,
     /// Whether it is a call, and not what a conversation says beside its calls.
     is_call: bool,
     log: Mutex<CallLog>,
@@ -140,10 +141,11 @@ impl Traffic {
             updates: broadcast::Sender::new(UPDATES),
             base: (SystemTime::now(), Instant::now()),
             digests: RandomState::new(),
-            marked: Mutex::default(),
+            marked: MarkedTools::default(),
             followers: AtomicUsize::new(0),
             current: Mutex::default(),
             is_recording: AtomicBool::new(false),
+            has_file: AtomicBool::new(false),
         })
     }
 
@@ -152,6 +154,8 @@ impl Traffic {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         *current = recorder.map(Arc::downgrade).unwrap_or_default();
         self.is_recording.store(recorder.is_some(), Ordering::Relaxed);
+        let has_file = recorder.is_some_and(|it| it.file.is_some());
+        self.has_file.store(has_file, Ordering::Relaxed);
     }
 
     /// Whether calls are recorded.
@@ -221,15 +225,17 @@ impl Traffic {
     fn arrange(&self, with: impl FnOnce(&mut Kept)) {
         let mut kept = self.kept();
         with(&mut kept);
-        let gone = kept.ring.evict();
-        drop(kept);
-        self.let_go(gone);
+        if kept.ring.is_full() {
+            self.let_go(kept);
+        }
     }
 
-    /// Drops what made way, outside the lock, and whatever has to make way besides.
-    fn let_go(&self, mut gone: Option<Arc<CallEntry>>) {
-        while gone.take().is_some() {
-            gone = self.kept().ring.evict();
+    /// Lets the oldest calls make way, and drops them outside the lock.
+    fn let_go<'a>(&'a self, mut kept: MutexGuard<'a, Kept>) {
+        while let Some(gone) = kept.ring.evict() {
+            drop(kept);
+            drop(gone);
+            kept = self.kept();
         }
     }
 
@@ -254,7 +260,7 @@ impl Traffic {
     }
 
     fn is_marked(&self, tool: &Arc<Tool>) -> bool {
-        self.marked.lock().unwrap_or_else(PoisonError::into_inner).is_marked(tool)
+        self.marked.is_marked(tool)
     }
 }
 
@@ -320,20 +326,18 @@ impl Recorder {
         let mut owner = claimed.map(|it| &mut it.owner);
         let request = owner.as_mut().and_then(|it| it.disown());
         let (request, at) = request.unwrap_or_else(|| (request_of(call), began));
-        let size = request.size();
         let entry = match earlier {
             Some(entry) => {
                 let mut log = entry.log();
                 log.begin(began);
-                log.note(FROM_CLIENT, size, at, request);
+                log.note(FROM_CLIENT, at, request);
                 drop(log);
                 entry
             }
             None => self.push_entry(|number| {
-                let keeps = self.keeps_of(number);
-                let mut log = CallLog::new(keeps, began);
+                let mut log = CallLog::new(self.keeps_of(number), began);
                 log.begin(began);
-                log.note(FROM_CLIENT, size, at, request);
+                log.note(FROM_CLIENT, at, request);
                 CallEntry {
                     number,
                     id,
@@ -341,19 +345,17 @@ impl Recorder {
                     method: MethodName::from(call.method.method),
                     revision: call.revision,
                     who: Who::of(caller),
-                    keeps,
                     is_call: true,
                     log: Mutex::new(log),
                 }
             }),
         };
-        let recording = Recording { recorder: Arc::clone(self), entry, began, unseen };
         if let Some(owner) = owner {
-            *owner = Owner::Call(recording.clone());
+            *owner = Owner::Call(Arc::clone(&entry));
         }
         drop(open);
-        recording.tell();
-        recording
+        self.traffic.tell(&entry);
+        Recording { recorder: Arc::clone(self), entry, began, unseen }
     }
 
     /// Who sees what is said in the conversation of a call.
@@ -370,9 +372,9 @@ impl Recorder {
         let mut kept = self.traffic.kept();
         let entry = Arc::new(make(kept.ring.next_number()));
         kept.ring.push(Arc::clone(&entry));
-        let gone = kept.ring.evict();
-        drop(kept);
-        self.traffic.let_go(gone);
+        if kept.ring.is_full() {
+            self.traffic.let_go(kept);
+        }
         entry
     }
 
@@ -421,12 +423,42 @@ impl Recorder {
 }
 
 impl CallEntry {
+    #[inline]
     fn log(&self) -> MutexGuard<'_, CallLog> {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn after(&self, moment: Instant) -> Duration {
         moment.saturating_duration_since(self.began)
+    }
+
+    /// Whether the call has ended, and its caller does not come back.
+    fn is_over(&self) -> bool {
+        self.log().ended.is_some_and(|it| it.outcome != Outcome::Asked)
+    }
+
+    /// A message of the call, when it was received or sent. The answer comes after the end.
+    fn note(self: &Arc<Self>, traffic: &Traffic, place: Place, at: Instant, message: KeptMessage) {
+        let mut log = self.log();
+        log.note(place, at, message);
+        if log.ended.is_none() {
+            return;
+        }
+        let (bytes, was_shown) = (log.bytes(), std::mem::take(&mut log.is_shown));
+        let is_more = bytes > std::mem::replace(&mut log.known_bytes, bytes);
+        drop(log);
+        if is_more {
+            traffic.arrange(|kept| kept.ring.takes(self.number, bytes));
+        }
+        if was_shown {
+            traffic.tell(self);
+        }
+        if traffic.has_file.load(Ordering::Relaxed)
+            && let Some(recorder) = traffic.recorder()
+            && let Some(file) = &recorder.file
+        {
+            file.write(self);
+        }
     }
 }
 
@@ -437,7 +469,8 @@ fn request_of(call: &Call) -> KeptMessage {
         params.set("_meta", meta.clone());
     }
     let (id, method) = (call.id.clone(), call.method.method.into());
-    KeptMessage::Message(Message::Request { id, method, params: Params::Object(params) })
+    let mut request = Message::Request { id, method, params: Params::Object(params) };
+    KeptMessage::taken_from(&mut request)
 }
 
 /// The progress token in the `_meta` of a request.

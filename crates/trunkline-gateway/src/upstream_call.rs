@@ -341,14 +341,13 @@ fn size(what: &HandlerEvent) -> usize {
 
 /// Whom a request to a server is made for.
 pub(crate) fn whose(attached: &Attached) -> Whose {
-    let recording = if let Some(context) = attached.get::<UpstreamCallContext>() {
-        context.recording.clone()
+    if let Some(context) = attached.get::<UpstreamCallContext>() {
+        Whose::of(context.recording.as_ref())
     } else if let Some(task) = attached.get::<OnTask>() {
-        task.0.recording()
+        Whose::of(task.0.recording().as_ref())
     } else {
-        return Whose::Conversation;
-    };
-    recording.map_or(Whose::Nobody, Whose::Call)
+        Whose::Conversation
+    }
 }
 
 /// The error for a server whose question was not answered.

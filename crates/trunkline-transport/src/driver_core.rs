@@ -222,7 +222,7 @@ impl<C: Conversation, R: RunHandlers> DriverCore<C, R> {
     #[cfg(feature = "http")]
     pub(crate) fn show_sent(&self, message: &Message, via: Option<RequestStream>) {
         if self.commands.witness().is_some() {
-            self.hand_over(message.clone(), via);
+            self.hand_over(&mut message.clone(), via);
         }
     }
 
@@ -236,16 +236,16 @@ impl<C: Conversation, R: RunHandlers> DriverCore<C, R> {
     }
 
     /// Leaves to the witness what was written, and is of no more use here.
-    pub(crate) fn hand_over_all(&self, outgoing: Outgoing, via: Option<RequestStream>) {
-        match outgoing {
+    pub(crate) fn hand_over_all(&self, mut outgoing: Outgoing, via: Option<RequestStream>) {
+        match &mut outgoing {
             Outgoing::One(message) => self.hand_over(message, via),
-            Outgoing::Batch(all) => all.into_iter().for_each(|it| self.hand_over(it, via)),
+            Outgoing::Batch(all) => all.iter_mut().for_each(|it| self.hand_over(it, via)),
         }
     }
 
-    fn hand_over(&self, message: Message, via: Option<RequestStream>) {
+    fn hand_over(&self, message: &mut Message, via: Option<RequestStream>) {
         let Some(witness) = self.commands.witness() else { return };
-        let cause = match &message {
+        let cause = match &*message {
             Message::Request { id, .. } => self.conversation.cause_of(id),
             _ => None,
         };

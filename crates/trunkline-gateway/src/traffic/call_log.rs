@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use trunkline_recording::line::{Direction, Side};
 use trunkline_wire::json::Json;
-use trunkline_wire::jsonrpc::{ErrorObject, Incoming, Message, Params};
+use trunkline_wire::jsonrpc::{ErrorObject, Id, Incoming, Message, Object, Params};
+use trunkline_wire::method::Method;
 use trunkline_wire::model::Tool;
 use trunkline_wire::revision::Revision;
 
@@ -31,6 +32,8 @@ pub(crate) struct CallLog {
     pub(crate) bytes_in: u64,
     pub(crate) bytes_out: u64,
     stages: Stages,
+    /// When the server answered, if nothing has been entered since: from then on the time belongs to `Carry`.
+    answered: Option<Instant>,
     said: Messages,
     /// The bytes of kept messages.
     kept: usize,
@@ -103,17 +106,19 @@ struct Stages {
     first: [(Stage, Instant); 4],
     count: usize,
     more: Vec<(Stage, Instant)>,
+    last: Option<Stage>,
 }
 
 impl Stages {
     fn new(began: Instant) -> Self {
-        Self { first: [(Stage::Policy, began); 4], count: 0, more: Vec::new() }
+        Self { first: [(Stage::Policy, began); 4], count: 0, more: Vec::new(), last: None }
     }
 
     fn push(&mut self, stage: Stage, at: Instant) {
-        if self.last_mut().is_some_and(|it| *it == stage) {
+        if self.last == Some(stage) {
             return;
         }
+        self.last = Some(stage);
         match self.first.get_mut(self.count) {
             Some(place) => {
                 *place = (stage, at);
@@ -124,18 +129,15 @@ impl Stages {
         }
     }
 
-    fn last_mut(&mut self) -> Option<&mut Stage> {
+    /// The call has waited for an instance to start, not for a place in one.
+    fn waited_for_start(&mut self) {
         let last = match self.more.last_mut() {
             Some(last) => Some(last),
             None => self.first[..self.count].last_mut(),
         };
-        last.map(|it| &mut it.0)
-    }
-
-    /// The call has waited for an instance to start, not for a place in one.
-    fn waited_for_start(&mut self) {
-        if let Some(stage @ Stage::Wait) = self.last_mut() {
+        if let Some((stage @ Stage::Wait, _)) = last {
             *stage = Stage::Start;
+            self.last = Some(Stage::Start);
         }
     }
 
@@ -147,22 +149,29 @@ impl Stages {
 /// The messages of a call. Most calls have four, which need no memory of their own.
 #[derive(Debug)]
 struct Messages {
-    first: [Option<Noted>; 4],
+    first: [Noted; 4],
     more: Vec<Noted>,
     count: usize,
 }
 
 impl Messages {
+    fn new(began: Instant) -> Self {
+        let nothing = || Noted { at: began, place: FROM_CLIENT, size: 0, kept: Kept::Nothing };
+        let first = [nothing(), nothing(), nothing(), nothing()];
+        Self { first, more: Vec::new(), count: 0 }
+    }
+
+    #[inline]
     fn push(&mut self, noted: Noted) {
         match self.first.get_mut(self.count) {
-            Some(place) => *place = Some(noted),
+            Some(place) => *place = noted,
             None => self.more.push(noted),
         }
         self.count += 1;
     }
 
     fn iter(&self) -> impl Iterator<Item = &Noted> {
-        self.first.iter().flatten().chain(&self.more)
+        self.first[..self.count.min(4)].iter().chain(&self.more)
     }
 }
 
@@ -171,7 +180,7 @@ impl Messages {
 struct Noted {
     at: Instant,
     place: Place,
-    size: usize,
+    size: u32,
     kept: Kept,
 }
 
@@ -181,15 +190,41 @@ pub(crate) enum Kept {
     Nothing,
     /// The text that it was read from.
     Text(Arc<str>),
-    Message(Message),
+    Request(i64, Method, Object),
+    Result(i64, Json),
+    /// What is neither of these, or has another kind of id.
+    Other(Box<Message>),
 }
 
 impl Kept {
+    /// A message that nobody needs any more.
+    pub(super) fn taken_from(message: &mut Message) -> Self {
+        match message {
+            Message::Request { id: Id::Number(id), method, params: Params::Object(params) } => {
+                match method.known() {
+                    Some(method) => Self::Request(*id, method, std::mem::take(params)),
+                    None => Self::of(message),
+                }
+            }
+            message => Self::of(message),
+        }
+    }
+
     /// A message that has just been read: its text, if its parts share that.
     pub(super) fn of_read(message: &Message) -> Self {
         match message.text_read() {
             Some(text) => Self::Text(Arc::clone(text)),
-            None => Self::Message(message.clone()),
+            None => Self::of(message),
+        }
+    }
+
+    /// A message that others need, too.
+    pub(super) fn of(message: &Message) -> Self {
+        match message {
+            Message::Response { id: Some(Id::Number(id)), outcome: Ok(result) } => {
+                Self::Result(*id, result.clone())
+            }
+            message => Self::Other(Box::new(message.clone())),
         }
     }
 
@@ -201,15 +236,12 @@ impl Kept {
                 Incoming::One(message) => Some(message),
                 _ => None,
             },
-            Self::Message(message) => Some(message.clone()),
-        }
-    }
-
-    /// The same without a copy.
-    pub(super) fn into_message(self) -> Option<Message> {
-        match self {
-            Self::Message(message) => Some(message),
-            kept => kept.to_message(),
+            Self::Request(id, method, params) => {
+                let params = Params::Object(params.clone());
+                Some(Message::Request { id: Id::Number(*id), method: (*method).into(), params })
+            }
+            Self::Result(id, result) => Some(Message::result(Id::Number(*id), result.clone())),
+            Self::Other(message) => Some(Message::clone(message)),
         }
     }
 
@@ -218,7 +250,11 @@ impl Kept {
         match self {
             Self::Nothing => 0,
             Self::Text(text) => text.len(),
-            Self::Message(message) => size_of_message(message),
+            Self::Request(_, method, params) => {
+                ENVELOPE + method.name().len() + size_of_members(params)
+            }
+            Self::Result(_, result) => ENVELOPE + result.get().len(),
+            Self::Other(message) => size_of_message(message),
         }
     }
 }
@@ -257,7 +293,8 @@ impl CallLog {
             bytes_in: 0,
             bytes_out: 0,
             stages: Stages::new(began),
-            said: Messages { first: [const { None }; 4], more: Vec::new(), count: 0 },
+            answered: None,
+            said: Messages::new(began),
             kept: 0,
             known_bytes: 0,
             left_out: 0,
@@ -277,7 +314,16 @@ impl CallLog {
 
     /// From now on the time belongs to this stage.
     pub(crate) fn enter(&mut self, stage: Stage, at: Instant) {
+        if let Some(at) = self.answered.take() {
+            self.stages.push(Stage::Carry, at);
+        }
         self.stages.push(stage, at);
+    }
+
+    /// Somebody is asked. An answer of the server before that was part of the way there.
+    pub(crate) fn asks(&mut self, at: Instant) {
+        self.answered = None;
+        self.enter(Stage::Question, at);
     }
 
     /// An instance was found for the call; `is_new` if it had to start.
@@ -297,26 +343,30 @@ impl CallLog {
         }
     }
 
-    /// A message of about this size.
-    pub(crate) fn note(&mut self, place: Place, size: usize, at: Instant, mut kept: Kept) {
+    /// A message.
+    pub(crate) fn note(&mut self, place: Place, at: Instant, kept: Kept) {
+        let length = kept.size();
+        let size = u32::try_from(length).unwrap_or(u32::MAX);
         let (side, direction) = place;
         if side == self.counts {
             match direction {
-                Direction::In => self.bytes_in += size as u64,
-                Direction::Out => self.bytes_out += size as u64,
+                Direction::In => self.bytes_in += length as u64,
+                Direction::Out => self.bytes_out += length as u64,
             }
+        }
+        if side == Side::Server {
+            let is_answer = direction == Direction::In && matches!(kept, Kept::Result(..));
+            self.answered = is_answer.then_some(at);
         }
         if self.said.count >= MOST_MESSAGES {
             self.left_out += 1;
-            return;
-        }
-        if self.takes(size) {
-            self.kept += size;
+        } else if self.takes(length) {
+            self.kept += length;
+            self.said.push(Noted { at, place, size, kept });
         } else {
             self.left_out += u32::from(self.keeps);
-            kept = Kept::Nothing;
+            self.said.push(Noted { at, place, size, kept: Kept::Nothing });
         }
-        self.said.push(Noted { at, place, size, kept });
     }
 
     /// Whether a message of this size is kept.
@@ -327,8 +377,10 @@ impl CallLog {
     /// The stages so far: each ends where the next begins.
     pub(crate) fn stages(&self, now: Instant) -> Vec<(Stage, Duration, Duration)> {
         let end = self.ended.map_or(now, |it| it.at);
-        let ends = self.stages.iter().skip(1).map(|it| it.1).chain([end]);
-        let all = self.stages.iter().zip(ends);
+        let carry = self.answered.filter(|_| self.stages.last != Some(Stage::Carry));
+        let begun = || self.stages.iter().chain(carry.map(|at| (Stage::Carry, at)));
+        let ends = begun().skip(1).map(|it| it.1).chain([end]);
+        let all = begun().zip(ends);
         let all = all.map(|((stage, from), to)| (stage, self.after(from), self.after(to)));
         all.filter(|(stage, from, to)| to > from || *stage == Stage::Upstream).collect()
     }
@@ -338,7 +390,7 @@ impl CallLog {
         let said = |it: &Noted| {
             let (side, direction) = it.place;
             let (at, message) = (self.after(it.at), it.kept.to_message());
-            Said { at, side, direction, size: it.size, message }
+            Said { at, side, direction, size: it.size as usize, message }
         };
         self.said.iter().skip(but).map(said).collect()
     }
@@ -367,13 +419,15 @@ impl CallLog {
     }
 }
 
+fn size_of_members(params: &Object) -> usize {
+    params.iter().map(|(name, value)| name.len() + value.get().len() + 4).sum()
+}
+
 /// About how many bytes a message has as a text.
-pub(crate) fn size_of_message(message: &Message) -> usize {
+fn size_of_message(message: &Message) -> usize {
     let members = |params: &Params| match params {
         Params::Absent => 0,
-        Params::Object(params) => {
-            params.iter().map(|(name, value)| name.len() + value.get().len() + 4).sum()
-        }
+        Params::Object(params) => size_of_members(params),
         Params::Array(items) => items.iter().map(|it| it.get().len() + 1).sum::<usize>(),
     };
     ENVELOPE
@@ -410,8 +464,6 @@ const MOST_KEPT: usize = 4 << 20;
 mod tests {
     use std::sync::LazyLock;
 
-    use trunkline_wire::jsonrpc::Id;
-
     use super::*;
 
     /// So many milliseconds after all calls began.
@@ -423,7 +475,7 @@ mod tests {
     fn say(log: &mut CallLog, place: Place, text: &str, at: u64) {
         let Incoming::One(message) = Incoming::parse(text.as_bytes()) else { panic!("{text}") };
         let kept = Kept::of_read(&message);
-        log.note(place, kept.size(), ms(at), kept);
+        log.note(place, ms(at), kept);
     }
 
     fn ended(outcome: Outcome, after: u64) -> Ended {
@@ -527,8 +579,7 @@ mod tests {
         let mut log = CallLog::new(true, ms(0));
         let result = |bytes| Message::result(Id::Number(1), Json::string(&"x".repeat(bytes)));
         let answer = |log: &mut CallLog, message: &Message| {
-            let kept = Kept::Message(message.clone());
-            log.note(TO_CLIENT, kept.size(), ms(1), kept);
+            log.note(TO_CLIENT, ms(1), Kept::of(message));
         };
         let large = result(LARGEST / 2);
         for _ in 0..2 * MOST_MESSAGES {

@@ -1,7 +1,6 @@
 //! One conversation → what is said in it. Each message goes to the entry of the call that it belongs to. What belongs to
 //! no call (handshakes, pings, the gateway's own lists, changes) goes to an entry of the conversation's own.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -16,7 +15,7 @@ use trunkline_wire::method::Method;
 use trunkline_wire::model::meta;
 use trunkline_wire::revision::Revision;
 
-use super::call_log::{CallLog, CallTarget, Ended, Kept, size_of_message};
+use super::call_log::{CallLog, CallTarget, Ended, Kept};
 use super::open_requests::{OpenRequests, Owner, Theirs, Whose};
 use super::recording::Recording;
 use super::{CallEntry, Recorder, Traffic, Who};
@@ -91,11 +90,10 @@ impl Link {
         }
         let owner = &mut state.claimed(id, None).owner;
         let question = owner.disown();
-        *owner = Owner::Call(recording.clone());
+        *owner = Owner::Call(Arc::clone(&recording.entry));
         drop(state);
         if let Some((question, at)) = question {
-            let size = question.size();
-            recording.note((self.side(), Direction::In), at, question, size);
+            recording.entry.note(&self.traffic, (self.side(), Direction::In), at, question);
         }
     }
 
@@ -110,45 +108,21 @@ impl Link {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes a message in the entry of its call, or in the conversation's own.
-    fn note(
-        &self,
-        state: &mut State,
-        whose: &Whose,
-        direction: Direction,
-        message: Cow<'_, Message>,
-        at: Instant,
-    ) {
-        match whose {
-            Whose::Call(recording) => {
-                let size = size_of_message(&message);
-                let kept = match recording.entry.keeps {
-                    true => Kept::Message(message.into_owned()),
-                    false => Kept::Nothing,
-                };
-                recording.note((self.side(), direction), at, kept, size);
-            }
-            Whose::Conversation => self.note_own(state, direction, message.into_owned(), at),
-            Whose::Nobody => {}
-        }
-    }
-
-    fn note_own(&self, state: &mut State, direction: Direction, message: Message, at: Instant) {
+    /// Notes a message in the conversation's own entry.
+    fn note_own(&self, state: &mut State, direction: Direction, message: &Message, at: Instant) {
         let Some(recorder) = self.traffic.recorder() else { return };
         let known = state.own.take().filter(|it| self.traffic.has_room_in(it));
-        let entry = known.unwrap_or_else(|| self.begin_own(&recorder, &message, at));
+        let entry = known.unwrap_or_else(|| self.begin_own(&recorder, message, at));
         state.own = Some(Arc::clone(&entry));
         {
             let mut log = entry.log();
-            if let (Message::Response { outcome, .. }, None) = (&message, log.ended) {
+            if let (Message::Response { outcome, .. }, None) = (message, log.ended) {
                 log.end(ended(&entry, outcome, at));
                 note_revision(&mut log, outcome);
             }
         }
-        let recording = Recording::of_link(recorder, entry);
-        let size = size_of_message(&message);
-        recording.note((self.side(), direction), at, Kept::Message(message), size);
-        recording.tell();
+        entry.note(&self.traffic, (self.side(), direction), at, Kept::of(message));
+        self.traffic.tell(&entry);
     }
 
     /// An entry that begins with this message. Only a request is answered.
@@ -174,8 +148,7 @@ impl Link {
             With::Server { .. } => Caller::linked(&Attached::default(), 0, false, Arc::default()),
         };
         let entry = recorder.push_entry(|number| {
-            let keeps = recorder.keeps_of(number);
-            let mut log = CallLog::new(keeps, at);
+            let mut log = CallLog::new(recorder.keeps_of(number), at);
             if let With::Server { server, instance, .. } = &self.with {
                 let server = Some(Arc::clone(server));
                 log.target = Some(CallTarget { server, ..CallTarget::default() });
@@ -190,7 +163,6 @@ impl Link {
                 method,
                 revision,
                 who: Who::of(&caller),
-                keeps,
                 is_call: false,
                 log: Mutex::new(log),
             }
@@ -203,9 +175,9 @@ impl Link {
 
     /// A request that no call claimed turns out to be the conversation's own.
     fn disown(&self, state: &mut State, unclaimed: Option<(Kept, Instant)>) {
-        let unclaimed = unclaimed.and_then(|(request, at)| Some((request.into_message()?, at)));
+        let unclaimed = unclaimed.and_then(|(request, at)| Some((request.to_message()?, at)));
         if let Some((message, at)) = unclaimed {
-            self.note_own(state, Direction::In, message, at);
+            self.note_own(state, Direction::In, &message, at);
         }
     }
 
@@ -241,7 +213,7 @@ impl Link {
     /// Whom a request of the peer belonged to that is over.
     fn whose_was(&self, state: &mut State, owner: Owner) -> Whose {
         match owner {
-            Owner::Call(recording) => Whose::Call(recording),
+            Owner::Call(entry) => Whose::Call(entry),
             Owner::Nobody(request, began) => {
                 self.disown(state, Some((request, began)));
                 Whose::Conversation
@@ -276,13 +248,21 @@ impl Witness for Link {
                 self.whose_is(&mut state, (method, params), Direction::In, via)
             }
         };
-        let whose = whose.unwrap_or(Whose::Conversation);
-        self.note(&mut state, &whose, Direction::In, Cow::Borrowed(message), at);
+        match whose {
+            Some(Whose::Call(entry)) => {
+                drop(state);
+                entry.note(&self.traffic, (self.side(), Direction::In), at, Kept::of(message));
+            }
+            Some(Whose::Nobody) => {}
+            Some(Whose::Conversation) | None => {
+                self.note_own(&mut state, Direction::In, message, at);
+            }
+        }
     }
 
-    fn sent(&self, message: Message, via: Option<RequestStream>, cause: Option<Cause<'_>>) {
+    fn sent(&self, message: &mut Message, via: Option<RequestStream>, cause: Option<Cause<'_>>) {
         let (at, mut state) = (Instant::now(), self.state());
-        let whose = match &message {
+        let whose = match &*message {
             Message::Response { id: Some(id), .. } => {
                 // Without one, nobody has seen the request: another process answered it before.
                 let Some(owner) = state.open.take_theirs(id) else { return };
@@ -290,9 +270,9 @@ impl Witness for Link {
             }
             Message::Response { id: None, .. } => Whose::Conversation,
             Message::Request { id, method, .. } => {
-                let (id, whose) = (id.clone(), self.whose_becomes(&state, method, cause));
-                self.note(&mut state, &whose, Direction::Out, Cow::Owned(message), at);
-                return state.open.add_ours(id, whose);
+                let whose = self.whose_becomes(&state, method, cause);
+                state.open.add_ours(id.clone(), whose.clone());
+                whose
             }
             Message::Notification { method, params } => {
                 let via = via.unwrap_or_default();
@@ -304,7 +284,15 @@ impl Witness for Link {
                 })
             }
         };
-        self.note(&mut state, &whose, Direction::Out, Cow::Owned(message), at);
+        match whose {
+            Whose::Call(entry) => {
+                drop(state);
+                let (place, kept) = ((self.side(), Direction::Out), Kept::taken_from(message));
+                entry.note(&self.traffic, place, at, kept);
+            }
+            Whose::Nobody => {}
+            Whose::Conversation => self.note_own(&mut state, Direction::Out, message, at),
+        }
     }
 }
 

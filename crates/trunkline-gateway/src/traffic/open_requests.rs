@@ -2,6 +2,7 @@
 //!
 //! The tables are short, so a linear search is quicker than hashing.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use trunkline_proto::RequestStream;
@@ -9,6 +10,7 @@ use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Id;
 
 use super::call_log::Kept;
+use super::CallEntry;
 use super::recording::Recording;
 
 /// The open requests in both directions.
@@ -21,7 +23,7 @@ pub(super) struct OpenRequests {
 /// Whom a message belongs to.
 #[derive(Clone)]
 pub(crate) enum Whose {
-    Call(Recording),
+    Call(Arc<CallEntry>),
     /// No call: the conversation itself.
     Conversation,
     /// A call that is not recorded, or is recorded elsewhere.
@@ -29,17 +31,24 @@ pub(crate) enum Whose {
 }
 
 impl Whose {
-    fn call(&self) -> Option<&Recording> {
+    fn call(&self) -> Option<&Arc<CallEntry>> {
         match self {
-            Self::Call(recording) => Some(recording),
+            Self::Call(entry) => Some(entry),
             _ => None,
         }
     }
 }
 
-impl From<Option<Recording>> for Whose {
-    fn from(recording: Option<Recording>) -> Self {
-        recording.map_or(Self::Conversation, Self::Call)
+impl Whose {
+    /// The call of a recording, or nobody's.
+    pub(crate) fn of(recording: Option<&Recording>) -> Self {
+        recording.map_or(Self::Nobody, |it| Self::Call(Arc::clone(&it.entry)))
+    }
+}
+
+impl From<Option<Arc<CallEntry>>> for Whose {
+    fn from(entry: Option<Arc<CallEntry>>) -> Self {
+        entry.map_or(Self::Conversation, Self::Call)
     }
 }
 
@@ -56,28 +65,26 @@ pub(super) struct Theirs {
 pub(super) enum Owner {
     /// No call has claimed it yet: here it is, and when it came.
     Nobody(Kept, Instant),
-    Call(Recording),
+    Call(Arc<CallEntry>),
     /// It belongs to no call.
     Conversation,
 }
 
 impl Owner {
-    fn call(&self) -> Option<&Recording> {
+    fn call(&self) -> Option<&Arc<CallEntry>> {
         match self {
-            Self::Call(recording) => Some(recording),
+            Self::Call(entry) => Some(entry),
             _ => None,
         }
     }
 
     /// The request, if nobody has claimed it. It belongs to the conversation from now on.
+    #[inline]
     pub(super) fn disown(&mut self) -> Option<(Kept, Instant)> {
-        match std::mem::replace(self, Self::Conversation) {
-            Self::Nobody(request, at) => Some((request, at)),
-            owner => {
-                *self = owner;
-                None
-            }
-        }
+        let Self::Nobody(request, at) = self else { return None };
+        let unclaimed = (std::mem::replace(request, Kept::Nothing), *at);
+        *self = Self::Conversation;
+        Some(unclaimed)
     }
 }
 
@@ -114,18 +121,18 @@ impl OpenRequests {
     }
 
     /// The call of a request of the peer.
-    pub(super) fn theirs(&self, id: &Id) -> Option<Recording> {
+    pub(super) fn theirs(&self, id: &Id) -> Option<Arc<CallEntry>> {
         self.theirs.iter().find(|it| it.id == *id)?.owner.call().cloned()
     }
 
     /// The call whose progress has this token.
-    pub(super) fn with_token(&self, token: &Json) -> Option<Recording> {
+    pub(super) fn with_token(&self, token: &Json) -> Option<Arc<CallEntry>> {
         let is_it = |it: &&Theirs| it.token.as_ref().is_some_and(|it| it.get() == token.get());
         self.theirs.iter().find(is_it)?.owner.call().cloned()
     }
 
     /// The call of the request that came on this stream, or the only call.
-    pub(super) fn on_stream(&self, via: RequestStream) -> Option<Recording> {
+    pub(super) fn on_stream(&self, via: RequestStream) -> Option<Arc<CallEntry>> {
         let calls = || self.theirs.iter().filter(|it| it.owner.call().is_some());
         let found = calls().find(|it| it.via == via && via != RequestStream::default());
         let found = found.or_else(|| if calls().count() == 1 { calls().next() } else { None });
@@ -170,7 +177,7 @@ fn make_room<T>(
     all: &mut Vec<T>,
     id_of: impl Fn(&T) -> &Id,
     id: &Id,
-    call_of: impl Fn(&T) -> Option<&Recording>,
+    call_of: impl Fn(&T) -> Option<&Arc<CallEntry>>,
 ) {
     // As rarely as the table would have to grow.
     if all.len() >= all.capacity().max(MANY) {

@@ -97,7 +97,8 @@ impl Step {
 
 /// The bucket of a duration: the exponent of its microseconds, and their two next bits.
 fn bucket(took: Duration) -> usize {
-    let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX).max(4);
+    let micros = took.as_secs().saturating_mul(1_000_000);
+    let micros = micros.saturating_add(u64::from(took.subsec_micros())).max(4);
     let exponent = micros.ilog2();
     let bits = (micros >> (exponent - 2)) & 3;
     ((exponent as usize - 2) * 4 + bits as usize).min(BUCKETS - 1)

@@ -28,42 +28,9 @@ pub(crate) struct Recording {
 }
 
 impl Recording {
-    /// The entry of a conversation's own.
-    pub(super) fn of_link(recorder: Arc<Recorder>, entry: Arc<CallEntry>) -> Self {
-        let began = entry.began;
-        Self { recorder, entry, began, unseen: None }
-    }
-
-    /// A message of the call, when it was received or sent. The answer comes after the end.
-    pub(super) fn note(&self, place: Place, at: Instant, message: Kept, size: usize) {
-        let mut log = self.entry.log();
-        log.note(place, size, at, message);
-        if log.ended.is_none() {
-            return;
-        }
-        let (bytes, was_shown) = (log.bytes(), std::mem::take(&mut log.is_shown));
-        let is_more = bytes > std::mem::replace(&mut log.known_bytes, bytes);
-        drop(log);
-        let Recorder { traffic, file, .. } = &*self.recorder;
-        if is_more {
-            traffic.arrange(|kept| kept.ring.takes(self.entry.number, bytes));
-        }
-        if was_shown {
-            self.tell();
-        }
-        if let Some(file) = file {
-            file.write(&self.entry);
-        }
-    }
-
     /// Those who follow the calls hear of it.
     pub(super) fn tell(&self) {
         self.recorder.traffic.tell(&self.entry);
-    }
-
-    /// Whether the call has ended, and its caller does not come back.
-    pub(super) fn is_over(&self) -> bool {
-        self.entry.log().ended.is_some_and(|it| it.outcome != outcome::Outcome::Asked)
     }
 
     /// The call has waited for an instance since then, and got none.
@@ -97,10 +64,13 @@ impl Recording {
 
     /// The server has answered the call; with nothing if it has gone.
     pub(crate) fn answered(&self, told: Option<&Json>) {
-        let at = Instant::now();
-        self.entry.log().enter(Stage::Carry, at);
-        if let Some(result) = told.filter(|_| self.has_members()) {
-            self.recorder.traffic.learn(Party::Server, "result", result);
+        match told {
+            // What the server said is in the log, and when.
+            Some(result) if self.has_members() => {
+                self.recorder.traffic.learn(Party::Server, "result", result);
+            }
+            Some(_) => {}
+            None => self.entry.log().enter(Stage::Carry, Instant::now()),
         }
     }
 
@@ -112,7 +82,7 @@ impl Recording {
         {
             let (at, mut log) = (Instant::now(), self.entry.log());
             log.questions += u32::from(place == TO_CLIENT);
-            log.enter(Stage::Question, at);
+            log.asks(at);
         }
         self.tell();
     }
@@ -157,8 +127,7 @@ impl Recording {
             log.target.get_or_insert_with(target);
             if let (Some(told), Some(id)) = (told, &self.unseen) {
                 let (id, outcome) = (Some(Id::clone(id)), told.clone());
-                let message = Kept::Message(Message::Response { id, outcome });
-                log.note(TO_CLIENT, size_of_outcome(told), at, message);
+                log.note(TO_CLIENT, at, Kept::of(&Message::Response { id, outcome }));
             }
             log.end(Ended { outcome, reason, at, trace: trace.unwrap_or(self.entry.id) });
             // The answer is on its way. If it is as large as expected, the ring need not hear of it again.

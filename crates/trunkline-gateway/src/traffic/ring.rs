@@ -37,6 +37,7 @@ impl<T> Ring<T> {
     }
 
     /// The number of the next call.
+    #[inline]
     pub(crate) fn next_number(&self) -> u64 {
         self.first + self.slots.len() as u64
     }
@@ -53,10 +54,15 @@ impl<T> Ring<T> {
         self.bytes = self.bytes - before + bytes;
     }
 
+    /// Whether the oldest call has to make way.
+    #[inline]
+    pub(crate) fn is_full(&self) -> bool {
+        self.slots.len() > self.most || self.bytes > self.keep
+    }
+
     /// Takes the oldest call out if there is no room for all. Call it until it returns nothing.
     pub(crate) fn evict(&mut self) -> Option<T> {
-        let is_full = self.slots.len() > self.most || self.bytes > self.keep;
-        let slot = if is_full { self.slots.pop_front()? } else { return None };
+        let slot = if self.is_full() { self.slots.pop_front()? } else { return None };
         self.first += 1;
         self.bytes -= slot.bytes;
         self.dropped += 1;
@@ -103,6 +109,7 @@ impl<T> Ring<T> {
         (self.slots.len(), self.bytes)
     }
 
+    #[inline]
     fn slot(&mut self, number: u64) -> Option<&mut Slot<T>> {
         let place = usize::try_from(number.checked_sub(self.first)?).ok()?;
         self.slots.get_mut(place)

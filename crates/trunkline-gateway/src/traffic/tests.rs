@@ -13,6 +13,10 @@ use crate::fixture::plan;
 use crate::outcome;
 use crate::outcome::Outcome::{Asked, Ok as Fine, ToolError};
 
+fn whose(attached: &Attached) -> Whose {
+    Whose::from(attached.get::<Recording>().map(|it| Arc::clone(&it.entry)))
+}
+
 /// A recorder, and what it is told.
 struct Scene {
     recorder: Arc<Recorder>,
@@ -26,16 +30,16 @@ impl Scene {
         let recorder = Recorder::open(&Traffic::new(), &plan(catalog), None).unwrap().unwrap();
         recorder.traffic.uses(Some(&recorder));
         let server =
-            Link::of_server(&recorder.traffic, &Arc::from("a"), 1, |it| it.get().cloned().into());
+            Link::of_server(&recorder.traffic, &Arc::from("a"), 1, whose);
         Self { recorder, server, count: 0 }
     }
 
     /// A call reaches the server, as the request of this id.
     fn send(&self, recording: &Recording, id: i64, params: &Object) {
         let (method, params) = (Method::ToolsCall.into(), Params::Object(params.clone()));
-        let message = Message::Request { id: Id::Number(id), method, params };
+        let mut message = Message::Request { id: Id::Number(id), method, params };
         let attached = Attached::new(recording.clone());
-        self.server.sent(message, None, Some(Cause::Attached(&attached)));
+        self.server.sent(&mut message, None, Some(Cause::Attached(&attached)));
     }
 
     /// The server answers that.
@@ -212,7 +216,7 @@ fn messages_are_shown_as_they_were_said_on_both_sides() {
     recording.asks(FROM_SERVER, &Json::empty_object());
     let roots = Json::parse(r#"{"roots":[]}"#).unwrap();
     recording.replies(TO_SERVER, Some(&roots));
-    scene.server.sent(Message::result(id, roots), None, None);
+    scene.server.sent(&mut Message::result(id, roots), None, None);
     let result = Json::parse(r#"{"b":1.50,"a":10000000000000000000000}"#).unwrap();
     scene.answer(&recording, 7, &result);
     end(&recording, Fine, Some(result));
