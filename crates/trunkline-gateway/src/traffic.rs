@@ -76,17 +76,33 @@ struct Kept {
     ring: Ring<Arc<CallEntry>>,
     /// How often each server is called. There are few.
     rates: Vec<(Arc<str>, Rates)>,
+    /// The last client that called without a session.
+    peer: Option<Arc<Peer>>,
 }
 
 impl Kept {
     /// A call to a server ended. The list grows no longer than the catalogs of this run.
     fn count(&mut self, server: &Arc<str>, took: Duration, has_failed: bool, now: Duration) {
         let same = |it: &Arc<str>| Arc::ptr_eq(it, server) || **it == **server;
-        let place = self.rates.iter().position(|(it, _)| same(it)).unwrap_or_else(|| {
-            self.rates.push((Arc::clone(server), Rates::default()));
-            self.rates.len() - 1
-        });
-        self.rates[place].1.note(took, has_failed, now);
+        match self.rates.iter_mut().find(|(it, _)| same(it)) {
+            Some((_, rates)) => rates.note(took, has_failed, now),
+            None => {
+                let mut rates = Rates::default();
+                rates.note(took, has_failed, now);
+                self.rates.push((Arc::clone(server), rates));
+            }
+        }
+    }
+
+    /// The client that calls. Each request that stands for itself has one of its own: of those that say the same of
+    /// themselves, one is kept.
+    fn peer_of(&mut self, caller: &Caller) -> Arc<Peer> {
+        let peer = &caller.peer;
+        match &self.peer {
+            _ if caller.has_session => Arc::clone(peer),
+            Some(known) if known.info == peer.info => Arc::clone(known),
+            _ => Arc::clone(self.peer.insert(Arc::clone(peer))),
+        }
     }
 }
 
@@ -123,10 +139,10 @@ struct Who {
 }
 
 impl Who {
-    fn of(caller: &Caller) -> Self {
-        let Caller { name, peer, conversation, has_session, .. } = caller;
+    fn of(caller: &Caller, peer: Arc<Peer>) -> Self {
+        let Caller { name, conversation, has_session, .. } = caller;
         let (conversation, has_session) = (*conversation, *has_session);
-        Self { name: name.clone(), peer: Arc::clone(peer), conversation, has_session }
+        Self { name: name.clone(), peer, conversation, has_session }
     }
 }
 
@@ -136,6 +152,7 @@ impl Traffic {
             kept: Mutex::new(Kept {
                 ring: Ring::new(MOST_CALLS, RecordingPlan::default().keep),
                 rates: Vec::new(),
+                peer: None,
             }),
             redactor: Mutex::default(),
             updates: broadcast::Sender::new(UPDATES),
@@ -334,20 +351,23 @@ impl Recorder {
                 drop(log);
                 entry
             }
-            None => self.push_entry(|number| {
-                let mut log = CallLog::new(self.keeps_of(number), began);
-                log.begin(began);
-                log.note(FROM_CLIENT, at, request);
-                CallEntry {
+            None => self.push_entry(caller, |number, who| {
+                let mut entry = Arc::new(CallEntry {
                     number,
                     id,
                     began,
                     method: MethodName::from(call.method.method),
                     revision: call.revision,
-                    who: Who::of(caller),
+                    who,
                     is_call: true,
-                    log: Mutex::new(log),
+                    log: Mutex::new(CallLog::new(self.keeps_of(number), began)),
+                });
+                // It is nobody else's yet.
+                if let Some(log) = Arc::get_mut(&mut entry).and_then(|it| it.log.get_mut().ok()) {
+                    log.begin(began);
+                    log.note(FROM_CLIENT, at, request);
                 }
+                entry
             }),
         };
         if let Some(owner) = owner {
@@ -367,10 +387,15 @@ impl Recorder {
         handle.witness::<Link>()
     }
 
-    /// Makes an entry from its number, and keeps it.
-    fn push_entry(&self, make: impl FnOnce(u64) -> CallEntry) -> Arc<CallEntry> {
+    /// Makes an entry from its number and from what is told of its caller, and keeps it.
+    fn push_entry(
+        &self,
+        caller: &Caller,
+        make: impl FnOnce(u64, Who) -> Arc<CallEntry>,
+    ) -> Arc<CallEntry> {
         let mut kept = self.traffic.kept();
-        let entry = Arc::new(make(kept.ring.next_number()));
+        let who = Who::of(caller, kept.peer_of(caller));
+        let entry = make(kept.ring.next_number(), who);
         kept.ring.push(Arc::clone(&entry));
         if kept.ring.is_full() {
             self.traffic.let_go(kept);

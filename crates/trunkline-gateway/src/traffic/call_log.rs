@@ -164,7 +164,8 @@ impl Messages {
     #[inline]
     fn push(&mut self, noted: Noted) {
         match self.first.get_mut(self.count) {
-            Some(place) => *place = noted,
+            // There is nothing to drop yet.
+            Some(place) => std::mem::forget(std::mem::replace(place, noted)),
             None => self.more.push(noted),
         }
         self.count += 1;

@@ -18,7 +18,7 @@ use trunkline_wire::revision::Revision;
 use super::call_log::{CallLog, CallTarget, Ended, Kept};
 use super::open_requests::{OpenRequests, Owner, Theirs, Whose};
 use super::recording::Recording;
-use super::{CallEntry, Recorder, Traffic, Who};
+use super::{CallEntry, Recorder, Traffic};
 use crate::caller::Caller;
 use crate::outcome;
 use crate::trace::Trace;
@@ -147,7 +147,7 @@ impl Link {
             }
             With::Server { .. } => Caller::linked(&Attached::default(), 0, false, Arc::default()),
         };
-        let entry = recorder.push_entry(|number| {
+        let entry = recorder.push_entry(&caller, |number, who| {
             let mut log = CallLog::new(recorder.keeps_of(number), at);
             if let With::Server { server, instance, .. } = &self.with {
                 let server = Some(Arc::clone(server));
@@ -156,16 +156,16 @@ impl Link {
                 log.counts = Side::Server;
             }
             let id = self.traffic.trace_of_link(number);
-            CallEntry {
+            Arc::new(CallEntry {
                 number,
                 id,
                 began: at,
                 method,
                 revision,
-                who: Who::of(&caller),
+                who,
                 is_call: false,
                 log: Mutex::new(log),
-            }
+            })
         });
         if !matches!(first, Message::Request { .. }) {
             entry.log().end(ended_ok(entry.id, at));

@@ -9,8 +9,8 @@ use trunkline_proto::RequestStream;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Id;
 
-use super::call_log::Kept;
 use super::CallEntry;
+use super::call_log::Kept;
 use super::recording::Recording;
 
 /// The open requests in both directions.

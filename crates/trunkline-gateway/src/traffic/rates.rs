@@ -57,8 +57,15 @@ impl Rates {
         told
     }
 
+    #[inline]
     fn advance(&mut self, now: Duration) {
         let number = now.as_secs() / STEP;
+        if number != self.newest || self.steps.is_empty() {
+            self.advance_to(number);
+        }
+    }
+
+    fn advance_to(&mut self, number: u64) {
         let ahead = number.saturating_sub(self.newest).min(STEPS as u64);
         let more = if self.steps.is_empty() { 1 } else { ahead };
         self.newest = self.newest.max(number);

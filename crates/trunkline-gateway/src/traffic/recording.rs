@@ -10,7 +10,9 @@ use trunkline_wire::jsonrpc::{Id, Message, Object, Outcome};
 use trunkline_wire::method::Method;
 use trunkline_wire::revision::Revision;
 
-use super::call_log::{CallTarget, Ended, Kept, Place, Stage, TO_CLIENT, TO_SERVER, size_of_outcome};
+use super::call_log::{
+    CallTarget, Ended, Kept, Place, Stage, TO_CLIENT, TO_SERVER, size_of_outcome,
+};
 use super::marked_tools::is_marked;
 use super::{CallEntry, Recorder};
 use crate::outcome;

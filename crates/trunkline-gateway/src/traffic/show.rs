@@ -115,8 +115,7 @@ impl Traffic {
         let began = self.at(entry.began);
         // Clients of requests that stand for themselves may use the same ids.
         let stream = (!entry.who.has_session).then(|| number_of(entry));
-        let session =
-            u32::try_from(entry.who.conversation).ok().filter(|_| entry.who.has_session);
+        let session = u32::try_from(entry.who.conversation).ok().filter(|_| entry.who.has_session);
         let line = |(said, message): (&Said, Option<Json>)| {
             let revision = match said.side {
                 Side::Client => Some(spoken.unwrap_or(entry.revision)),

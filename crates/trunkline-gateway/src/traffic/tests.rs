@@ -29,8 +29,7 @@ impl Scene {
     fn of(catalog: &str) -> Self {
         let recorder = Recorder::open(&Traffic::new(), &plan(catalog), None).unwrap().unwrap();
         recorder.traffic.uses(Some(&recorder));
-        let server =
-            Link::of_server(&recorder.traffic, &Arc::from("a"), 1, whose);
+        let server = Link::of_server(&recorder.traffic, &Arc::from("a"), 1, whose);
         Self { recorder, server, count: 0 }
     }
 
@@ -76,7 +75,14 @@ impl Scene {
         let params = json!({ "name": tool.name, "arguments": arguments });
         let params = Object::parse(&params.to_string()).unwrap();
         let now = Instant::now();
-        recording.sends(target(tool), (Some(now), now), (1, Revision::V2025_11_25), false, Method::ToolsCall, &params);
+        recording.sends(
+            target(tool),
+            (Some(now), now),
+            (1, Revision::V2025_11_25),
+            false,
+            Method::ToolsCall,
+            &params,
+        );
         let (id, result) = (1000 + self.count as i64, Json::of(&result));
         self.send(&recording, id, &params);
         self.answer(&recording, id, &result);
@@ -207,7 +213,14 @@ fn messages_are_shown_as_they_were_said_on_both_sides() {
     let recording = scene.begin("tools/call", json!({ "name": "a.say" }));
     let (to, now) = (target(&tool("say", json!({}))), Instant::now());
     let params = Object::parse(r#"{"name":"say","arguments":{"n":1.50}}"#).unwrap();
-    recording.sends(to, (Some(now), now), (4, Revision::V2025_11_25), true, Method::ToolsCall, &params);
+    recording.sends(
+        to,
+        (Some(now), now),
+        (4, Revision::V2025_11_25),
+        true,
+        Method::ToolsCall,
+        &params,
+    );
     scene.send(&recording, 7, &params);
     let (id, method) = (Id::Text("q".into()), Method::RootsList.into());
     let question = Message::Request { id: id.clone(), method, params: Params::Absent };
