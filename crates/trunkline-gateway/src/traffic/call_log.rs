@@ -7,12 +7,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use trunkline_recording::line::{Direction, Side};
-use trunkline_wire::json::Json;
-use trunkline_wire::jsonrpc::{ErrorObject, Id, Incoming, Message, Object, Params};
-use trunkline_wire::method::Method;
+use trunkline_wire::jsonrpc::Message;
 use trunkline_wire::model::Tool;
 use trunkline_wire::revision::Revision;
 
+use super::kept_message::KeptMessage;
 use crate::outcome::Outcome;
 use crate::trace::Trace;
 
@@ -156,7 +155,8 @@ struct Messages {
 
 impl Messages {
     fn new(began: Instant) -> Self {
-        let nothing = || Noted { at: began, place: FROM_CLIENT, size: 0, kept: Kept::Nothing };
+        let nothing =
+            || Noted { at: began, place: FROM_CLIENT, size: 0, kept: KeptMessage::Nothing };
         let first = [nothing(), nothing(), nothing(), nothing()];
         Self { first, more: Vec::new(), count: 0 }
     }
@@ -182,82 +182,7 @@ struct Noted {
     at: Instant,
     place: Place,
     size: u32,
-    kept: Kept,
-}
-
-/// What is kept of a message.
-#[derive(Debug)]
-pub(crate) enum Kept {
-    Nothing,
-    /// The text that it was read from.
-    Text(Arc<str>),
-    Request(i64, Method, Object),
-    Result(i64, Json),
-    /// What is neither of these, or has another kind of id.
-    Other(Box<Message>),
-}
-
-impl Kept {
-    /// A message that nobody needs any more.
-    pub(super) fn taken_from(message: &mut Message) -> Self {
-        match message {
-            Message::Request { id: Id::Number(id), method, params: Params::Object(params) } => {
-                match method.known() {
-                    Some(method) => Self::Request(*id, method, std::mem::take(params)),
-                    None => Self::of(message),
-                }
-            }
-            message => Self::of(message),
-        }
-    }
-
-    /// A message that has just been read: its text, if its parts share that.
-    pub(super) fn of_read(message: &Message) -> Self {
-        match message.text_read() {
-            Some(text) => Self::Text(Arc::clone(text)),
-            None => Self::of(message),
-        }
-    }
-
-    /// A message that others need, too.
-    pub(super) fn of(message: &Message) -> Self {
-        match message {
-            Message::Response { id: Some(Id::Number(id)), outcome: Ok(result) } => {
-                Self::Result(*id, result.clone())
-            }
-            message => Self::Other(Box::new(message.clone())),
-        }
-    }
-
-    /// The message, unless it is not kept.
-    pub(super) fn to_message(&self) -> Option<Message> {
-        match self {
-            Self::Nothing => None,
-            Self::Text(text) => match Incoming::parse(text.as_bytes()) {
-                Incoming::One(message) => Some(message),
-                _ => None,
-            },
-            Self::Request(id, method, params) => {
-                let params = Params::Object(params.clone());
-                Some(Message::Request { id: Id::Number(*id), method: (*method).into(), params })
-            }
-            Self::Result(id, result) => Some(Message::result(Id::Number(*id), result.clone())),
-            Self::Other(message) => Some(Message::clone(message)),
-        }
-    }
-
-    /// About how many bytes the message has as a text.
-    pub(super) fn size(&self) -> usize {
-        match self {
-            Self::Nothing => 0,
-            Self::Text(text) => text.len(),
-            Self::Request(_, method, params) => {
-                ENVELOPE + method.name().len() + size_of_members(params)
-            }
-            Self::Result(_, result) => ENVELOPE + result.get().len(),
-            Self::Other(message) => size_of_message(message),
-        }
-    }
+    kept: KeptMessage,
 }
 
 /// A message as it is shown.
@@ -345,7 +270,7 @@ impl CallLog {
     }
 
     /// A message.
-    pub(crate) fn note(&mut self, place: Place, at: Instant, kept: Kept) {
+    pub(crate) fn note(&mut self, place: Place, at: Instant, kept: KeptMessage) {
         let length = kept.size();
         let size = u32::try_from(length).unwrap_or(u32::MAX);
         let (side, direction) = place;
@@ -356,7 +281,7 @@ impl CallLog {
             }
         }
         if side == Side::Server {
-            let is_answer = direction == Direction::In && matches!(kept, Kept::Result(..));
+            let is_answer = direction == Direction::In && matches!(kept, KeptMessage::Result(..));
             self.answered = is_answer.then_some(at);
         }
         if self.said.count >= MOST_MESSAGES {
@@ -366,7 +291,7 @@ impl CallLog {
             self.said.push(Noted { at, place, size, kept });
         } else {
             self.left_out += u32::from(self.keeps);
-            self.said.push(Noted { at, place, size, kept: Kept::Nothing });
+            self.said.push(Noted { at, place, size, kept: KeptMessage::Nothing });
         }
     }
 
@@ -420,39 +345,6 @@ impl CallLog {
     }
 }
 
-fn size_of_members(params: &Object) -> usize {
-    params.iter().map(|(name, value)| name.len() + value.get().len() + 4).sum()
-}
-
-/// About how many bytes a message has as a text.
-fn size_of_message(message: &Message) -> usize {
-    let members = |params: &Params| match params {
-        Params::Absent => 0,
-        Params::Object(params) => size_of_members(params),
-        Params::Array(items) => items.iter().map(|it| it.get().len() + 1).sum::<usize>(),
-    };
-    ENVELOPE
-        + match message {
-            Message::Request { method, params, .. } | Message::Notification { method, params } => {
-                method.len() + members(params)
-            }
-            Message::Response { outcome, .. } => return size_of_outcome(outcome),
-        }
-}
-
-/// About how many bytes a response has as a text.
-pub(crate) fn size_of_outcome(outcome: &Result<Json, ErrorObject>) -> usize {
-    ENVELOPE
-        + match outcome {
-            Ok(result) => result.get().len(),
-            Err(error) => {
-                error.message.len() + error.data.as_ref().map_or(0, |it| it.get().len()) + ENVELOPE
-            }
-        }
-}
-
-/// The parts of a message around its parameters or its result.
-const ENVELOPE: usize = 36;
 /// The memory of a log without messages.
 const EACH: usize = 1_024;
 /// The bounds of one call: stages, messages, the bytes of one message and of all that are kept.
@@ -465,6 +357,9 @@ const MOST_KEPT: usize = 4 << 20;
 mod tests {
     use std::sync::LazyLock;
 
+    use trunkline_wire::json::Json;
+    use trunkline_wire::jsonrpc::{Id, Incoming};
+
     use super::*;
 
     /// So many milliseconds after all calls began.
@@ -475,7 +370,7 @@ mod tests {
 
     fn say(log: &mut CallLog, place: Place, text: &str, at: u64) {
         let Incoming::One(message) = Incoming::parse(text.as_bytes()) else { panic!("{text}") };
-        let kept = Kept::of_read(&message);
+        let kept = KeptMessage::of_read(&message);
         log.note(place, ms(at), kept);
     }
 
@@ -564,6 +459,26 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_is_carried_from_when_it_came_unless_something_follows_it() {
+        let answer = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
+        let mut log = CallLog::new(true, ms(0));
+        log.begin(ms(0));
+        log.leased((3, Revision::V2025_06_18), false, ms(10));
+        say(&mut log, FROM_SERVER, answer, 20);
+        assert_eq!(shown(&log, 30), "policy 0-10, upstream 10-20, carry 20-30");
+        log.asks(ms(40));
+        assert_eq!(shown(&log, 50), "policy 0-10, upstream 10-40, question 40-50");
+        log.enter(Stage::Upstream, ms(50));
+        say(&mut log, FROM_SERVER, answer, 60);
+        say(&mut log, TO_SERVER, r#"{"jsonrpc":"2.0","id":2,"method":"tools/call"}"#, 70);
+        assert_eq!(shown(&log, 80), "policy 0-10, upstream 10-40, question 40-50, upstream 50-80");
+        say(&mut log, FROM_SERVER, answer, 90);
+        log.end(ended(Outcome::Asked, 95));
+        let all = "policy 0-10, upstream 10-40, question 40-50, upstream 50-90, carry 90-95";
+        assert_eq!(shown(&log, 99), all);
+    }
+
+    #[test]
     fn without_payloads_only_sizes_are_kept() {
         let mut log = CallLog::new(false, ms(0));
         log.begin(ms(0));
@@ -580,7 +495,7 @@ mod tests {
         let mut log = CallLog::new(true, ms(0));
         let result = |bytes| Message::result(Id::Number(1), Json::string(&"x".repeat(bytes)));
         let answer = |log: &mut CallLog, message: &Message| {
-            log.note(TO_CLIENT, ms(1), Kept::of(message));
+            log.note(TO_CLIENT, ms(1), KeptMessage::of(message));
         };
         let large = result(LARGEST / 2);
         for _ in 0..2 * MOST_MESSAGES {

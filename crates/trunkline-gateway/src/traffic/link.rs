@@ -15,7 +15,8 @@ use trunkline_wire::method::Method;
 use trunkline_wire::model::meta;
 use trunkline_wire::revision::Revision;
 
-use super::call_log::{CallLog, CallTarget, Ended, Kept};
+use super::call_log::{CallLog, CallTarget, Ended};
+use super::kept_message::KeptMessage;
 use super::open_requests::{OpenRequests, Owner, Theirs, Whose};
 use super::recording::Recording;
 use super::{CallEntry, Recorder, Traffic};
@@ -121,7 +122,7 @@ impl Link {
                 note_revision(&mut log, outcome);
             }
         }
-        entry.note(&self.traffic, (self.side(), direction), at, Kept::of(message));
+        entry.note(&self.traffic, (self.side(), direction), at, KeptMessage::of(message));
         self.traffic.tell(&entry);
     }
 
@@ -174,7 +175,7 @@ impl Link {
     }
 
     /// A request that no call claimed turns out to be the conversation's own.
-    fn disown(&self, state: &mut State, unclaimed: Option<(Kept, Instant)>) {
+    fn disown(&self, state: &mut State, unclaimed: Option<(KeptMessage, Instant)>) {
         let unclaimed = unclaimed.and_then(|(request, at)| Some((request.to_message()?, at)));
         if let Some((message, at)) = unclaimed {
             self.note_own(state, Direction::In, &message, at);
@@ -241,7 +242,7 @@ impl Witness for Link {
         let (at, mut state) = (Instant::now(), self.state());
         let whose = match message {
             Message::Request { id, .. } => {
-                return state.open.add_theirs(id, via, Kept::of_read(message), at);
+                return state.open.add_theirs(id, via, KeptMessage::of_read(message), at);
             }
             Message::Response { id, .. } => id.as_ref().and_then(|it| state.open.take_ours(it)),
             Message::Notification { method, params } => {
@@ -251,7 +252,12 @@ impl Witness for Link {
         match whose {
             Some(Whose::Call(entry)) => {
                 drop(state);
-                entry.note(&self.traffic, (self.side(), Direction::In), at, Kept::of(message));
+                entry.note(
+                    &self.traffic,
+                    (self.side(), Direction::In),
+                    at,
+                    KeptMessage::of(message),
+                );
             }
             Some(Whose::Nobody) => {}
             Some(Whose::Conversation) | None => {
@@ -287,7 +293,8 @@ impl Witness for Link {
         match whose {
             Whose::Call(entry) => {
                 drop(state);
-                let (place, kept) = ((self.side(), Direction::Out), Kept::taken_from(message));
+                let (place, kept) =
+                    ((self.side(), Direction::Out), KeptMessage::taken_from(message));
                 entry.note(&self.traffic, place, at, kept);
             }
             Whose::Nobody => {}

@@ -9,10 +9,13 @@ use trunkline_wire::model::Tool;
 /// Which tools have schemas that mark secrets. A tool is looked through once.
 #[derive(Default)]
 pub(super) struct MarkedTools {
-    known: Mutex<Vec<Option<(Weak<Tool>, bool)>>>,
+    known: Mutex<Vec<Option<Known>>>,
     /// The address of the last tool that marks nothing, which is among the known.
     plain: AtomicUsize,
 }
+
+/// A tool, and whether it marks something.
+type Known = (Weak<Tool>, bool);
 
 impl MarkedTools {
     pub(super) fn is_marked(&self, tool: &Arc<Tool>) -> bool {

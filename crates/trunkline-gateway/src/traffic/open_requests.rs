@@ -10,7 +10,7 @@ use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Id;
 
 use super::CallEntry;
-use super::call_log::Kept;
+use super::kept_message::KeptMessage;
 use super::recording::Recording;
 
 /// The open requests in both directions.
@@ -64,7 +64,7 @@ pub(super) struct Theirs {
 /// Whom a request of the peer belongs to.
 pub(super) enum Owner {
     /// No call has claimed it yet: here it is, and when it came.
-    Nobody(Kept, Instant),
+    Nobody(KeptMessage, Instant),
     Call(Arc<CallEntry>),
     /// It belongs to no call.
     Conversation,
@@ -80,9 +80,9 @@ impl Owner {
 
     /// The request, if nobody has claimed it. It belongs to the conversation from now on.
     #[inline]
-    pub(super) fn disown(&mut self) -> Option<(Kept, Instant)> {
+    pub(super) fn disown(&mut self) -> Option<(KeptMessage, Instant)> {
         let Self::Nobody(request, at) = self else { return None };
-        let unclaimed = (std::mem::replace(request, Kept::Nothing), *at);
+        let unclaimed = (std::mem::replace(request, KeptMessage::Nothing), *at);
         *self = Self::Conversation;
         Some(unclaimed)
     }
@@ -90,7 +90,13 @@ impl Owner {
 
 impl OpenRequests {
     /// A request of the peer.
-    pub(super) fn add_theirs(&mut self, id: &Id, via: RequestStream, request: Kept, at: Instant) {
+    pub(super) fn add_theirs(
+        &mut self,
+        id: &Id,
+        via: RequestStream,
+        request: KeptMessage,
+        at: Instant,
+    ) {
         make_room(&mut self.theirs, |it| &it.id, id, |it| it.owner.call());
         let owner = Owner::Nobody(request, at);
         self.theirs.push(Theirs { id: id.clone(), via, token: None, owner });
@@ -140,7 +146,7 @@ impl OpenRequests {
     }
 
     /// The peer's request on this stream that no call has claimed: it belongs to none.
-    pub(super) fn disown(&mut self, via: RequestStream) -> Option<(Kept, Instant)> {
+    pub(super) fn disown(&mut self, via: RequestStream) -> Option<(KeptMessage, Instant)> {
         let on_it = self.theirs.iter_mut().filter(|it| it.via == via);
         on_it.map(|it| &mut it.owner).find_map(Owner::disown)
     }

@@ -10,9 +10,8 @@ use trunkline_wire::jsonrpc::{Id, Message, Object, Outcome};
 use trunkline_wire::method::Method;
 use trunkline_wire::revision::Revision;
 
-use super::call_log::{
-    CallTarget, Ended, Kept, Place, Stage, TO_CLIENT, TO_SERVER, size_of_outcome,
-};
+use super::call_log::{CallTarget, Ended, Place, Stage, TO_CLIENT, TO_SERVER};
+use super::kept_message::{KeptMessage, size_of_outcome};
 use super::marked_tools::is_marked;
 use super::{CallEntry, Recorder};
 use crate::outcome;
@@ -129,7 +128,7 @@ impl Recording {
             log.target.get_or_insert_with(target);
             if let (Some(told), Some(id)) = (told, &self.unseen) {
                 let (id, outcome) = (Some(Id::clone(id)), told.clone());
-                log.note(TO_CLIENT, at, Kept::of(&Message::Response { id, outcome }));
+                log.note(TO_CLIENT, at, KeptMessage::of(&Message::Response { id, outcome }));
             }
             log.end(Ended { outcome, reason, at, trace: trace.unwrap_or(self.entry.id) });
             // The answer is on its way. If it is as large as expected, the ring need not hear of it again.

@@ -215,7 +215,7 @@ fn messages_are_shown_as_they_were_said_on_both_sides() {
     let params = Object::parse(r#"{"name":"say","arguments":{"n":1.50}}"#).unwrap();
     recording.sends(
         to,
-        (Some(now), now),
+        (Some(now), now + Duration::from_millis(1)),
         (4, Revision::V2025_11_25),
         true,
         Method::ToolsCall,
