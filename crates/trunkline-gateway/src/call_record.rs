@@ -42,6 +42,8 @@ pub(crate) struct CallRecord {
     /// The digest of the arguments, if there is an audit.
     pub(crate) digest: Option<String>,
     pub(crate) began: Instant,
+    /// When the call got its instance, the last one if it got several.
+    pub(crate) leased: Option<Instant>,
     /// How long the call waited for an instance.
     pub(crate) waited: Option<Duration>,
     failed: Option<outcome::Outcome>,
@@ -54,7 +56,7 @@ pub(crate) struct CallRecord {
     /// What operators see of the call, if calls are recorded.
     pub(crate) recording: Option<Recording>,
     /// When the call was let through, for those who record it.
-    pub(crate) permitted: Option<Duration>,
+    pub(crate) permitted: Option<Instant>,
 }
 
 /// What a record needs beside the call.
@@ -86,6 +88,7 @@ impl CallRecord {
             caller: Arc::clone(caller),
             digest,
             began,
+            leased: None,
             waited: None,
             failed: None,
             kept: None,
@@ -138,7 +141,9 @@ impl CallRecord {
     /// Sets the instance.
     pub(crate) fn leased(&mut self, instance: u64) {
         self.instance = Some(instance);
-        self.waited.get_or_insert_with(|| self.began.elapsed());
+        let now = Instant::now();
+        self.leased = Some(now);
+        self.waited.get_or_insert_with(|| now.saturating_duration_since(self.began));
     }
 
     /// The outcome word.

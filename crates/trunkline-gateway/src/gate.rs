@@ -280,7 +280,7 @@ impl Walk {
             Decided::Permit(permit) => permit,
             Decided::Told(told) => return Ok(told),
         };
-        record.permitted = record.recording.as_ref().map(Recording::now);
+        record.permitted = record.recording.as_ref().map(|_| Instant::now());
         let result = self.perform(record, &mut about, &permit).await;
         let result = match permit.into_plugins() {
             None => result,

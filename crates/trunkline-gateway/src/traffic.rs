@@ -7,6 +7,7 @@
 mod call_log;
 mod file;
 mod filter;
+mod kept_message;
 mod link;
 mod marked_tools;
 mod open_requests;
@@ -22,7 +23,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant, SystemTime};
 
 use tokio::sync::broadcast;
-use trunkline_proto::Call;
+use trunkline_proto::{Call, Peer};
 use trunkline_recording::line::Party;
 use trunkline_recording::redact::Redactor;
 use trunkline_recording::tree::Tree;
@@ -35,14 +36,17 @@ use trunkline_wire::revision::{Era, Revision};
 
 use crate::caller::Caller;
 use crate::catalog::plan::{Plan, RecordingPlan};
+use crate::outcome::Outcome;
 use crate::policy::redact::secrets_of;
 use crate::trace::Trace;
-use call_log::{CallLog, size_of_message};
+use call_log::{CallLog, Place};
 pub(crate) use call_log::{CallTarget, FROM_CLIENT, FROM_SERVER, TO_CLIENT, TO_SERVER};
 use file::TrafficFile;
 pub use filter::TrafficFilter;
+use kept_message::KeptMessage;
 pub(crate) use link::Link;
 use marked_tools::MarkedTools;
+use open_requests::Owner;
 pub(crate) use open_requests::Whose;
 use rates::Rates;
 pub(crate) use rates::STEP;
@@ -59,12 +63,14 @@ pub(crate) struct Traffic {
     /// One moment on both clocks.
     base: (SystemTime, Instant),
     digests: RandomState,
-    marked: Mutex<MarkedTools>,
+    marked: MarkedTools,
     /// How many follow the changes.
     followers: AtomicUsize,
     /// The recorder of the plan in force, if calls are recorded.
     current: Mutex<Weak<Recorder>>,
     is_recording: AtomicBool,
+    /// Whether it writes calls to a file, too.
+    has_file: AtomicBool,
 }
 
 /// What every call changes.
@@ -72,17 +78,33 @@ struct Kept {
     ring: Ring<Arc<CallEntry>>,
     /// How often each server is called. There are few.
     rates: Vec<(Arc<str>, Rates)>,
+    /// The last client that called without a session.
+    peer: Option<Arc<Peer>>,
 }
 
 impl Kept {
     /// A call to a server ended. The list grows no longer than the catalogs of this run.
     fn count(&mut self, server: &Arc<str>, took: Duration, has_failed: bool, now: Duration) {
         let same = |it: &Arc<str>| Arc::ptr_eq(it, server) || **it == **server;
-        let place = self.rates.iter().position(|(it, _)| same(it)).unwrap_or_else(|| {
-            self.rates.push((Arc::clone(server), Rates::default()));
-            self.rates.len() - 1
-        });
-        self.rates[place].1.note(took, has_failed, now);
+        match self.rates.iter_mut().find(|(it, _)| same(it)) {
+            Some((_, rates)) => rates.note(took, has_failed, now),
+            None => {
+                let mut rates = Rates::default();
+                rates.note(took, has_failed, now);
+                self.rates.push((Arc::clone(server), rates));
+            }
+        }
+    }
+
+    /// The client that calls. Each request that stands for itself has one of its own: of those that say the same of
+    /// themselves, one is kept.
+    fn peer_of(&mut self, caller: &Caller) -> Arc<Peer> {
+        let peer = &caller.peer;
+        match &self.peer {
+            _ if caller.has_session => Arc::clone(peer),
+            Some(known) if known.info == peer.info => Arc::clone(known),
+            _ => Arc::clone(self.peer.insert(Arc::clone(peer))),
+        }
     }
 }
 
@@ -104,10 +126,26 @@ pub(crate) struct CallEntry {
     began: Instant,
     method: MethodName,
     revision: Revision,
-    caller: Arc<Caller>,
+    who: Who,
     /// Whether it is a call, and not what a conversation says beside its calls.
     is_call: bool,
     log: Mutex<CallLog>,
+}
+
+/// What is told of a caller. The caller itself is not kept for that: the next call needs its memory.
+struct Who {
+    name: Option<String>,
+    peer: Arc<Peer>,
+    conversation: u64,
+    has_session: bool,
+}
+
+impl Who {
+    fn of(caller: &Caller, peer: Arc<Peer>) -> Self {
+        let Caller { name, conversation, has_session, .. } = caller;
+        let (conversation, has_session) = (*conversation, *has_session);
+        Self { name: name.clone(), peer, conversation, has_session }
+    }
 }
 
 impl Traffic {
@@ -116,15 +154,17 @@ impl Traffic {
             kept: Mutex::new(Kept {
                 ring: Ring::new(MOST_CALLS, RecordingPlan::default().keep),
                 rates: Vec::new(),
+                peer: None,
             }),
             redactor: Mutex::default(),
             updates: broadcast::Sender::new(UPDATES),
             base: (SystemTime::now(), Instant::now()),
             digests: RandomState::new(),
-            marked: Mutex::default(),
+            marked: MarkedTools::default(),
             followers: AtomicUsize::new(0),
             current: Mutex::default(),
             is_recording: AtomicBool::new(false),
+            has_file: AtomicBool::new(false),
         })
     }
 
@@ -133,6 +173,8 @@ impl Traffic {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         *current = recorder.map(Arc::downgrade).unwrap_or_default();
         self.is_recording.store(recorder.is_some(), Ordering::Relaxed);
+        let has_file = recorder.is_some_and(|it| it.file.is_some());
+        self.has_file.store(has_file, Ordering::Relaxed);
     }
 
     /// Whether calls are recorded.
@@ -200,14 +242,19 @@ impl Traffic {
 
     /// Changes the ring, and drops calls until all fit.
     fn arrange(&self, with: impl FnOnce(&mut Kept)) {
-        let mut gone = {
-            let mut kept = self.kept();
-            with(&mut kept);
-            kept.ring.evict()
-        };
-        // Dropped outside the lock.
-        while gone.take().is_some() {
-            gone = self.kept().ring.evict();
+        let mut kept = self.kept();
+        with(&mut kept);
+        if kept.ring.is_full() {
+            self.let_go(kept);
+        }
+    }
+
+    /// Lets the oldest calls make way, and drops them outside the lock.
+    fn let_go<'a>(&'a self, mut kept: MutexGuard<'a, Kept>) {
+        while let Some(gone) = kept.ring.evict() {
+            drop(kept);
+            drop(gone);
+            kept = self.kept();
         }
     }
 
@@ -232,7 +279,7 @@ impl Traffic {
     }
 
     fn is_marked(&self, tool: &Arc<Tool>) -> bool {
-        self.marked.lock().unwrap_or_else(PoisonError::into_inner).is_marked(tool)
+        self.marked.is_marked(tool)
     }
 }
 
@@ -278,76 +325,84 @@ impl Recorder {
     pub(crate) fn begin(
         self: &Arc<Self>,
         call: &Call,
-        caller: &Arc<Caller>,
+        caller: &Caller,
         handle: &ConversationHandle,
         id: Trace,
         began: Instant,
     ) -> Recording {
-        let unseen = handle.is_closed().then(|| call.id.clone());
-        let recorder = Arc::clone(self);
-        let recording = match self.resumed(call) {
-            Some(entry) => {
-                let earlier = entry.after(began);
-                entry.log().begin(earlier);
-                if call.params.get("inputResponses").is_some() {
-                    self.traffic.learn(Party::Client, "params", &call.params.to_json());
-                }
-                Recording { recorder, entry, earlier, unseen }
-            }
-            None => {
-                let (method, revision) = (MethodName::from(call.method.method), call.revision);
-                let entry = self.push_entry(|number| {
-                    let mut log = CallLog::new(self.keeps_of(number));
-                    log.begin(Duration::ZERO);
-                    let (caller, log) = (Arc::clone(caller), Mutex::new(log));
-                    CallEntry { number, id, began, method, revision, caller, is_call: true, log }
-                });
-                Recording { recorder, entry, earlier: Duration::ZERO, unseen }
-            }
-        };
-        self.note_request(call, handle, &recording, began);
-        recording.tell();
-        recording
-    }
-
-    /// The request that the call begins with: as it was received, or if nobody has seen that, as it was read.
-    fn note_request(
-        &self,
-        call: &Call,
-        handle: &ConversationHandle,
-        recording: &Recording,
-        began: Instant,
-    ) {
-        if recording.unseen.is_none() {
-            if handle.witness::<Link>().is_none() {
-                handle.set_witness(Link::of_client(&self.traffic, handle, &call.attached));
-            }
+        let unseen = handle.is_closed().then(|| Box::new(call.id.clone()));
+        let earlier = self.resumed(call);
+        if earlier.is_some() && call.params.get("inputResponses").is_some() {
+            self.traffic.learn(Party::Client, "params", &call.params.to_json());
+        }
+        let link = if unseen.is_none() { self.link_of(call, handle) } else { None };
+        let mut open = link.map(Link::state);
+        let claimed = open.as_mut().map(|open| {
             let token = call.meta.as_ref().filter(|_| call.wants_progress).and_then(token_of);
-            let link = handle.witness::<Link>();
-            if link.is_some_and(|it| it.claim(&call.id, token, recording)) {
-                return;
+            open.claimed(&call.id, token)
+        });
+        // The request as it was received, or if nobody has seen that, as it was read.
+        let mut owner = claimed.map(|it| &mut it.owner);
+        let request = owner.as_mut().and_then(|it| it.disown());
+        let (request, at) = request.unwrap_or_else(|| (request_of(call), began));
+        let entry = match earlier {
+            Some(entry) => {
+                let mut log = entry.log();
+                log.begin(began);
+                log.note(FROM_CLIENT, at, request);
+                drop(log);
+                entry
             }
+            None => self.push_entry(caller, |number, who| {
+                let mut entry = Arc::new(CallEntry {
+                    number,
+                    id,
+                    began,
+                    method: MethodName::from(call.method.method),
+                    revision: call.revision,
+                    who,
+                    is_call: true,
+                    log: Mutex::new(CallLog::new(self.keeps_of(number), began)),
+                });
+                // It is nobody else's yet.
+                if let Some(log) = Arc::get_mut(&mut entry).and_then(|it| it.log.get_mut().ok()) {
+                    log.begin(began);
+                    log.note(FROM_CLIENT, at, request);
+                }
+                entry
+            }),
+        };
+        if let Some(owner) = owner {
+            *owner = Owner::Call(Arc::clone(&entry));
         }
-        let mut params = call.params.clone_for_one_more();
-        if let Some(meta) = &call.meta {
-            params.set("_meta", meta.clone());
-        }
-        let (id, method) = (call.id.clone(), call.method.method.into());
-        let message = Message::Request { id, method, params: Params::Object(params) };
-        recording.note(FROM_CLIENT, size_of_message(&message), began, || message);
+        drop(open);
+        self.traffic.tell(&entry);
+        Recording { recorder: Arc::clone(self), entry, began, unseen }
     }
 
-    /// Makes an entry from its number, and keeps it.
-    fn push_entry(&self, make: impl FnOnce(u64) -> CallEntry) -> Arc<CallEntry> {
-        let mut made = None;
-        self.traffic.arrange(|kept| {
-            kept.ring.push(|number| {
-                let entry = Arc::new(make(number));
-                made = Some(Arc::clone(&entry));
-                entry
-            });
-        });
-        made.expect("the ring has made it")
+    /// Who sees what is said in the conversation of a call.
+    fn link_of<'a>(&self, call: &Call, handle: &'a ConversationHandle) -> Option<&'a Link> {
+        if let Some(link) = handle.witness::<Link>() {
+            return Some(link);
+        }
+        handle.set_witness(Link::of_client(&self.traffic, handle, &call.attached));
+        handle.witness::<Link>()
+    }
+
+    /// Makes an entry from its number and from what is told of its caller, and keeps it.
+    fn push_entry(
+        &self,
+        caller: &Caller,
+        make: impl FnOnce(u64, Who) -> Arc<CallEntry>,
+    ) -> Arc<CallEntry> {
+        let mut kept = self.traffic.kept();
+        let who = Who::of(caller, kept.peer_of(caller));
+        let entry = make(kept.ring.next_number(), who);
+        kept.ring.push(Arc::clone(&entry));
+        if kept.ring.is_full() {
+            self.traffic.let_go(kept);
+        }
+        entry
     }
 
     /// Whether the messages of the entry of this number are kept.
@@ -395,6 +450,7 @@ impl Recorder {
 }
 
 impl CallEntry {
+    #[inline]
     fn log(&self) -> MutexGuard<'_, CallLog> {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -403,9 +459,45 @@ impl CallEntry {
         moment.saturating_duration_since(self.began)
     }
 
-    fn now(&self) -> Duration {
-        self.began.elapsed()
+    /// Whether the call has ended, and its caller does not come back.
+    fn is_over(&self) -> bool {
+        self.log().ended.is_some_and(|it| it.outcome != Outcome::Asked)
     }
+
+    /// A message of the call, when it was received or sent. The answer comes after the end.
+    fn note(self: &Arc<Self>, traffic: &Traffic, place: Place, at: Instant, message: KeptMessage) {
+        let mut log = self.log();
+        log.note(place, at, message);
+        if log.ended.is_none() {
+            return;
+        }
+        let (bytes, was_shown) = (log.bytes(), std::mem::take(&mut log.is_shown));
+        let is_more = bytes > std::mem::replace(&mut log.known_bytes, bytes);
+        drop(log);
+        if is_more {
+            traffic.arrange(|kept| kept.ring.takes(self.number, bytes));
+        }
+        if was_shown {
+            traffic.tell(self);
+        }
+        if traffic.has_file.load(Ordering::Relaxed)
+            && let Some(recorder) = traffic.recorder()
+            && let Some(file) = &recorder.file
+        {
+            file.write(self);
+        }
+    }
+}
+
+/// The request that a call was read from.
+fn request_of(call: &Call) -> KeptMessage {
+    let mut params = call.params.clone_for_one_more();
+    if let Some(meta) = &call.meta {
+        params.set("_meta", meta.clone());
+    }
+    let (id, method) = (call.id.clone(), call.method.method.into());
+    let mut request = Message::Request { id, method, params: Params::Object(params) };
+    KeptMessage::taken_from(&mut request)
 }
 
 /// The progress token in the `_meta` of a request.

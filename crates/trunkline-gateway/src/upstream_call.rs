@@ -341,12 +341,13 @@ fn size(what: &HandlerEvent) -> usize {
 
 /// Whom a request to a server is made for.
 pub(crate) fn whose(attached: &Attached) -> Whose {
-    let recording = match (attached.get::<UpstreamCallContext>(), attached.get::<OnTask>()) {
-        (Some(context), _) => context.recording.clone(),
-        (None, Some(task)) => task.0.recording(),
-        (None, None) => return Whose::Conversation,
-    };
-    recording.map_or(Whose::Nobody, Whose::Call)
+    if let Some(context) = attached.get::<UpstreamCallContext>() {
+        Whose::of(context.recording.as_ref())
+    } else if let Some(task) = attached.get::<OnTask>() {
+        Whose::of(task.0.recording().as_ref())
+    } else {
+        Whose::Conversation
+    }
 }
 
 /// The error for a server whose question was not answered.

@@ -324,10 +324,10 @@ where
         while let Some(effect) = self.core.poll(cx) {
             match effect {
                 Effect::Send(message, via) => {
-                    self.core.show_outgoing(&message, via);
                     let framing = self.framing.or(self.decoder.framing());
                     let framing = framing.unwrap_or(Framing::Newline);
                     self.outbox.put(&message, framing);
+                    self.core.hand_over_all(message, via);
                 }
                 Effect::Opened(facts) => self.opened.send(Ok(facts)),
                 Effect::Failed(error) => {

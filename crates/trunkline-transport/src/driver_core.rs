@@ -219,21 +219,37 @@ impl<C: Conversation, R: RunHandlers> DriverCore<C, R> {
     }
 
     /// Shows the witness what is sent.
+    #[cfg(feature = "http")]
     pub(crate) fn show_sent(&self, message: &Message, via: Option<RequestStream>) {
-        let Some(witness) = self.commands.witness() else { return };
-        let cause = match message {
-            Message::Request { id, .. } => self.conversation.cause_of(id),
-            _ => None,
-        };
-        witness.sent(message, via, cause);
+        if self.commands.witness().is_some() {
+            self.hand_over(&mut message.clone(), via);
+        }
     }
 
     /// The same for all that is sent as one text.
+    #[cfg(feature = "http")]
     pub(crate) fn show_outgoing(&self, outgoing: &Outgoing, via: Option<RequestStream>) {
         match outgoing {
             Outgoing::One(message) => self.show_sent(message, via),
             Outgoing::Batch(all) => all.iter().for_each(|it| self.show_sent(it, via)),
         }
+    }
+
+    /// Leaves to the witness what was written, and is of no more use here.
+    pub(crate) fn hand_over_all(&self, mut outgoing: Outgoing, via: Option<RequestStream>) {
+        match &mut outgoing {
+            Outgoing::One(message) => self.hand_over(message, via),
+            Outgoing::Batch(all) => all.iter_mut().for_each(|it| self.hand_over(it, via)),
+        }
+    }
+
+    fn hand_over(&self, message: &mut Message, via: Option<RequestStream>) {
+        let Some(witness) = self.commands.witness() else { return };
+        let cause = match &*message {
+            Message::Request { id, .. } => self.conversation.cause_of(id),
+            _ => None,
+        };
+        witness.sent(message, via, cause);
     }
 
     fn accept(&mut self, command: Command, now: Instant) {

@@ -11,6 +11,7 @@ pub trait Witness: Any + Debug + Send + Sync {
     /// The peer sent this, on the stream of a request if it has one. Nothing has been done about it yet.
     fn received(&self, message: &Message, via: RequestStream);
 
-    /// This is sent to the peer. A request of ours comes with what it belongs to.
-    fn sent(&self, message: &Message, via: Option<RequestStream>, cause: Option<Cause<'_>>);
+    /// This was sent to the peer, and is of no more use: the witness may take out of it what it keeps. A request of ours
+    /// comes with what it belongs to.
+    fn sent(&self, message: &mut Message, via: Option<RequestStream>, cause: Option<Cause<'_>>);
 }

@@ -126,6 +126,14 @@ impl Json {
         Ok(Self(Text::Part(Arc::clone(whole), range)))
     }
 
+    /// The whole text that this value is a part of, if it shares that.
+    pub(crate) fn whole(&self) -> Option<&Arc<str>> {
+        match &self.0 {
+            Text::Part(whole, _) => Some(whole),
+            _ => None,
+        }
+    }
+
     /// Keeps what `write` appends, which is one JSON value. The room that it is written in is used again.
     pub(crate) fn write(write: impl FnOnce(&mut Vec<u8>)) -> Self {
         let mut out = ROOM.try_with(Cell::take).unwrap_or_default();

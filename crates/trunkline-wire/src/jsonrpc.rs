@@ -17,6 +17,7 @@ mod parse;
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::Deref;
+use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -327,6 +328,25 @@ impl Message {
     /// A notification.
     pub fn notification(method: Method, params: Params) -> Self {
         Self::Notification { method: method.into(), params }
+    }
+
+    /// The text that a short message with parameters was read from, which they share. Ask for it before the parameters
+    /// are changed: those of another message may be among them afterwards.
+    ///
+    /// ```
+    /// # use trunkline_wire::jsonrpc::{Incoming, Message};
+    /// let text = r#"{"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {"a": 1}}"#;
+    /// let Incoming::One(message) = Incoming::parse(text.as_bytes()) else { panic!() };
+    /// assert_eq!(message.text_read().map(|it| &**it), Some(text));
+    /// ```
+    pub fn text_read(&self) -> Option<&Arc<str>> {
+        match self {
+            Self::Request { params: Params::Object(Object(members)), .. }
+            | Self::Notification { params: Params::Object(Object(members)), .. } => {
+                members.first()?.1.whole()
+            }
+            _ => None,
+        }
     }
 
     /// Appends the message as one JSON text, without a line break.

@@ -203,10 +203,11 @@ impl Walk {
         let context = context.recorded(record.recording.as_ref());
         let method = self.call.method.method;
         if let Some(recording) = &record.recording {
-            let target = (record.target(), record.permitted);
+            let moments = (record.permitted, record.leased.unwrap_or(record.began));
             let at = (instance.id, instance.opened.revision);
             instance.is_seen_by(|| self.shared.link_of(&instance.server, instance.id));
-            recording.sends(target, at, instance.is_newer(record.began), method, &params);
+            let is_new = instance.is_newer(record.began);
+            recording.sends(record.target(), moments, at, is_new, method, &params);
         }
         let mut forward = Forward::begin(lease, context, method, params, timing(plan), relays);
         forward.span = span;

@@ -1,15 +1,17 @@
 //! What happens to one call → its log: stages with their times, sizes, and the messages on both sides.
 //!
-//! Nothing here reads a clock: times are handed in, as the time since the call began.
+//! Nothing here reads a clock: moments are handed in. What the log is told it keeps as it is; times, sizes of all and
+//! messages are made of that when somebody looks.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use trunkline_recording::line::{Direction, Side};
-use trunkline_wire::jsonrpc::{Message, Params};
+use trunkline_wire::jsonrpc::Message;
 use trunkline_wire::model::Tool;
 use trunkline_wire::revision::Revision;
 
+use super::kept_message::KeptMessage;
 use crate::outcome::Outcome;
 use crate::trace::Trace;
 
@@ -18,6 +20,7 @@ use crate::trace::Trace;
 pub(crate) struct CallLog {
     /// Whether messages are kept, not only their sizes.
     keeps: bool,
+    began: Instant,
     pub(crate) target: Option<CallTarget>,
     pub(crate) instance: Option<(u64, Revision)>,
     /// `None` while the call goes on.
@@ -28,9 +31,13 @@ pub(crate) struct CallLog {
     pub(crate) bytes_in: u64,
     pub(crate) bytes_out: u64,
     stages: Stages,
-    said: Vec<Said>,
+    /// When the server answered, if nothing has been entered since: from then on the time belongs to `Carry`.
+    answered: Option<Instant>,
+    said: Messages,
     /// The bytes of kept messages.
     kept: usize,
+    /// The memory that those who keep the log know of.
+    pub(crate) known_bytes: usize,
     /// Messages that were too many or too large to keep.
     pub(crate) left_out: u32,
     /// How many messages are in a file already.
@@ -57,7 +64,7 @@ pub(crate) struct CallTarget {
 pub(crate) struct Ended {
     pub(crate) outcome: Outcome,
     pub(crate) reason: Option<&'static str>,
-    pub(crate) after: Duration,
+    pub(crate) at: Instant,
     /// The id of the call in logs and errors.
     pub(crate) trace: Trace,
 }
@@ -95,22 +102,22 @@ impl Stage {
 /// When each stage began. A call that asks nothing has four and needs no memory of its own for them.
 #[derive(Debug)]
 struct Stages {
-    first: [(Stage, Duration); 4],
+    first: [(Stage, Instant); 4],
     count: usize,
-    more: Vec<(Stage, Duration)>,
-}
-
-impl Default for Stages {
-    fn default() -> Self {
-        Self { first: [(Stage::Policy, Duration::ZERO); 4], count: 0, more: Vec::new() }
-    }
+    more: Vec<(Stage, Instant)>,
+    last: Option<Stage>,
 }
 
 impl Stages {
-    fn push(&mut self, stage: Stage, at: Duration) {
-        if self.last_mut().is_some_and(|it| *it == stage) {
+    fn new(began: Instant) -> Self {
+        Self { first: [(Stage::Policy, began); 4], count: 0, more: Vec::new(), last: None }
+    }
+
+    fn push(&mut self, stage: Stage, at: Instant) {
+        if self.last == Some(stage) {
             return;
         }
+        self.last = Some(stage);
         match self.first.get_mut(self.count) {
             Some(place) => {
                 *place = (stage, at);
@@ -121,27 +128,64 @@ impl Stages {
         }
     }
 
-    fn last_mut(&mut self) -> Option<&mut Stage> {
+    /// The call has waited for an instance to start, not for a place in one.
+    fn waited_for_start(&mut self) {
         let last = match self.more.last_mut() {
             Some(last) => Some(last),
             None => self.first[..self.count].last_mut(),
         };
-        last.map(|it| &mut it.0)
-    }
-
-    /// The call has waited for an instance to start, not for a place in one.
-    fn waited_for_start(&mut self) {
-        if let Some(stage @ Stage::Wait) = self.last_mut() {
+        if let Some((stage @ Stage::Wait, _)) = last {
             *stage = Stage::Start;
+            self.last = Some(Stage::Start);
         }
     }
 
-    fn iter(&self) -> impl Iterator<Item = (Stage, Duration)> {
+    fn iter(&self) -> impl Iterator<Item = (Stage, Instant)> {
         self.first[..self.count].iter().chain(&self.more).copied()
     }
 }
 
-/// A message.
+/// The messages of a call. Most calls have four, which need no memory of their own.
+#[derive(Debug)]
+struct Messages {
+    first: [Noted; 4],
+    more: Vec<Noted>,
+    count: usize,
+}
+
+impl Messages {
+    fn new(began: Instant) -> Self {
+        let nothing =
+            || Noted { at: began, place: FROM_CLIENT, size: 0, kept: KeptMessage::Nothing };
+        let first = [nothing(), nothing(), nothing(), nothing()];
+        Self { first, more: Vec::new(), count: 0 }
+    }
+
+    #[inline]
+    fn push(&mut self, noted: Noted) {
+        match self.first.get_mut(self.count) {
+            // There is nothing to drop yet.
+            Some(place) => std::mem::forget(std::mem::replace(place, noted)),
+            None => self.more.push(noted),
+        }
+        self.count += 1;
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &Noted> {
+        self.first[..self.count.min(4)].iter().chain(&self.more)
+    }
+}
+
+/// A message as it is noted.
+#[derive(Debug)]
+struct Noted {
+    at: Instant,
+    place: Place,
+    size: u32,
+    kept: KeptMessage,
+}
+
+/// A message as it is shown.
 #[derive(Clone, Debug)]
 pub(crate) struct Said {
     /// When, after the call began.
@@ -163,9 +207,10 @@ pub(crate) const FROM_SERVER: Place = (Side::Server, Direction::In);
 pub(crate) const TO_SERVER: Place = (Side::Server, Direction::Out);
 
 impl CallLog {
-    pub(crate) fn new(keeps: bool) -> Self {
+    pub(crate) fn new(keeps: bool, began: Instant) -> Self {
         Self {
             keeps,
+            began,
             target: None,
             instance: None,
             ended: None,
@@ -173,9 +218,11 @@ impl CallLog {
             questions: 0,
             bytes_in: 0,
             bytes_out: 0,
-            stages: Stages::default(),
-            said: Vec::with_capacity(4),
+            stages: Stages::new(began),
+            answered: None,
+            said: Messages::new(began),
             kept: 0,
+            known_bytes: 0,
             left_out: 0,
             written: 0,
             counts: Side::Client,
@@ -185,19 +232,28 @@ impl CallLog {
     }
 
     /// The caller comes, for the first time or again.
-    pub(crate) fn begin(&mut self, at: Duration) {
+    pub(crate) fn begin(&mut self, at: Instant) {
         self.rounds += 1;
         self.ended = None;
         self.enter(Stage::Policy, at);
     }
 
     /// From now on the time belongs to this stage.
-    pub(crate) fn enter(&mut self, stage: Stage, at: Duration) {
+    pub(crate) fn enter(&mut self, stage: Stage, at: Instant) {
+        if let Some(at) = self.answered.take() {
+            self.stages.push(Stage::Carry, at);
+        }
         self.stages.push(stage, at);
     }
 
+    /// Somebody is asked. An answer of the server before that was part of the way there.
+    pub(crate) fn asks(&mut self, at: Instant) {
+        self.answered = None;
+        self.enter(Stage::Question, at);
+    }
+
     /// An instance was found for the call; `is_new` if it had to start.
-    pub(crate) fn leased(&mut self, instance: (u64, Revision), is_new: bool, at: Duration) {
+    pub(crate) fn leased(&mut self, instance: (u64, Revision), is_new: bool, at: Instant) {
         self.instance = Some(instance);
         if is_new {
             self.stages.waited_for_start();
@@ -209,55 +265,69 @@ impl CallLog {
     pub(crate) fn end(&mut self, ended: Ended) {
         self.ended = Some(ended);
         if ended.outcome == Outcome::Asked {
-            self.enter(Stage::Question, ended.after);
+            self.enter(Stage::Question, ended.at);
         }
     }
 
-    /// A message of about this size. It is asked for only if it is kept.
-    pub(crate) fn note(
-        &mut self,
-        place: Place,
-        size: usize,
-        at: Duration,
-        message: impl FnOnce() -> Message,
-    ) {
+    /// A message.
+    pub(crate) fn note(&mut self, place: Place, at: Instant, kept: KeptMessage) {
+        let length = kept.size();
+        let size = u32::try_from(length).unwrap_or(u32::MAX);
         let (side, direction) = place;
         if side == self.counts {
             match direction {
-                Direction::In => self.bytes_in += size as u64,
-                Direction::Out => self.bytes_out += size as u64,
+                Direction::In => self.bytes_in += length as u64,
+                Direction::Out => self.bytes_out += length as u64,
             }
         }
-        if self.said.len() >= MOST_MESSAGES {
+        if side == Side::Server {
+            let is_answer = direction == Direction::In && matches!(kept, KeptMessage::Result(..));
+            self.answered = is_answer.then_some(at);
+        }
+        if self.said.count >= MOST_MESSAGES {
             self.left_out += 1;
-            return;
+        } else if self.takes(length) {
+            self.kept += length;
+            self.said.push(Noted { at, place, size, kept });
+        } else {
+            self.left_out += u32::from(self.keeps);
+            self.said.push(Noted { at, place, size, kept: KeptMessage::Nothing });
         }
-        let fits = size <= LARGEST && self.kept + size <= MOST_KEPT;
-        if self.keeps && !fits {
-            self.left_out += 1;
-        }
-        let message = (self.keeps && fits).then(message);
-        if message.is_some() {
-            self.kept += size;
-        }
-        self.said.push(Said { at, side, direction, size, message });
+    }
+
+    /// Whether a message of this size is kept.
+    fn takes(&self, size: usize) -> bool {
+        self.keeps && size <= LARGEST && self.kept + size <= MOST_KEPT
     }
 
     /// The stages so far: each ends where the next begins.
-    pub(crate) fn stages(&self, now: Duration) -> Vec<(Stage, Duration, Duration)> {
-        let end = self.ended.map_or(now, |it| it.after);
-        let ends = self.stages.iter().skip(1).map(|it| it.1).chain([end]);
-        let all = self.stages.iter().zip(ends).map(|((stage, from), to)| (stage, from, to));
+    pub(crate) fn stages(&self, now: Instant) -> Vec<(Stage, Duration, Duration)> {
+        let end = self.ended.map_or(now, |it| it.at);
+        let carry = self.answered.filter(|_| self.stages.last != Some(Stage::Carry));
+        let begun = || self.stages.iter().chain(carry.map(|at| (Stage::Carry, at)));
+        let ends = begun().skip(1).map(|it| it.1).chain([end]);
+        let all = begun().zip(ends);
+        let all = all.map(|((stage, from), to)| (stage, self.after(from), self.after(to)));
         all.filter(|(stage, from, to)| to > from || *stage == Stage::Upstream).collect()
     }
 
-    pub(crate) fn said(&self) -> &[Said] {
-        &self.said
+    /// All messages but the first so many.
+    pub(crate) fn said(&self, but: usize) -> Vec<Said> {
+        let said = |it: &Noted| {
+            let (side, direction) = it.place;
+            let (at, message) = (self.after(it.at), it.kept.to_message());
+            Said { at, side, direction, size: it.size as usize, message }
+        };
+        self.said.iter().skip(but).map(said).collect()
+    }
+
+    fn after(&self, moment: Instant) -> Duration {
+        moment.saturating_duration_since(self.began)
     }
 
     /// Whether no more messages are taken in.
     pub(crate) fn is_full(&self) -> bool {
-        self.said.len() >= MOST_MESSAGES || self.kept >= MOST_KEPT / 2
+        self.said.count >= MOST_MESSAGES || self.kept >= MOST_KEPT / 2
     }
 
     pub(crate) fn keeps(&self) -> bool {
@@ -266,33 +336,15 @@ impl CallLog {
 
     /// The memory that the log takes, approximately.
     pub(crate) fn bytes(&self) -> usize {
-        EACH + self.kept + self.said.len() * size_of::<Said>()
+        EACH + self.kept + self.said.count * size_of::<Noted>()
+    }
+
+    /// The same with one more message of this size.
+    pub(crate) fn bytes_with(&self, size: usize) -> usize {
+        self.bytes() + size_of::<Noted>() + if self.takes(size) { size } else { 0 }
     }
 }
 
-/// About how many bytes a message has as a text.
-pub(crate) fn size_of_message(message: &Message) -> usize {
-    let members = |params: &Params| match params {
-        Params::Absent => 0,
-        Params::Object(params) => {
-            params.iter().map(|(name, value)| name.len() + value.get().len() + 4).sum()
-        }
-        Params::Array(items) => items.iter().map(|it| it.get().len() + 1).sum::<usize>(),
-    };
-    ENVELOPE
-        + match message {
-            Message::Request { method, params, .. } | Message::Notification { method, params } => {
-                method.len() + members(params)
-            }
-            Message::Response { outcome: Ok(result), .. } => result.get().len(),
-            Message::Response { outcome: Err(error), .. } => {
-                error.message.len() + error.data.as_ref().map_or(0, |it| it.get().len()) + ENVELOPE
-            }
-        }
-}
-
-/// The parts of a message around its parameters or its result.
-const ENVELOPE: usize = 36;
 /// The memory of a log without messages.
 const EACH: usize = 1_024;
 /// The bounds of one call: stages, messages, the bytes of one message and of all that are kept.
@@ -303,22 +355,27 @@ const MOST_KEPT: usize = 4 << 20;
 
 #[cfg(test)]
 mod tests {
+    use std::sync::LazyLock;
+
     use trunkline_wire::json::Json;
     use trunkline_wire::jsonrpc::{Id, Incoming};
 
     use super::*;
 
-    fn ms(ms: u64) -> Duration {
-        Duration::from_millis(ms)
+    /// So many milliseconds after all calls began.
+    fn ms(ms: u64) -> Instant {
+        static BEGAN: LazyLock<Instant> = LazyLock::new(Instant::now);
+        *BEGAN + Duration::from_millis(ms)
     }
 
     fn say(log: &mut CallLog, place: Place, text: &str, at: u64) {
         let Incoming::One(message) = Incoming::parse(text.as_bytes()) else { panic!("{text}") };
-        log.note(place, size_of_message(&message), ms(at), || message.clone());
+        let kept = KeptMessage::of_read(&message);
+        log.note(place, ms(at), kept);
     }
 
     fn ended(outcome: Outcome, after: u64) -> Ended {
-        Ended { outcome, reason: None, after: ms(after), trace: Trace::default() }
+        Ended { outcome, reason: None, at: ms(after), trace: Trace::default() }
     }
 
     fn shown(log: &CallLog, now: u64) -> String {
@@ -336,12 +393,12 @@ mod tests {
             let text = it.message.as_ref().map_or("-".to_owned(), Message::to_text);
             format!("{} {side} {way} {text}", it.at.as_millis())
         };
-        log.said().iter().map(line).collect::<Vec<_>>().join("\n")
+        log.said(0).iter().map(line).collect::<Vec<_>>().join("\n")
     }
 
     #[test]
     fn a_call_that_asks_is_one_log_with_two_rounds() {
-        let mut log = CallLog::new(true);
+        let mut log = CallLog::new(true, ms(0));
         let lines = [
             (
                 FROM_CLIENT,
@@ -402,23 +459,43 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_is_carried_from_when_it_came_unless_something_follows_it() {
+        let answer = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
+        let mut log = CallLog::new(true, ms(0));
+        log.begin(ms(0));
+        log.leased((3, Revision::V2025_06_18), false, ms(10));
+        say(&mut log, FROM_SERVER, answer, 20);
+        assert_eq!(shown(&log, 30), "policy 0-10, upstream 10-20, carry 20-30");
+        log.asks(ms(40));
+        assert_eq!(shown(&log, 50), "policy 0-10, upstream 10-40, question 40-50");
+        log.enter(Stage::Upstream, ms(50));
+        say(&mut log, FROM_SERVER, answer, 60);
+        say(&mut log, TO_SERVER, r#"{"jsonrpc":"2.0","id":2,"method":"tools/call"}"#, 70);
+        assert_eq!(shown(&log, 80), "policy 0-10, upstream 10-40, question 40-50, upstream 50-80");
+        say(&mut log, FROM_SERVER, answer, 90);
+        log.end(ended(Outcome::Asked, 95));
+        let all = "policy 0-10, upstream 10-40, question 40-50, upstream 50-90, carry 90-95";
+        assert_eq!(shown(&log, 99), all);
+    }
+
+    #[test]
     fn without_payloads_only_sizes_are_kept() {
-        let mut log = CallLog::new(false);
+        let mut log = CallLog::new(false, ms(0));
         log.begin(ms(0));
         let params = r#"{"name":"x","arguments":{"key":"hunter2"}}"#;
         let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#);
         say(&mut log, FROM_CLIENT, &text, 0);
         assert_eq!(told(&log), "0 client in -");
-        assert!(log.said()[0].size > 60 && log.bytes_in > 60, "{}", log.bytes_in);
+        assert!(log.said(0)[0].size > 60 && log.bytes_in > 60, "{}", log.bytes_in);
         assert!(!format!("{log:?}").contains("hunter2"));
     }
 
     #[test]
     fn one_call_takes_no_more_than_its_bounds() {
-        let mut log = CallLog::new(true);
+        let mut log = CallLog::new(true, ms(0));
         let result = |bytes| Message::result(Id::Number(1), Json::string(&"x".repeat(bytes)));
         let answer = |log: &mut CallLog, message: &Message| {
-            log.note(TO_CLIENT, size_of_message(message), ms(1), || message.clone());
+            log.note(TO_CLIENT, ms(1), KeptMessage::of(message));
         };
         let large = result(LARGEST / 2);
         for _ in 0..2 * MOST_MESSAGES {
@@ -426,11 +503,11 @@ mod tests {
         }
         assert!(log.is_full());
         assert!(log.bytes() < MOST_KEPT + MOST_MESSAGES * 256, "{}", log.bytes());
-        assert_eq!(log.said().len(), MOST_MESSAGES);
+        assert_eq!(log.said(0).len(), MOST_MESSAGES);
         assert_eq!(log.left_out as usize, 2 * MOST_MESSAGES - 7);
-        let mut log = CallLog::new(true);
+        let mut log = CallLog::new(true, ms(0));
         answer(&mut log, &result(LARGEST));
-        assert_eq!((log.left_out, log.said()[0].message.is_none()), (1, true));
+        assert_eq!((log.left_out, log.said(0)[0].message.is_none()), (1, true));
         (0..1000).for_each(|it| log.begin(ms(it)));
         (0..1000).for_each(|it| {
             log.enter(Stage::Wait, ms(it));

@@ -3,7 +3,7 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use trunkline_proto::{Attached, Cause, Peer, RequestStream};
 use trunkline_recording::line::{Direction, Side};
@@ -15,8 +15,9 @@ use trunkline_wire::method::Method;
 use trunkline_wire::model::meta;
 use trunkline_wire::revision::Revision;
 
-use super::call_log::{CallLog, CallTarget, Ended, size_of_message};
-use super::open_requests::{OpenRequests, Owner, Whose};
+use super::call_log::{CallLog, CallTarget, Ended};
+use super::kept_message::KeptMessage;
+use super::open_requests::{OpenRequests, Owner, Theirs, Whose};
 use super::recording::Recording;
 use super::{CallEntry, Recorder, Traffic};
 use crate::caller::Caller;
@@ -31,10 +32,17 @@ pub(crate) struct Link {
 }
 
 #[derive(Default)]
-struct State {
+pub(super) struct State {
     open: OpenRequests,
     /// The entry for what belongs to no call.
     own: Option<Arc<CallEntry>>,
+}
+
+impl State {
+    /// The peer's request of this id, which a call claims with its progress token if it wants progress.
+    pub(super) fn claimed(&mut self, id: &Id, token: Option<Json>) -> &mut Theirs {
+        self.open.claimed(id, token)
+    }
 }
 
 /// Whom the gateway talks to.
@@ -75,21 +83,18 @@ impl Link {
         Arc::new(Self { traffic: Arc::clone(traffic), with, state: Mutex::default() })
     }
 
-    /// The peer's request of this id belongs to this call, with its progress token if it wants progress. Returns
-    /// whether it was seen, and so is noted.
-    pub(crate) fn claim(&self, id: &Id, token: Option<Json>, recording: &Recording) -> bool {
-        let unclaimed = self.state().open.claim(id, token, recording);
-        let Some((message, at)) = unclaimed else { return false };
-        let (place, size) = ((self.side(), Direction::In), size_of_message(&message));
-        recording.note(place, size, at, || message);
-        true
-    }
-
     /// The server's question of this id belongs to this call.
     pub(crate) fn claim_question(&self, id: &Id, recording: &Recording) {
-        let is_open = self.state().open.has_theirs(id);
-        if is_open {
-            self.claim(id, None, recording);
+        let mut state = self.state();
+        if !state.open.has_theirs(id) {
+            return;
+        }
+        let owner = &mut state.claimed(id, None).owner;
+        let question = owner.disown();
+        *owner = Owner::Call(Arc::clone(&recording.entry));
+        drop(state);
+        if let Some((question, at)) = question {
+            recording.entry.note(&self.traffic, (self.side(), Direction::In), at, question);
         }
     }
 
@@ -100,46 +105,25 @@ impl Link {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes a message in the entry of its call, or in the conversation's own.
-    fn note(
-        &self,
-        mut state: MutexGuard<'_, State>,
-        whose: Whose,
-        direction: Direction,
-        message: &Message,
-        at: Instant,
-    ) {
-        let recording = match whose {
-            Whose::Call(recording) => recording,
-            Whose::Conversation => {
-                return self.note_own(&mut state, direction, message.clone(), at);
-            }
-            Whose::Nobody => return,
-        };
-        drop(state);
-        let place = (self.side(), direction);
-        recording.note(place, size_of_message(message), at, || message.clone());
-    }
-
-    fn note_own(&self, state: &mut State, direction: Direction, message: Message, at: Instant) {
+    /// Notes a message in the conversation's own entry.
+    fn note_own(&self, state: &mut State, direction: Direction, message: &Message, at: Instant) {
         let Some(recorder) = self.traffic.recorder() else { return };
         let known = state.own.take().filter(|it| self.traffic.has_room_in(it));
-        let entry = known.unwrap_or_else(|| self.begin_own(&recorder, &message, at));
+        let entry = known.unwrap_or_else(|| self.begin_own(&recorder, message, at));
         state.own = Some(Arc::clone(&entry));
         {
-            let (after, mut log) = (entry.after(at), entry.log());
-            if let (Message::Response { outcome, .. }, None) = (&message, log.ended) {
-                log.end(ended(&entry, outcome, after));
+            let mut log = entry.log();
+            if let (Message::Response { outcome, .. }, None) = (message, log.ended) {
+                log.end(ended(&entry, outcome, at));
                 note_revision(&mut log, outcome);
             }
         }
-        let recording = Recording::of_link(recorder, entry);
-        recording.note((self.side(), direction), size_of_message(&message), at, || message);
-        recording.tell();
+        entry.note(&self.traffic, (self.side(), direction), at, KeptMessage::of(message));
+        self.traffic.tell(&entry);
     }
 
     /// An entry that begins with this message. Only a request is answered.
@@ -153,7 +137,7 @@ impl Link {
         let param = |name: &str| params.and_then(|it| it.get(name));
         let asked = param("protocolVersion").and_then(|it| Revision::parse(&it.as_str()?));
         let revision = asked.unwrap_or(Revision::LATEST);
-        let caller = Arc::new(match &self.with {
+        let caller = match &self.with {
             With::Client { attached, conversation, is_of_one_request } => {
                 let envelope = param("_meta").and_then(|it| Object::parse(it.get()).ok());
                 let named = envelope.as_ref().and_then(|it| it.get(meta::CLIENT_INFO));
@@ -163,9 +147,9 @@ impl Link {
                 Caller::linked(attached, *conversation, has_session, peer)
             }
             With::Server { .. } => Caller::linked(&Attached::default(), 0, false, Arc::default()),
-        });
-        let entry = recorder.push_entry(|number| {
-            let mut log = CallLog::new(recorder.keeps_of(number));
+        };
+        let entry = recorder.push_entry(&caller, |number, who| {
+            let mut log = CallLog::new(recorder.keeps_of(number), at);
             if let With::Server { server, instance, .. } = &self.with {
                 let server = Some(Arc::clone(server));
                 log.target = Some(CallTarget { server, ..CallTarget::default() });
@@ -173,27 +157,28 @@ impl Link {
                 log.counts = Side::Server;
             }
             let id = self.traffic.trace_of_link(number);
-            CallEntry {
+            Arc::new(CallEntry {
                 number,
                 id,
                 began: at,
                 method,
                 revision,
-                caller,
+                who,
                 is_call: false,
                 log: Mutex::new(log),
-            }
+            })
         });
         if !matches!(first, Message::Request { .. }) {
-            entry.log().end(ended_ok(entry.id, Duration::ZERO));
+            entry.log().end(ended_ok(entry.id, at));
         }
         entry
     }
 
     /// A request that no call claimed turns out to be the conversation's own.
-    fn disown(&self, state: &mut State, unclaimed: Option<(Message, Instant)>) {
+    fn disown(&self, state: &mut State, unclaimed: Option<(KeptMessage, Instant)>) {
+        let unclaimed = unclaimed.and_then(|(request, at)| Some((request.to_message()?, at)));
         if let Some((message, at)) = unclaimed {
-            self.note_own(state, Direction::In, message, at);
+            self.note_own(state, Direction::In, &message, at);
         }
     }
 
@@ -229,7 +214,7 @@ impl Link {
     /// Whom a request of the peer belonged to that is over.
     fn whose_was(&self, state: &mut State, owner: Owner) -> Whose {
         match owner {
-            Owner::Call(recording) => Whose::Call(recording),
+            Owner::Call(entry) => Whose::Call(entry),
             Owner::Nobody(request, began) => {
                 self.disown(state, Some((request, began)));
                 Whose::Conversation
@@ -256,19 +241,34 @@ impl Witness for Link {
     fn received(&self, message: &Message, via: RequestStream) {
         let (at, mut state) = (Instant::now(), self.state());
         let whose = match message {
-            Message::Request { id, .. } => return state.open.add_theirs(id, via, message, at),
+            Message::Request { id, .. } => {
+                return state.open.add_theirs(id, via, KeptMessage::of_read(message), at);
+            }
             Message::Response { id, .. } => id.as_ref().and_then(|it| state.open.take_ours(it)),
             Message::Notification { method, params } => {
                 self.whose_is(&mut state, (method, params), Direction::In, via)
             }
         };
-        let whose = whose.unwrap_or(Whose::Conversation);
-        self.note(state, whose, Direction::In, message, at);
+        match whose {
+            Some(Whose::Call(entry)) => {
+                drop(state);
+                entry.note(
+                    &self.traffic,
+                    (self.side(), Direction::In),
+                    at,
+                    KeptMessage::of(message),
+                );
+            }
+            Some(Whose::Nobody) => {}
+            Some(Whose::Conversation) | None => {
+                self.note_own(&mut state, Direction::In, message, at);
+            }
+        }
     }
 
-    fn sent(&self, message: &Message, via: Option<RequestStream>, cause: Option<Cause<'_>>) {
+    fn sent(&self, message: &mut Message, via: Option<RequestStream>, cause: Option<Cause<'_>>) {
         let (at, mut state) = (Instant::now(), self.state());
-        let whose = match message {
+        let whose = match &*message {
             Message::Response { id: Some(id), .. } => {
                 // Without one, nobody has seen the request: another process answered it before.
                 let Some(owner) = state.open.take_theirs(id) else { return };
@@ -277,7 +277,7 @@ impl Witness for Link {
             Message::Response { id: None, .. } => Whose::Conversation,
             Message::Request { id, method, .. } => {
                 let whose = self.whose_becomes(&state, method, cause);
-                state.open.add_ours(id, whose.clone());
+                state.open.add_ours(id.clone(), whose.clone());
                 whose
             }
             Message::Notification { method, params } => {
@@ -290,7 +290,16 @@ impl Witness for Link {
                 })
             }
         };
-        self.note(state, whose, Direction::Out, message, at);
+        match whose {
+            Whose::Call(entry) => {
+                drop(state);
+                let (place, kept) =
+                    ((self.side(), Direction::Out), KeptMessage::taken_from(message));
+                entry.note(&self.traffic, place, at, kept);
+            }
+            Whose::Nobody => {}
+            Whose::Conversation => self.note_own(&mut state, Direction::Out, message, at),
+        }
     }
 }
 
@@ -299,11 +308,11 @@ impl Drop for Link {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         let Some(entry) = state.own.take() else { return };
         let has_ended = {
-            let (after, mut log) = (entry.now(), entry.log());
+            let (at, mut log) = (Instant::now(), entry.log());
             let was_open = log.ended.is_none();
             if was_open {
                 let outcome = outcome::Outcome::Cancelled;
-                log.end(Ended { outcome, reason: None, after, trace: entry.id });
+                log.end(Ended { outcome, reason: None, at, trace: entry.id });
             }
             was_open
         };
@@ -319,15 +328,15 @@ impl fmt::Debug for Link {
     }
 }
 
-fn ended(entry: &CallEntry, outcome: &Outcome, after: Duration) -> Ended {
+fn ended(entry: &CallEntry, outcome: &Outcome, at: Instant) -> Ended {
     match outcome {
-        Ok(_) => ended_ok(entry.id, after),
-        Err(_) => Ended { outcome: outcome::Outcome::Error, ..ended_ok(entry.id, after) },
+        Ok(_) => ended_ok(entry.id, at),
+        Err(_) => Ended { outcome: outcome::Outcome::Error, ..ended_ok(entry.id, at) },
     }
 }
 
-fn ended_ok(trace: Trace, after: Duration) -> Ended {
-    Ended { outcome: outcome::Outcome::Ok, reason: None, after, trace }
+fn ended_ok(trace: Trace, at: Instant) -> Ended {
+    Ended { outcome: outcome::Outcome::Ok, reason: None, at, trace }
 }
 
 /// The answer to `initialize` names the revision.

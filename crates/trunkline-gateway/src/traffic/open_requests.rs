@@ -2,12 +2,15 @@
 //!
 //! The tables are short, so a linear search is quicker than hashing.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use trunkline_proto::RequestStream;
 use trunkline_wire::json::Json;
-use trunkline_wire::jsonrpc::{Id, Message};
+use trunkline_wire::jsonrpc::Id;
 
+use super::CallEntry;
+use super::kept_message::KeptMessage;
 use super::recording::Recording;
 
 /// The open requests in both directions.
@@ -20,7 +23,7 @@ pub(super) struct OpenRequests {
 /// Whom a message belongs to.
 #[derive(Clone)]
 pub(crate) enum Whose {
-    Call(Recording),
+    Call(Arc<CallEntry>),
     /// No call: the conversation itself.
     Conversation,
     /// A call that is not recorded, or is recorded elsewhere.
@@ -28,55 +31,60 @@ pub(crate) enum Whose {
 }
 
 impl Whose {
-    fn call(&self) -> Option<&Recording> {
+    fn call(&self) -> Option<&Arc<CallEntry>> {
         match self {
-            Self::Call(recording) => Some(recording),
+            Self::Call(entry) => Some(entry),
             _ => None,
         }
     }
 }
 
-impl From<Option<Recording>> for Whose {
-    fn from(recording: Option<Recording>) -> Self {
-        recording.map_or(Self::Conversation, Self::Call)
+impl Whose {
+    /// The call of a recording, or nobody's.
+    pub(crate) fn of(recording: Option<&Recording>) -> Self {
+        recording.map_or(Self::Nobody, |it| Self::Call(Arc::clone(&it.entry)))
+    }
+}
+
+impl From<Option<Arc<CallEntry>>> for Whose {
+    fn from(entry: Option<Arc<CallEntry>>) -> Self {
+        entry.map_or(Self::Conversation, Self::Call)
     }
 }
 
 /// A request of the peer.
-struct Theirs {
+pub(super) struct Theirs {
     id: Id,
     via: RequestStream,
     /// Where its progress goes, if its call wants progress.
     token: Option<Json>,
-    owner: Owner,
+    pub(super) owner: Owner,
 }
 
 /// Whom a request of the peer belongs to.
 pub(super) enum Owner {
     /// No call has claimed it yet: here it is, and when it came.
-    Nobody(Message, Instant),
-    Call(Recording),
+    Nobody(KeptMessage, Instant),
+    Call(Arc<CallEntry>),
     /// It belongs to no call.
     Conversation,
 }
 
 impl Owner {
-    fn call(&self) -> Option<&Recording> {
+    fn call(&self) -> Option<&Arc<CallEntry>> {
         match self {
-            Self::Call(recording) => Some(recording),
+            Self::Call(entry) => Some(entry),
             _ => None,
         }
     }
 
     /// The request, if nobody has claimed it. It belongs to the conversation from now on.
-    fn disown(&mut self) -> Option<(Message, Instant)> {
-        match std::mem::replace(self, Self::Conversation) {
-            Self::Nobody(message, at) => Some((message, at)),
-            owner => {
-                *self = owner;
-                None
-            }
-        }
+    #[inline]
+    pub(super) fn disown(&mut self) -> Option<(KeptMessage, Instant)> {
+        let Self::Nobody(request, at) = self else { return None };
+        let unclaimed = (std::mem::replace(request, KeptMessage::Nothing), *at);
+        *self = Self::Conversation;
+        Some(unclaimed)
     }
 }
 
@@ -86,31 +94,25 @@ impl OpenRequests {
         &mut self,
         id: &Id,
         via: RequestStream,
-        message: &Message,
+        request: KeptMessage,
         at: Instant,
     ) {
         make_room(&mut self.theirs, |it| &it.id, id, |it| it.owner.call());
-        let owner = Owner::Nobody(message.clone(), at);
+        let owner = Owner::Nobody(request, at);
         self.theirs.push(Theirs { id: id.clone(), via, token: None, owner });
     }
 
-    /// A call claims a request of the peer. Returns the request if nobody has claimed it before.
-    pub(super) fn claim(
-        &mut self,
-        id: &Id,
-        token: Option<Json>,
-        recording: &Recording,
-    ) -> Option<(Message, Instant)> {
-        let found = self.theirs.iter_mut().find(|it| it.id == *id);
-        let Some(found) = found else {
-            let (via, owner) = (RequestStream::default(), Owner::Call(recording.clone()));
-            self.theirs.push(Theirs { id: id.clone(), via, token, owner });
-            return None;
-        };
-        let unclaimed = found.owner.disown();
-        found.owner = Owner::Call(recording.clone());
-        found.token = token;
-        unclaimed
+    /// A request of the peer that a call claims, with its progress token if it wants progress.
+    pub(super) fn claimed(&mut self, id: &Id, token: Option<Json>) -> &mut Theirs {
+        let found = self.theirs.iter().position(|it| it.id == *id);
+        let at = found.unwrap_or_else(|| {
+            let (via, owner) = (RequestStream::default(), Owner::Conversation);
+            self.theirs.push(Theirs { id: id.clone(), via, token: None, owner });
+            self.theirs.len() - 1
+        });
+        let claimed = &mut self.theirs[at];
+        claimed.token = token;
+        claimed
     }
 
     /// The peer's request is answered.
@@ -125,18 +127,18 @@ impl OpenRequests {
     }
 
     /// The call of a request of the peer.
-    pub(super) fn theirs(&self, id: &Id) -> Option<Recording> {
+    pub(super) fn theirs(&self, id: &Id) -> Option<Arc<CallEntry>> {
         self.theirs.iter().find(|it| it.id == *id)?.owner.call().cloned()
     }
 
     /// The call whose progress has this token.
-    pub(super) fn with_token(&self, token: &Json) -> Option<Recording> {
+    pub(super) fn with_token(&self, token: &Json) -> Option<Arc<CallEntry>> {
         let is_it = |it: &&Theirs| it.token.as_ref().is_some_and(|it| it.get() == token.get());
         self.theirs.iter().find(is_it)?.owner.call().cloned()
     }
 
     /// The call of the request that came on this stream, or the only call.
-    pub(super) fn on_stream(&self, via: RequestStream) -> Option<Recording> {
+    pub(super) fn on_stream(&self, via: RequestStream) -> Option<Arc<CallEntry>> {
         let calls = || self.theirs.iter().filter(|it| it.owner.call().is_some());
         let found = calls().find(|it| it.via == via && via != RequestStream::default());
         let found = found.or_else(|| if calls().count() == 1 { calls().next() } else { None });
@@ -144,15 +146,15 @@ impl OpenRequests {
     }
 
     /// The peer's request on this stream that no call has claimed: it belongs to none.
-    pub(super) fn disown(&mut self, via: RequestStream) -> Option<(Message, Instant)> {
+    pub(super) fn disown(&mut self, via: RequestStream) -> Option<(KeptMessage, Instant)> {
         let on_it = self.theirs.iter_mut().filter(|it| it.via == via);
         on_it.map(|it| &mut it.owner).find_map(Owner::disown)
     }
 
     /// A request of ours.
-    pub(super) fn add_ours(&mut self, id: &Id, owner: Whose) {
-        make_room(&mut self.ours, |it| &it.0, id, |it| it.1.call());
-        self.ours.push((id.clone(), owner));
+    pub(super) fn add_ours(&mut self, id: Id, owner: Whose) {
+        make_room(&mut self.ours, |it| &it.0, &id, |it| it.1.call());
+        self.ours.push((id, owner));
     }
 
     /// Our request is answered, or given up.
@@ -181,7 +183,7 @@ fn make_room<T>(
     all: &mut Vec<T>,
     id_of: impl Fn(&T) -> &Id,
     id: &Id,
-    call_of: impl Fn(&T) -> Option<&Recording>,
+    call_of: impl Fn(&T) -> Option<&Arc<CallEntry>>,
 ) {
     // As rarely as the table would have to grow.
     if all.len() >= all.capacity().max(MANY) {

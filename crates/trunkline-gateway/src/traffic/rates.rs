@@ -57,8 +57,15 @@ impl Rates {
         told
     }
 
+    #[inline]
     fn advance(&mut self, now: Duration) {
         let number = now.as_secs() / STEP;
+        if number != self.newest || self.steps.is_empty() {
+            self.advance_to(number);
+        }
+    }
+
+    fn advance_to(&mut self, number: u64) {
         let ahead = number.saturating_sub(self.newest).min(STEPS as u64);
         let more = if self.steps.is_empty() { 1 } else { ahead };
         self.newest = self.newest.max(number);
@@ -97,7 +104,8 @@ impl Step {
 
 /// The bucket of a duration: the exponent of its microseconds, and their two next bits.
 fn bucket(took: Duration) -> usize {
-    let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX).max(4);
+    let micros = took.as_secs().saturating_mul(1_000_000);
+    let micros = micros.saturating_add(u64::from(took.subsec_micros())).max(4);
     let exponent = micros.ilog2();
     let bits = (micros >> (exponent - 2)) & 3;
     ((exponent as usize - 2) * 4 + bits as usize).min(BUCKETS - 1)

@@ -10,7 +10,8 @@ use trunkline_wire::jsonrpc::{Id, Message, Object, Outcome};
 use trunkline_wire::method::Method;
 use trunkline_wire::revision::Revision;
 
-use super::call_log::{CallTarget, Ended, Place, Stage, TO_CLIENT, TO_SERVER, size_of_message};
+use super::call_log::{CallTarget, Ended, Place, Stage, TO_CLIENT, TO_SERVER};
+use super::kept_message::{KeptMessage, size_of_outcome};
 use super::marked_tools::is_marked;
 use super::{CallEntry, Recorder};
 use crate::outcome;
@@ -21,76 +22,34 @@ use crate::trace::Trace;
 pub(crate) struct Recording {
     pub(super) recorder: Arc<Recorder>,
     pub(super) entry: Arc<CallEntry>,
-    /// How long before this round the call began.
-    pub(super) earlier: Duration,
+    /// When this round began.
+    pub(super) began: Instant,
     /// The id of the request, if nobody sees how its answer leaves.
-    pub(super) unseen: Option<Id>,
+    pub(super) unseen: Option<Box<Id>>,
 }
 
 impl Recording {
-    /// The entry of a conversation's own.
-    pub(super) fn of_link(recorder: Arc<Recorder>, entry: Arc<CallEntry>) -> Self {
-        Self { recorder, entry, earlier: Duration::ZERO, unseen: None }
-    }
-
-    /// A message of the call, when it was received or sent. The answer comes after the end.
-    pub(super) fn note(
-        &self,
-        place: Place,
-        size: usize,
-        at: Instant,
-        message: impl FnOnce() -> Message,
-    ) {
-        let Recorder { traffic, file, .. } = &*self.recorder;
-        let (bytes, was_shown) = {
-            let (after, mut log) = (self.entry.after(at), self.entry.log());
-            log.note(place, size, after, message);
-            if log.ended.is_none() {
-                return;
-            }
-            (log.bytes(), std::mem::take(&mut log.is_shown))
-        };
-        traffic.arrange(|kept| kept.ring.takes(self.entry.number, bytes));
-        if was_shown {
-            self.tell();
-        }
-        if let Some(file) = file {
-            file.write(&self.entry);
-        }
-    }
-
     /// Those who follow the calls hear of it.
     pub(super) fn tell(&self) {
         self.recorder.traffic.tell(&self.entry);
     }
 
-    /// Whether the call has ended, and its caller does not come back.
-    pub(super) fn is_over(&self) -> bool {
-        self.entry.log().ended.is_some_and(|it| it.outcome != outcome::Outcome::Asked)
-    }
-
-    /// How long ago the call began, in its first round.
-    pub(crate) fn now(&self) -> Duration {
-        self.entry.now()
-    }
-
     /// The call has waited for an instance since then, and got none.
-    pub(crate) fn waited(&self, since: Duration) {
+    pub(crate) fn waited(&self, since: Instant) {
         self.entry.log().enter(Stage::Wait, since);
     }
 
-    /// The call is about to reach an instance, which is new if it started for it. What is marked as secret in the
-    /// call is learned first.
+    /// The call is about to reach an instance, which is new if it started for it; the call was permitted and got the
+    /// instance at these moments. What is marked as secret in the call is learned first.
     pub(crate) fn sends(
         &self,
-        target: (CallTarget, Option<Duration>),
+        target: CallTarget,
+        (permitted, at): (Option<Instant>, Instant),
         instance: (u64, Revision),
         is_new: bool,
         method: Method,
         params: &Object,
     ) {
-        let at = self.entry.now();
-        let (target, permitted) = target;
         let marked = {
             let mut log = self.entry.log();
             log.target = Some(target);
@@ -106,10 +65,13 @@ impl Recording {
 
     /// The server has answered the call; with nothing if it has gone.
     pub(crate) fn answered(&self, told: Option<&Json>) {
-        let at = self.entry.now();
-        self.entry.log().enter(Stage::Carry, at);
-        if let Some(result) = told.filter(|_| self.has_members()) {
-            self.recorder.traffic.learn(Party::Server, "result", result);
+        match told {
+            // What the server said is in the log, and when.
+            Some(result) if self.has_members() => {
+                self.recorder.traffic.learn(Party::Server, "result", result);
+            }
+            Some(_) => {}
+            None => self.entry.log().enter(Stage::Carry, Instant::now()),
         }
     }
 
@@ -119,9 +81,9 @@ impl Recording {
             self.recorder.traffic.learn(Party::Server, "params", params);
         }
         {
-            let (at, mut log) = (self.entry.now(), self.entry.log());
+            let (at, mut log) = (Instant::now(), self.entry.log());
             log.questions += u32::from(place == TO_CLIENT);
-            log.enter(Stage::Question, at);
+            log.asks(at);
         }
         self.tell();
     }
@@ -132,7 +94,7 @@ impl Recording {
             self.recorder.traffic.learn(Party::Client, "result", answer);
         }
         if place == TO_SERVER {
-            let (at, mut log) = (self.entry.now(), self.entry.log());
+            let (at, mut log) = (Instant::now(), self.entry.log());
             log.enter(Stage::Upstream, at);
         }
     }
@@ -160,16 +122,21 @@ impl Recording {
     ) {
         let (outcome, reason, trace) = ended;
         let Recorder { traffic, file, .. } = &*self.recorder;
-        let (bytes, counted) = {
-            let (at, mut log) = (self.earlier + after, self.entry.log());
+        let at = self.began + after;
+        let (bytes, server) = {
+            let mut log = self.entry.log();
             log.target.get_or_insert_with(target);
             if let (Some(told), Some(id)) = (told, &self.unseen) {
-                let message = Message::Response { id: Some(id.clone()), outcome: told.clone() };
-                log.note(TO_CLIENT, size_of_message(&message), at, || message);
+                let (id, outcome) = (Some(Id::clone(id)), told.clone());
+                log.note(TO_CLIENT, at, KeptMessage::of(&Message::Response { id, outcome }));
             }
-            log.end(Ended { outcome, reason, after: at, trace: trace.unwrap_or(self.entry.id) });
-            let server = log.target.as_ref().and_then(|it| it.server.clone());
-            (log.bytes(), server.map(|it| (it, self.entry.began + at)))
+            log.end(Ended { outcome, reason, at, trace: trace.unwrap_or(self.entry.id) });
+            // The answer is on its way. If it is as large as expected, the ring need not hear of it again.
+            log.known_bytes = match told.filter(|_| self.unseen.is_none()) {
+                Some(told) => log.bytes_with(size_of_outcome(told)),
+                None => log.bytes(),
+            };
+            (log.known_bytes, log.target.as_ref().and_then(|it| it.server.clone()))
         };
         if outcome == outcome::Outcome::Asked
             && let Some(Ok(input)) = told.filter(|it| it.as_ref().is_ok_and(is_marked))
@@ -178,8 +145,8 @@ impl Recording {
         }
         traffic.arrange(|kept| {
             kept.ring.takes(self.entry.number, bytes);
-            if let Some((server, moment)) = &counted {
-                let now = moment.saturating_duration_since(traffic.base.1);
+            if let Some(server) = &server {
+                let now = at.saturating_duration_since(traffic.base.1);
                 kept.count(server, after, outcome.is_failure(), now);
             }
         });

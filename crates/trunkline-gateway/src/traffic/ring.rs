@@ -36,9 +36,14 @@ impl<T> Ring<T> {
         self.keep = bytes;
     }
 
-    /// Adds a call, made from its number.
-    pub(crate) fn push(&mut self, make: impl FnOnce(u64) -> T) {
-        let call = make(self.first + self.slots.len() as u64);
+    /// The number of the next call.
+    #[inline]
+    pub(crate) fn next_number(&self) -> u64 {
+        self.first + self.slots.len() as u64
+    }
+
+    /// Adds a call, which has the next number.
+    pub(crate) fn push(&mut self, call: T) {
         self.slots.push_back(Slot { call, bytes: 0, names: Vec::new() });
     }
 
@@ -49,10 +54,15 @@ impl<T> Ring<T> {
         self.bytes = self.bytes - before + bytes;
     }
 
+    /// Whether the oldest call has to make way.
+    #[inline]
+    pub(crate) fn is_full(&self) -> bool {
+        self.slots.len() > self.most || self.bytes > self.keep
+    }
+
     /// Takes the oldest call out if there is no room for all. Call it until it returns nothing.
     pub(crate) fn evict(&mut self) -> Option<T> {
-        let is_full = self.slots.len() > self.most || self.bytes > self.keep;
-        let slot = if is_full { self.slots.pop_front()? } else { return None };
+        let slot = if self.is_full() { self.slots.pop_front()? } else { return None };
         self.first += 1;
         self.bytes -= slot.bytes;
         self.dropped += 1;
@@ -99,6 +109,7 @@ impl<T> Ring<T> {
         (self.slots.len(), self.bytes)
     }
 
+    #[inline]
     fn slot(&mut self, number: u64) -> Option<&mut Slot<T>> {
         let place = usize::try_from(number.checked_sub(self.first)?).ok()?;
         self.slots.get_mut(place)
@@ -120,7 +131,7 @@ mod tests {
     fn the_oldest_make_way_for_the_count_and_for_the_bytes() {
         let mut ring = Ring::new(3, 100);
         for _ in 0..5 {
-            ring.push(|it| it);
+            ring.push(ring.next_number());
             while ring.evict().is_some() {}
         }
         assert_eq!((all(&ring), ring.dropped()), (vec![5, 4, 3], 2));
@@ -138,12 +149,12 @@ mod tests {
     #[test]
     fn a_call_is_found_by_its_names_as_long_as_it_is_there() {
         let mut ring = Ring::new(1, 100);
-        ring.push(|it| it);
+        ring.push(ring.next_number());
         ring.name(1, 77);
         ring.name(1, 78);
         ring.name(9, 79);
         assert_eq!((ring.named(77), ring.named(78), ring.named(79)), (Some(&1), Some(&1), None));
-        ring.push(|it| it);
+        ring.push(ring.next_number());
         assert_eq!(ring.evict(), Some(1));
         assert_eq!((ring.named(77), ring.names.len()), (None, 0));
     }

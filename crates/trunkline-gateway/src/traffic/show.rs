@@ -37,7 +37,7 @@ impl Traffic {
         let mut told = self.summary(&entry, replica);
         let (said, keeps, left_out) = {
             let log = entry.log();
-            (log.said().to_vec(), log.keeps(), log.left_out)
+            (log.said(0), log.keeps(), log.left_out)
         };
         let messages = self.redacted(&entry, &said);
         let shown = said.iter().zip(messages).map(|(said, message)| Told {
@@ -91,7 +91,7 @@ impl Traffic {
 
     /// The messages of a call as lines of a recording.
     fn lines(&self, entry: &CallEntry) -> Vec<Line> {
-        let said = entry.log().said().to_vec();
+        let said = entry.log().said(0);
         self.lines_of(entry, &said)
     }
 
@@ -99,9 +99,9 @@ impl Traffic {
     pub(crate) fn new_lines(&self, entry: &CallEntry) -> Vec<Line> {
         let said = {
             let mut log = entry.log();
-            let (written, all) = (log.written, log.said().len());
-            log.written = all;
-            log.said()[written..].to_vec()
+            let said = log.said(log.written);
+            log.written += said.len();
+            said
         };
         self.lines_of(entry, &said)
     }
@@ -114,9 +114,8 @@ impl Traffic {
         let messages = self.redacted(entry, said);
         let began = self.at(entry.began);
         // Clients of requests that stand for themselves may use the same ids.
-        let stream = (!entry.caller.has_session).then(|| number_of(entry));
-        let session =
-            u32::try_from(entry.caller.conversation).ok().filter(|_| entry.caller.has_session);
+        let stream = (!entry.who.has_session).then(|| number_of(entry));
+        let session = u32::try_from(entry.who.conversation).ok().filter(|_| entry.who.has_session);
         let line = |(said, message): (&Said, Option<Json>)| {
             let revision = match said.side {
                 Side::Client => Some(spoken.unwrap_or(entry.revision)),
@@ -129,7 +128,7 @@ impl Traffic {
                 stream,
                 revision: revision.map(|it| it.as_str().to_owned()),
                 call: Some(entry.id.to_string()),
-                principal: entry.caller.name.clone(),
+                principal: entry.who.name.clone(),
                 server: target.server.as_deref().map(str::to_owned),
                 instance: instance.map(|it| it.0),
                 message: Some(message?),
@@ -143,7 +142,7 @@ impl Traffic {
     /// The newest call of a client that claims this version, which only one has.
     pub(crate) fn id_of(&self, version: &str) -> Option<String> {
         let is_it = |it: &CallEntry| {
-            let info = it.caller.peer.info.as_ref().filter(|_| it.is_call);
+            let info = it.who.peer.info.as_ref().filter(|_| it.is_call);
             info.is_some_and(|info| info.version == version)
         };
         let kept = self.kept();
@@ -171,12 +170,12 @@ impl Traffic {
             let target = log.target.clone().unwrap_or_default();
             let text = |it: &str| redactor.text(it).into_owned();
             Some(json!({
-                "time": rfc3339(self.at(entry.began + ended.after)),
+                "time": rfc3339(self.at(ended.at)),
                 "server": target.server.as_deref(),
                 "method": entry.method.as_str(),
                 "name": target.name.as_deref().map(text).unwrap_or_default(),
-                "principal": entry.caller.name,
-                "ms": ms(ended.after),
+                "principal": entry.who.name,
+                "ms": ms(entry.after(ended.at)),
                 "outcome": ended.outcome.word(),
                 "traceId": ended.trace.to_string(),
             }))
@@ -229,7 +228,7 @@ impl Traffic {
         let shown = Shown::of(entry, &self.redactor());
         let mut log = entry.log();
         log.is_shown = log.ended.is_some();
-        let now = entry.now();
+        let now = Instant::now();
         let stages = log.stages(now).into_iter().map(
             |(stage, from, to)| json!({ "stage": stage.word(), "from": ms(from), "to": ms(to) }),
         );
@@ -247,7 +246,7 @@ impl Traffic {
             "state": if log.ended.is_some() { "done" } else { "running" },
             "outcome": shown.outcome,
             "reason": shown.reason,
-            "ms": ms(log.ended.map_or(now, |it| it.after)),
+            "ms": ms(entry.after(log.ended.map_or(now, |it| it.at))),
             "stages": stages.collect::<Vec<_>>(),
             "bytesIn": log.bytes_in,
             "bytesOut": log.bytes_out,
@@ -317,12 +316,12 @@ impl Shown {
             Some(server) if !name.contains(':') => Cow::Owned(format!("{server}.{name}")),
             _ => Cow::Borrowed(name),
         });
-        let info = entry.caller.peer.info.as_ref();
+        let info = entry.who.peer.info.as_ref();
         Self {
             // What is said beside calls is about the server as a whole.
             name: name.map(|it| text(&it)).or_else(|| server.clone().filter(|_| !entry.is_call)),
             server,
-            principal: entry.caller.name.as_deref().map(text),
+            principal: entry.who.name.as_deref().map(text),
             client: info.map(|it| (text(&it.name), text(&it.version))),
             outcome: log.ended.map(|it| it.outcome.word()),
             reason: log.ended.and_then(|it| it.reason),

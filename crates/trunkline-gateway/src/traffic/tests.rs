@@ -13,6 +13,10 @@ use crate::fixture::plan;
 use crate::outcome;
 use crate::outcome::Outcome::{Asked, Ok as Fine, ToolError};
 
+fn whose(attached: &Attached) -> Whose {
+    Whose::from(attached.get::<Recording>().map(|it| Arc::clone(&it.entry)))
+}
+
 /// A recorder, and what it is told.
 struct Scene {
     recorder: Arc<Recorder>,
@@ -25,17 +29,16 @@ impl Scene {
     fn of(catalog: &str) -> Self {
         let recorder = Recorder::open(&Traffic::new(), &plan(catalog), None).unwrap().unwrap();
         recorder.traffic.uses(Some(&recorder));
-        let server =
-            Link::of_server(&recorder.traffic, &Arc::from("a"), 1, |it| it.get().cloned().into());
+        let server = Link::of_server(&recorder.traffic, &Arc::from("a"), 1, whose);
         Self { recorder, server, count: 0 }
     }
 
     /// A call reaches the server, as the request of this id.
     fn send(&self, recording: &Recording, id: i64, params: &Object) {
         let (method, params) = (Method::ToolsCall.into(), Params::Object(params.clone()));
-        let message = Message::Request { id: Id::Number(id), method, params };
+        let mut message = Message::Request { id: Id::Number(id), method, params };
         let attached = Attached::new(recording.clone());
-        self.server.sent(&message, None, Some(Cause::Attached(&attached)));
+        self.server.sent(&mut message, None, Some(Cause::Attached(&attached)));
     }
 
     /// The server answers that.
@@ -71,8 +74,15 @@ impl Scene {
             self.begin("tools/call", json!({ "name": name, "arguments": arguments.clone() }));
         let params = json!({ "name": tool.name, "arguments": arguments });
         let params = Object::parse(&params.to_string()).unwrap();
-        let to = (target(tool), Some(Duration::ZERO));
-        recording.sends(to, (1, Revision::V2025_11_25), false, Method::ToolsCall, &params);
+        let now = Instant::now();
+        recording.sends(
+            target(tool),
+            (Some(now), now),
+            (1, Revision::V2025_11_25),
+            false,
+            Method::ToolsCall,
+            &params,
+        );
         let (id, result) = (1000 + self.count as i64, Json::of(&result));
         self.send(&recording, id, &params);
         self.answer(&recording, id, &result);
@@ -201,9 +211,16 @@ fn rounds_and_tasks_of_a_call_are_one_call() {
 fn messages_are_shown_as_they_were_said_on_both_sides() {
     let mut scene = Scene::of(PLAIN);
     let recording = scene.begin("tools/call", json!({ "name": "a.say" }));
-    let to = (target(&tool("say", json!({}))), Some(Duration::ZERO));
+    let (to, now) = (target(&tool("say", json!({}))), Instant::now());
     let params = Object::parse(r#"{"name":"say","arguments":{"n":1.50}}"#).unwrap();
-    recording.sends(to, (4, Revision::V2025_11_25), true, Method::ToolsCall, &params);
+    recording.sends(
+        to,
+        (Some(now), now + Duration::from_millis(1)),
+        (4, Revision::V2025_11_25),
+        true,
+        Method::ToolsCall,
+        &params,
+    );
     scene.send(&recording, 7, &params);
     let (id, method) = (Id::Text("q".into()), Method::RootsList.into());
     let question = Message::Request { id: id.clone(), method, params: Params::Absent };
@@ -212,7 +229,7 @@ fn messages_are_shown_as_they_were_said_on_both_sides() {
     recording.asks(FROM_SERVER, &Json::empty_object());
     let roots = Json::parse(r#"{"roots":[]}"#).unwrap();
     recording.replies(TO_SERVER, Some(&roots));
-    scene.server.sent(&Message::result(id, roots), None, None);
+    scene.server.sent(&mut Message::result(id, roots), None, None);
     let result = Json::parse(r#"{"b":1.50,"a":10000000000000000000000}"#).unwrap();
     scene.answer(&recording, 7, &result);
     end(&recording, Fine, Some(result));

@@ -472,7 +472,7 @@ impl State {
         let mut cx = Context::from_waker(Waker::noop());
         while let Some(effect) = self.core.poll(&mut cx) {
             match effect {
-                Effect::Send(message, via) => self.send(&message, via, dispatched, now),
+                Effect::Send(message, via) => self.send(message, via, dispatched, now),
                 Effect::NoReply(via) => {
                     let changed = self.streams.no_reply(via, now);
                     self.wake_any(changed);
@@ -492,18 +492,18 @@ impl State {
 
     fn send(
         &mut self,
-        message: &Outgoing,
+        message: Outgoing,
         via: Option<RequestStream>,
         dispatched: bool,
         now: Instant,
     ) {
-        self.core.show_outgoing(message, via);
         // A text that fills its room exactly goes out from where it is, with nothing around it.
         let mut text = Vec::with_capacity(message.size());
         message.write(&mut text);
         let is_answer =
             matches!(message, Outgoing::One(Message::Response { .. }) | Outgoing::Batch(_));
-        let last = is_answer.then(|| reply::status(message, Era::Stateful, dispatched));
+        let last = is_answer.then(|| reply::status(&message, Era::Stateful, dispatched));
+        self.core.hand_over_all(message, via);
         let changed = self.streams.say(via, text, last, now);
         self.wake_any(changed);
     }

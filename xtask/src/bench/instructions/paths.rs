@@ -132,7 +132,7 @@ impl Path {
     }
 }
 
-pub const PATHS: [Path; 17] = [
+pub const PATHS: [Path; 18] = [
     path("stdio", SESSION, Kind::Stdio("sequential")).checked(),
     path("stdio-26", STATELESS, Kind::Stdio("sequential")),
     path("pipelined", SESSION, Kind::Stdio("pipelined")),
@@ -150,6 +150,7 @@ pub const PATHS: [Path; 17] = [
     path("embedded", SESSION, Kind::Embedded(Upstream::Stdio)).checked(),
     path("embedded-26", STATELESS, Kind::Embedded(Upstream::Stdio)).checked(),
     path("unrecorded", SESSION, Kind::Unrecorded(Upstream::Stdio)).checked(),
+    path("unrecorded-26", STATELESS, Kind::Unrecorded(Upstream::Stdio)).checked(),
 ];
 
 #[cfg(test)]
@@ -159,7 +160,7 @@ mod tests {
     #[test]
     fn what_is_checked_with_the_tests_needs_no_release_of_the_binary() {
         let checked: Vec<&Path> = PATHS.iter().filter(|path| path.is_checked).collect();
-        assert!((5..=8).contains(&checked.len()));
+        assert!((5..=9).contains(&checked.len()));
         assert!(checked.iter().all(|path| path.program(Side::Ours).is_some()));
     }
 
