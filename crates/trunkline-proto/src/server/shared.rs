@@ -66,6 +66,7 @@ pub(super) struct From {
 }
 
 impl Shared {
+    #[inline]
     pub(super) fn new(config: Arc<Config>) -> Self {
         Self {
             config,

@@ -91,13 +91,23 @@ impl<H: Handler> Endpoint<H> {
         self.answer_any(request, envelopes, by)
     }
 
-    pub(super) async fn answer_any<B: Body>(
+    pub(super) fn answer_any<B: Body>(
         &self,
         request: Request<B>,
         envelopes: &Mutex<EnvelopeCache>,
         let_in: By,
+    ) -> impl Future<Output = Response<HttpBody>> {
+        let (head, body) = request.into_parts();
+        self.answer_parts(head, body, envelopes, let_in)
+    }
+
+    async fn answer_parts<B: Body>(
+        &self,
+        mut head: request::Parts,
+        body: B,
+        envelopes: &Mutex<EnvelopeCache>,
+        let_in: By,
     ) -> Response<HttpBody> {
-        let (mut head, body) = request.into_parts();
         let place = self.place(head.uri.path());
         let is_checked = let_in != By::Nobody || !self.goes_straight_to_post(&head, place);
         // In a block, so that a connection that waits does not hold them.

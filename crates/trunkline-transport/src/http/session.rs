@@ -176,49 +176,67 @@ impl<H: Handler> Session<H> {
 
     /// Handles a message until it is known how the POST is answered. Without `era`, the conversation
     /// decides it. `owes` are its requests, if another replica may have to say what became of them.
-    pub(super) async fn post(
+    pub(super) fn post(
         &self,
         incoming: Incoming,
         era: Option<MessageEra>,
         expects_answer: bool,
-        admitted: Arc<Admitted>,
+        admitted: Admitted,
         owes: Option<Arc<RequestIds>>,
-    ) -> Posted {
-        let (reader, todo) = {
-            let mut state = self.lock();
-            // The closing stream has no time left to answer a request.
-            let is_too_late = self.is_old && state.closing && asks(&incoming);
-            if state.ended || is_too_late {
-                return Posted::Gone;
+    ) -> impl Future<Output = Posted> {
+        let mut waiting = match self.receive(incoming, era, expects_answer, admitted, owes) {
+            None => Err(Posted::Gone),
+            Some((None, todo)) => {
+                self.perform(todo);
+                Err(Posted::Accepted)
             }
-            let now = now();
-            state.used = now;
-            let via = state.streams.next_via();
-            let reader = expects_answer.then(|| state.streams.open(via));
-            if let Some(owes) = owes {
-                state.streams.owes(via, owes);
-            }
-            state.core.show_received(&incoming, via);
-            let conversation = &mut state.core.conversation;
-            match era {
-                Some(era) => conversation.receive(incoming, via, era, now),
-                None => conversation.handle(Input::Received(incoming, via), now),
-            }
-            let mut todo = state.act(Some(&admitted), now);
-            // These calls belong to this request, whatever else the session carries.
-            todo.calls_mut().for_each(|it| it.attached = admitted.attached.clone());
-            (reader, todo)
+            Some((Some(reader), todo)) => Ok(Waiting::new(self, reader, todo)),
         };
-        let Some(reader) = reader else {
-            self.perform(todo);
-            return Posted::Accepted;
-        };
-        let mut waiting = Waiting::new(self, reader, todo);
-        poll_fn(|cx| {
-            waiting.work(cx);
-            waiting.poll(cx)
+        poll_fn(move |cx| match &mut waiting {
+            Ok(waiting) => {
+                waiting.work(cx);
+                waiting.poll(cx)
+            }
+            Err(posted) => Poll::Ready(std::mem::replace(posted, Posted::Gone)),
         })
-        .await
+    }
+
+    /// Handles a message under the lock. Returns the reader of its answer, if it expects one, and what is left to do;
+    /// `None` if the session is over.
+    fn receive(
+        &self,
+        incoming: Incoming,
+        era: Option<MessageEra>,
+        expects_answer: bool,
+        admitted: Admitted,
+        owes: Option<Arc<RequestIds>>,
+    ) -> Option<(Option<Reader>, Todo)> {
+        let mut state = self.lock();
+        // The closing stream has no time left to answer a request.
+        let is_too_late = self.is_old && state.closing && asks(&incoming);
+        if state.ended || is_too_late {
+            return None;
+        }
+        let now = now();
+        state.used = now;
+        let via = state.streams.next_via();
+        let reader = expects_answer.then(|| state.streams.open(via));
+        if let Some(owes) = owes {
+            state.streams.owes(via, owes);
+        }
+        state.core.show_received(&incoming, via);
+        let conversation = &mut state.core.conversation;
+        match era {
+            Some(era) => conversation.receive(incoming, via, era, now),
+            None => conversation.handle(Input::Received(incoming, via), now),
+        }
+        // Its calls belong to this request, whatever else the session carries.
+        state.core.handlers.admit(via, admitted);
+        let todo = state.act(false, now);
+        let over = state.core.handlers.release(via);
+        drop(state);
+        drop(over);
+        Some((reader, todo))
     }
 
     /// Whether the caller is the one who opened the session.
@@ -396,22 +414,20 @@ impl<H: Handler> Session<H> {
     }
 
     fn finish(&self, call: CallKey, outcome: Outcome) {
-        let todo = {
+        let (todo, over) = {
             let mut state = self.lock();
             let now = now();
             state.used = now;
-            let admitted = state.core.handlers.finished(call);
+            let request = state.core.handlers.finished(call);
             state.core.finish(call, outcome, now);
-            let mut todo = state.act(None, now);
-            if let Some(admitted) = admitted {
-                // Calls that follow from a finished call belong to the same request.
-                state.core.handlers.follow_on(&mut todo, &admitted);
-            }
+            let todo = state.act(true, now);
+            let over = request.and_then(|it| state.core.handlers.release(it));
             if state.closing && state.core.handlers.is_empty() {
                 state.end_general(now);
             }
-            todo
+            (todo, over)
         };
+        drop(over);
         self.perform(todo);
     }
 
@@ -420,7 +436,7 @@ impl<H: Handler> Session<H> {
             let mut state = self.lock();
             let now = now();
             state.core.conversation.handle(Input::Tick, now);
-            state.act(None, now)
+            state.act(true, now)
         };
         self.perform(todo);
     }
@@ -436,9 +452,9 @@ impl<H: Handler> Session<H> {
             while let Poll::Ready(Urged::Cancelled | Urged::Close) = state.core.poll_urgent(&mut cx)
             {
             }
-            let mut todo = state.act(None, now);
+            let mut todo = state.act(true, now);
             while !state.streams.is_congested() && state.core.poll_command(&mut cx) {
-                todo.extend(state.act(None, now));
+                todo.extend(state.act(true, now));
             }
             todo
         };
@@ -463,11 +479,9 @@ impl State {
         self.core.refuse_requests();
     }
 
-    /// Does what the conversation wants done, except what must wait for the unlock. `admitted` comes
-    /// with a message that no handler has seen yet.
-    fn act(&mut self, admitted: Option<&Arc<Admitted>>, now: Instant) -> Todo {
-        let dispatched = admitted.is_none();
-        self.core.handlers.admit(admitted);
+    /// Does what the conversation wants done, except what must wait for the unlock. `dispatched` is false for a
+    /// message that no handler has seen yet.
+    fn act(&mut self, dispatched: bool, now: Instant) -> Todo {
         // Handlers are polled after the unlock.
         let mut cx = Context::from_waker(Waker::noop());
         while let Some(effect) = self.core.poll(&mut cx) {

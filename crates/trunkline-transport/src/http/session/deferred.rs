@@ -1,10 +1,9 @@
 //! Handlers of a session, recorded under its lock and run without it.
 
-use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use tokio::task::AbortHandle;
-use trunkline_proto::{Call, CallKey, PeerNotification};
+use trunkline_proto::{Call, CallKey, PeerNotification, RequestStream};
 use trunkline_wire::jsonrpc::Outcome;
 
 use crate::driver_core::RunHandlers;
@@ -15,8 +14,10 @@ use crate::http::admitted::Admitted;
 pub(super) struct Deferred {
     /// Running handlers; one that is polled in place has no abort handle yet.
     working: Vec<Working>,
-    /// The request whose message is being handled.
-    admitted: Option<Arc<Admitted>>,
+    /// The requests that they work on.
+    requests: Vec<(RequestStream, Admitted)>,
+    /// The request that the calls recorded now belong to.
+    current: Option<RequestStream>,
     todo: Todo,
 }
 
@@ -24,7 +25,7 @@ pub(super) struct Deferred {
 struct Working {
     key: CallKey,
     stop: Option<AbortHandle>,
-    admitted: Option<Arc<Admitted>>,
+    request: Option<RequestStream>,
 }
 
 /// The work left for after the unlock.
@@ -61,10 +62,6 @@ impl Todo {
         if self.more_calls.is_empty() { self.call.take() } else { None }
     }
 
-    pub(super) fn calls_mut(&mut self) -> impl Iterator<Item = &mut Call> {
-        self.call.as_deref_mut().into_iter().chain(&mut self.more_calls)
-    }
-
     pub(super) fn into_calls(self) -> impl Iterator<Item = Call> {
         self.call.map(|it| *it).into_iter().chain(self.more_calls)
     }
@@ -80,14 +77,24 @@ impl Deferred {
         self.working.is_empty()
     }
 
-    /// Attributes the calls recorded from now on to a request, or to none.
-    pub(super) fn admit(&mut self, admitted: Option<&Arc<Admitted>>) {
-        self.admitted = admitted.cloned();
+    /// Attributes the calls recorded from now on to a request, until [`Self::take_todo`].
+    pub(super) fn admit(&mut self, request: RequestStream, admitted: Admitted) {
+        self.requests.push((request, admitted));
+        self.current = Some(request);
+    }
+
+    /// What a request held, if no handler works on it any more. Dropping it is better done without the lock.
+    pub(super) fn release(&mut self, request: RequestStream) -> Option<Admitted> {
+        if self.working.iter().any(|it| it.request == Some(request)) {
+            return None;
+        }
+        let at = self.requests.iter().position(|(it, _)| *it == request)?;
+        Some(self.requests.swap_remove(at).1)
     }
 
     /// Takes what was recorded. The caller must do it.
     pub(super) fn take_todo(&mut self) -> Todo {
-        self.admitted = None;
+        self.current = None;
         std::mem::take(&mut self.todo)
     }
 
@@ -100,42 +107,40 @@ impl Deferred {
         }
     }
 
-    /// A handler has finished. Returns the request that it belonged to.
-    pub(super) fn finished(&mut self, call: CallKey) -> Option<Arc<Admitted>> {
+    /// A handler has finished. Returns the request that it belonged to, which the calls that follow from its own
+    /// belong to as well.
+    pub(super) fn finished(&mut self, call: CallKey) -> Option<RequestStream> {
         let at = self.working.iter().position(|it| it.key == call)?;
-        self.working.swap_remove(at).admitted
-    }
-
-    /// Attributes calls to the request of an earlier one.
-    pub(super) fn follow_on(&mut self, todo: &mut Todo, admitted: &Arc<Admitted>) {
-        for call in todo.calls_mut() {
-            call.attached = admitted.attached.clone();
-            if let Some(working) = self.working.iter_mut().find(|it| it.key == call.key) {
-                working.admitted = Some(Arc::clone(admitted));
-            }
-        }
+        self.current = self.working.swap_remove(at).request;
+        self.current
     }
 
     pub(super) fn stop_all(&mut self) {
         let working = std::mem::take(&mut self.working);
+        self.requests.clear();
         working.iter().filter_map(|it| it.stop.as_ref()).for_each(AbortHandle::abort);
     }
 }
 
 impl RunHandlers for Deferred {
-    fn start(&mut self, call: Box<Call>, _: &mut Context<'_>) -> Option<Outcome> {
-        let admitted = self.admitted.clone();
-        self.working.push(Working { key: call.key, stop: None, admitted });
+    fn start(&mut self, mut call: Box<Call>, _: &mut Context<'_>) -> Option<Outcome> {
+        let request = self.current;
+        let admitted = self.requests.iter().rfind(|(it, _)| Some(*it) == request);
+        if let Some((_, admitted)) = admitted {
+            call.attached = admitted.attached.clone();
+        }
+        self.working.push(Working { key: call.key, stop: None, request });
         self.todo.add(call);
         None
     }
 
     fn stop(&mut self, call: CallKey) {
-        if let Some(at) = self.working.iter().position(|it| it.key == call)
-            && let Some(stop) = self.working.swap_remove(at).stop
-        {
+        let Some(at) = self.working.iter().position(|it| it.key == call) else { return };
+        let Working { stop, request, .. } = self.working.swap_remove(at);
+        if let Some(stop) = stop {
             stop.abort();
         }
+        drop(request.and_then(|it| self.release(it)));
     }
 
     fn notify(&mut self, heard: PeerNotification) {
