@@ -118,7 +118,11 @@ impl<H: Handler> Endpoint<H> {
                     Some(_) => Asked::new(&incoming),
                 };
                 let owes = asked.owes();
-                let posted = session.post(incoming, era, expects, admitted, owes).await;
+                let posted = {
+                    // By reference: awaited as it comes, it would be moved on the way.
+                    let mut waiting = session.post(incoming, era, expects, admitted, owes);
+                    (&mut waiting).await
+                };
                 if let Some(shared) = &self.settings.replicas
                     && let Some(instead) = asked.instead(shared, &session, &posted)
                 {
@@ -284,7 +288,8 @@ impl<H: Handler> Endpoint<H> {
                 };
                 let keep_alive = KeepAlive::new(self.settings.limits.stream_keep_alive);
                 let is_begun = unanswered.is_some();
-                kept = Some(Box::pin(ExchangeEvents::new(exchange, unanswered, keep_alive, listed)));
+                kept =
+                    Some(Box::pin(ExchangeEvents::new(exchange, unanswered, keep_alive, listed)));
                 if !is_begun {
                     return Poll::Pending;
                 }

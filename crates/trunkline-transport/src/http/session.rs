@@ -35,7 +35,7 @@ use crate::limits::Limits;
 use deferred::{Deferred, Todo};
 pub(super) use hand_over::OpenRequest;
 pub(super) use sharing::Sharing;
-use waiting::Waiting;
+pub(super) use waiting::Waiting;
 
 /// A session.
 pub(super) struct Session<H> {
@@ -183,39 +183,12 @@ impl<H: Handler> Session<H> {
         expects_answer: bool,
         admitted: Admitted,
         owes: Option<Arc<RequestIds>>,
-    ) -> impl Future<Output = Posted> {
-        let mut waiting = match self.receive(incoming, era, expects_answer, admitted, owes) {
-            None => Err(Posted::Gone),
-            Some((None, todo)) => {
-                self.perform(todo);
-                Err(Posted::Accepted)
-            }
-            Some((Some(reader), todo)) => Ok(Waiting::new(self, reader, todo)),
-        };
-        poll_fn(move |cx| match &mut waiting {
-            Ok(waiting) => {
-                waiting.work(cx);
-                waiting.poll(cx)
-            }
-            Err(posted) => Poll::Ready(std::mem::replace(posted, Posted::Gone)),
-        })
-    }
-
-    /// Handles a message under the lock. Returns the reader of its answer, if it expects one, and what is left to do;
-    /// `None` if the session is over.
-    fn receive(
-        &self,
-        incoming: Incoming,
-        era: Option<MessageEra>,
-        expects_answer: bool,
-        admitted: Admitted,
-        owes: Option<Arc<RequestIds>>,
-    ) -> Option<(Option<Reader>, Todo)> {
+    ) -> Waiting<'_, H> {
         let mut state = self.lock();
         // The closing stream has no time left to answer a request.
         let is_too_late = self.is_old && state.closing && asks(&incoming);
         if state.ended || is_too_late {
-            return None;
+            return Waiting::known(self, Posted::Gone);
         }
         let now = now();
         state.used = now;
@@ -232,11 +205,18 @@ impl<H: Handler> Session<H> {
         }
         // Its calls belong to this request, whatever else the session carries.
         state.core.handlers.admit(via, admitted);
-        let todo = state.act(false, now);
+        state.act(false, now);
+        let todo = state.core.handlers.take_todo();
         let over = state.core.handlers.release(via);
         drop(state);
         drop(over);
-        Some((reader, todo))
+        match reader {
+            Some(reader) => Waiting::new(self, reader, todo),
+            None => {
+                self.perform(todo);
+                Waiting::known(self, Posted::Accepted)
+            }
+        }
     }
 
     /// Whether the caller is the one who opened the session.
@@ -363,11 +343,9 @@ impl<H: Handler> Session<H> {
         ended
     }
 
-    fn perform(&self, mut todo: Todo) {
+    fn perform(&self, todo: Option<Todo>) {
         // As after most messages.
-        if todo.is_empty() {
-            return;
-        }
+        let Some(mut todo) = todo else { return };
         for heard in std::mem::take(&mut todo.heard) {
             guarded_heard(&*self.handler, heard, &self.handle);
         }
@@ -420,7 +398,8 @@ impl<H: Handler> Session<H> {
             state.used = now;
             let request = state.core.handlers.finished(call);
             state.core.finish(call, outcome, now);
-            let todo = state.act(true, now);
+            state.act(true, now);
+            let todo = state.core.handlers.take_todo();
             let over = request.and_then(|it| state.core.handlers.release(it));
             if state.closing && state.core.handlers.is_empty() {
                 state.end_general(now);
@@ -436,7 +415,8 @@ impl<H: Handler> Session<H> {
             let mut state = self.lock();
             let now = now();
             state.core.conversation.handle(Input::Tick, now);
-            state.act(true, now)
+            state.act(true, now);
+            state.core.handlers.take_todo()
         };
         self.perform(todo);
     }
@@ -452,11 +432,11 @@ impl<H: Handler> Session<H> {
             while let Poll::Ready(Urged::Cancelled | Urged::Close) = state.core.poll_urgent(&mut cx)
             {
             }
-            let mut todo = state.act(true, now);
+            state.act(true, now);
             while !state.streams.is_congested() && state.core.poll_command(&mut cx) {
-                todo.extend(state.act(true, now));
+                state.act(true, now);
             }
-            todo
+            state.core.handlers.take_todo()
         };
         self.perform(todo);
     }
@@ -481,7 +461,7 @@ impl State {
 
     /// Does what the conversation wants done, except what must wait for the unlock. `dispatched` is false for a
     /// message that no handler has seen yet.
-    fn act(&mut self, dispatched: bool, now: Instant) -> Todo {
+    fn act(&mut self, dispatched: bool, now: Instant) {
         // Handlers are polled after the unlock.
         let mut cx = Context::from_waker(Waker::noop());
         while let Some(effect) = self.core.poll(&mut cx) {
@@ -501,7 +481,6 @@ impl State {
         if self.sharing.is_some() {
             self.keep_events();
         }
-        self.core.handlers.take_todo()
     }
 
     fn send(

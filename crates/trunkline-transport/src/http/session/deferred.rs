@@ -32,38 +32,30 @@ struct Working {
 #[derive(Default)]
 pub(super) struct Todo {
     /// Most messages are one call, and then nothing is allocated for more.
-    call: Option<Box<Call>>,
+    call: Option<Call>,
     more_calls: Vec<Call>,
     pub(super) heard: Vec<PeerNotification>,
 }
 
 impl Todo {
-    pub(super) fn extend(&mut self, more: Self) {
-        self.heard.extend(more.heard);
-        more.call
-            .into_iter()
-            .chain(more.more_calls.into_iter().map(Box::new))
-            .for_each(|it| self.add(it));
-    }
-
-    fn add(&mut self, call: Box<Call>) {
+    fn add(&mut self, call: Call) {
         match self.call {
             None => self.call = Some(call),
-            Some(_) => self.more_calls.push(*call),
+            Some(_) => self.more_calls.push(call),
         }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    fn is_empty(&self) -> bool {
         self.call.is_none() && self.more_calls.is_empty() && self.heard.is_empty()
     }
 
-    /// Takes its call, if it has exactly one.
-    pub(super) fn take_only(&mut self) -> Option<Box<Call>> {
-        if self.more_calls.is_empty() { self.call.take() } else { None }
+    /// Takes its call, if there is nothing else to do.
+    pub(super) fn take_only(&mut self) -> Option<Call> {
+        if self.more_calls.is_empty() && self.heard.is_empty() { self.call.take() } else { None }
     }
 
     pub(super) fn into_calls(self) -> impl Iterator<Item = Call> {
-        self.call.map(|it| *it).into_iter().chain(self.more_calls)
+        self.call.into_iter().chain(self.more_calls)
     }
 }
 
@@ -92,10 +84,18 @@ impl Deferred {
         Some(self.requests.swap_remove(at).1)
     }
 
-    /// Takes what was recorded. The caller must do it.
-    pub(super) fn take_todo(&mut self) -> Todo {
+    /// Takes what was recorded, if anything was. The caller must do it.
+    pub(super) fn take_todo(&mut self) -> Option<Todo> {
         self.current = None;
-        std::mem::take(&mut self.todo)
+        if self.todo.is_empty() {
+            return None;
+        }
+        let Todo { call, more_calls, heard } = &mut self.todo;
+        Some(Todo {
+            call: call.take(),
+            more_calls: std::mem::take(more_calls),
+            heard: std::mem::take(heard),
+        })
     }
 
     /// A handler was not done at once and now has a task.
@@ -123,7 +123,7 @@ impl Deferred {
 }
 
 impl RunHandlers for Deferred {
-    fn start(&mut self, mut call: Box<Call>, _: &mut Context<'_>) -> Option<Outcome> {
+    fn start(&mut self, mut call: Call, _: &mut Context<'_>) -> Option<Outcome> {
         let request = self.current;
         let admitted = self.requests.iter().rfind(|(it, _)| Some(*it) == request);
         if let Some((_, admitted)) = admitted {
