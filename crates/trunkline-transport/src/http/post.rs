@@ -97,7 +97,10 @@ impl<H: Handler> Endpoint<H> {
             Route::Dialect => (MessageEra::Dialect, None),
             Route::Nowhere(revision) => (MessageEra::Stateful, Some(revision)),
             Route::Open if !self.settings.sessions => (MessageEra::Stateful, None),
-            Route::Open => return self.open(incoming, admitted, &head.extensions).await,
+            // Boxed: it is rare, and every connection would carry its size.
+            Route::Open => {
+                return Box::pin(self.open(incoming, admitted, &head.extensions)).await;
+            }
             Route::Session(id) => {
                 let session = match begun.session(id, &admitted.attached) {
                     Some(session) => session,
