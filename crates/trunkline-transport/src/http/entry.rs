@@ -91,6 +91,8 @@ impl<H: Handler> Endpoint<H> {
         self.answer_any(request, envelopes, by)
     }
 
+    // In its caller the future is made where it stays.
+    #[inline]
     pub(super) fn answer_any<B: Body>(
         &self,
         request: Request<B>,
@@ -185,6 +187,7 @@ impl<H: Handler> Endpoint<H> {
     }
 
     /// Adds the headers for CORS and the nonce to the response.
+    #[inline]
     pub(super) fn finish(
         &self,
         head: &request::Parts,

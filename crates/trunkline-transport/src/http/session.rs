@@ -392,22 +392,22 @@ impl<H: Handler> Session<H> {
     }
 
     fn finish(&self, call: CallKey, outcome: Outcome) {
-        let (todo, over) = {
-            let mut state = self.lock();
-            let now = now();
-            state.used = now;
-            let request = state.core.handlers.finished(call);
-            state.core.finish(call, outcome, now);
-            state.act(true, now);
-            let todo = state.core.handlers.take_todo();
-            let over = request.and_then(|it| state.core.handlers.release(it));
-            if state.closing && state.core.handlers.is_empty() {
-                state.end_general(now);
-            }
-            (todo, over)
-        };
+        let mut state = self.lock();
+        let now = now();
+        state.used = now;
+        let request = state.core.handlers.finished(call);
+        state.core.finish(call, outcome, now);
+        state.act(true, now);
+        let todo = state.core.handlers.take_todo();
+        let over = request.and_then(|it| state.core.handlers.release(it));
+        if state.closing && state.core.handlers.is_empty() {
+            state.end_general(now);
+        }
+        drop(state);
         drop(over);
-        self.perform(todo);
+        if todo.is_some() {
+            self.perform(todo);
+        }
     }
 
     fn tick(&self) {
