@@ -5,31 +5,37 @@ use std::cell::Cell;
 
 /// A text, in room that is left to the next one when it is dropped.
 // Invariant: `Some` until this is dropped.
-pub(super) struct Fresh(Option<Box<String>>);
+pub(super) struct Fresh(Option<Box<Room>>);
+
+/// The memory of one text after another. Boxed, so that a text which has it is no larger than others.
+#[derive(Default)]
+struct Room {
+    text: String,
+}
 
 impl Fresh {
     /// The text that `write` appends, which is UTF-8.
     pub(super) fn write(write: impl FnOnce(&mut Vec<u8>)) -> Self {
         let mut room = ROOM.try_with(Cell::take).ok().flatten().unwrap_or_default();
-        let mut out = std::mem::take(&mut *room).into_bytes();
+        let mut out = std::mem::take(&mut room.text).into_bytes();
         write(&mut out);
-        *room = String::from_utf8(out).expect("JSON is written from UTF-8 pieces");
+        room.text = String::from_utf8(out).expect("JSON is written from UTF-8 pieces");
         Self(Some(room))
     }
 
     pub(super) fn get(&self) -> &str {
-        self.0.as_ref().map_or("", |it| it)
+        self.0.as_ref().map_or("", |it| &it.text)
     }
 
     pub(super) fn into_string(mut self) -> String {
-        self.0.take().map(|it| *it).unwrap_or_default()
+        self.0.take().map(|it| it.text).unwrap_or_default()
     }
 }
 
 impl Drop for Fresh {
     fn drop(&mut self) {
-        let Some(mut room) = self.0.take().filter(|it| it.capacity() <= MOST) else { return };
-        room.clear();
+        let Some(mut room) = self.0.take().filter(|it| it.text.capacity() <= MOST) else { return };
+        room.text.clear();
         // A thread that ends leaves nothing to another text.
         let _ = ROOM.try_with(|it| it.set(Some(room)));
     }
@@ -37,7 +43,7 @@ impl Drop for Fresh {
 
 thread_local! {
     /// The room of the last text of this thread that was dropped.
-    static ROOM: Cell<Option<Box<String>>> = const { Cell::new(None) };
+    static ROOM: Cell<Option<Box<Room>>> = const { Cell::new(None) };
 }
 
 /// The most bytes that are left to the next text.
