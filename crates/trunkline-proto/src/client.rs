@@ -317,7 +317,7 @@ impl Client {
             log_level: None,
             with: origin,
         });
-        self.out.push_back(Output::Call(Box::new(call)));
+        self.out.push_back(Output::Call(call));
     }
 
     fn on_finished(&mut self, call: CallKey, outcome: Outcome, now: Instant) {

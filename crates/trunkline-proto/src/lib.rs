@@ -147,7 +147,7 @@ pub enum Output {
         retry: Duration,
     },
     /// Run the handler of this call; report its end with [`Input::Finished`].
-    Call(Box<Call>),
+    Call(Call),
     /// Stop the handler of that call; its answer is no longer wanted.
     Abandon(CallKey),
     /// A call of ours is over.

@@ -71,28 +71,32 @@ impl Clock {
     }
 }
 
-/// The peer's calls.
-// Invariant: a call is here exactly while its answer is still owed.
+/// The peer's calls. Mostly there is one at a time, for which nothing is allocated.
+// Invariant: a call is here exactly while its answer is still owed. `first` is older than all of `more`.
 #[derive(Debug)]
 pub(crate) struct Calls<T> {
-    open: Vec<OpenCall<T>>,
+    first: Option<OpenCall<T>>,
+    more: Vec<OpenCall<T>>,
     next: u64,
 }
 
 impl<T> Default for Calls<T> {
+    #[inline]
     fn default() -> Self {
-        Self { open: Vec::new(), next: 0 }
+        Self { first: None, more: Vec::new(), next: 0 }
     }
 }
 
 impl<T> Calls<T> {
     pub(crate) fn len(&self) -> usize {
-        self.open.len()
+        usize::from(self.first.is_some()) + self.more.len()
     }
 
     /// How many are being worked on; subscriptions do not count.
     pub(crate) fn at_work(&self) -> usize {
-        self.open.iter().filter(|it| it.clock.is_some()).count()
+        let is_at_work = |it: &&OpenCall<T>| it.clock.is_some();
+        usize::from(self.first.as_ref().filter(is_at_work).is_some())
+            + self.more.iter().filter(is_at_work).count()
     }
 
     pub(crate) fn next_key(&mut self) -> CallKey {
@@ -101,44 +105,60 @@ impl<T> Calls<T> {
     }
 
     pub(crate) fn add(&mut self, call: OpenCall<T>) {
-        self.open.push(call);
+        match self.first.is_none() && self.more.is_empty() {
+            true => self.first = Some(call),
+            false => self.more.push(call),
+        }
     }
 
     pub(crate) fn has_id(&self, id: &Id) -> bool {
-        self.open.iter().any(|it| it.id == *id)
+        let has_it = |it: &OpenCall<T>| it.id == *id;
+        self.first.as_ref().is_some_and(has_it) || self.more.iter().any(has_it)
     }
 
     pub(crate) fn get(&mut self, key: CallKey) -> Option<&mut OpenCall<T>> {
-        self.open.iter_mut().find(|it| it.key == key)
+        match &mut self.first {
+            Some(first) if first.key == key => Some(first),
+            _ => self.more.iter_mut().find(|it| it.key == key),
+        }
     }
 
     /// Closes a call; `None` if it is closed already.
     pub(crate) fn close(&mut self, key: CallKey) -> Option<OpenCall<T>> {
-        let at = self.open.iter().position(|it| it.key == key)?;
-        Some(self.open.remove(at))
+        self.close_if(|it| it.key == key)
     }
 
     pub(crate) fn close_id(&mut self, id: &Id) -> Option<OpenCall<T>> {
-        let at = self.open.iter().position(|it| it.id == *id)?;
-        Some(self.open.remove(at))
+        self.close_if(|it| it.id == *id)
+    }
+
+    fn close_if(&mut self, is_it: impl Fn(&OpenCall<T>) -> bool) -> Option<OpenCall<T>> {
+        if self.first.as_ref().is_some_and(&is_it) {
+            return self.first.take();
+        }
+        let at = self.more.iter().position(is_it)?;
+        Some(self.more.remove(at))
     }
 
     pub(crate) fn drain(&mut self) -> Vec<OpenCall<T>> {
-        std::mem::take(&mut self.open)
+        self.first.take().into_iter().chain(std::mem::take(&mut self.more)).collect()
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &OpenCall<T>> {
-        self.open.iter()
+        self.first.iter().chain(&self.more)
     }
 
     /// Closes and returns every call whose deadline has passed.
     pub(crate) fn expire(&mut self, now: Instant) -> Vec<OpenCall<T>> {
         let late = |it: &mut OpenCall<T>| it.clock.is_some_and(|clock| clock.deadline() <= now);
-        self.open.extract_if(.., late).collect()
+        let first = self.first.take_if(late);
+        first.into_iter().chain(self.more.extract_if(.., late)).collect()
     }
 
     pub(crate) fn next_timeout(&self) -> Option<Instant> {
-        self.open.iter().filter_map(|it| it.clock).map(|clock| clock.deadline()).min()
+        let deadline = |it: &OpenCall<T>| it.clock.map(|clock| clock.deadline());
+        let more = self.more.iter().filter_map(deadline).min();
+        earlier(self.first.as_ref().and_then(deadline), more)
     }
 }
 

@@ -100,18 +100,15 @@ pub struct Server {
 
 impl Server {
     /// A server at the start of a conversation.
+    #[inline]
     pub fn new(config: Arc<Config>) -> Self {
         let shared = Shared::new(config);
         Self { session: None, shared }
     }
 
-    /// A server for one message of a client whose handshake happened elsewhere: only its revision is
-    /// known.
-    pub fn for_known_revision(config: Arc<Config>, revision: Revision) -> Self {
-        let session = stateful::Session::for_known_revision(revision);
-        let mut server = Self::new(config);
-        server.session = Some(session);
-        server
+    /// Opens the session of a client whose handshake happened elsewhere: only its revision is known.
+    pub fn open_for_known_revision(&mut self, revision: Revision) {
+        self.session = Some(stateful::Session::for_known_revision(revision));
     }
 
     /// Sets the caller, for instructions that differ per caller.

@@ -46,7 +46,7 @@ pub(crate) struct DriverCore<C, R> {
 pub(crate) trait RunHandlers {
     /// Starts the handler of a call and polls it once. Returns the outcome if the handler has finished,
     /// as most have.
-    fn start(&mut self, call: Box<Call>, cx: &mut Context<'_>) -> Option<Outcome>;
+    fn start(&mut self, call: Call, cx: &mut Context<'_>) -> Option<Outcome>;
 
     /// Stops a handler and drops its outcome.
     fn stop(&mut self, call: CallKey);

@@ -94,8 +94,8 @@ struct Asking<'a, 'r> {
 
 impl<'a, 'r> Asking<'a, 'r> {
     fn new(fields: &'r McpFields<'a>, rules: Rules<'r>) -> Result<Self, Refusal> {
-        let version = version(fields)?;
-        Ok(Self { fields, rules, version, named: version.and_then(Revision::parse) })
+        let (version, named) = version(fields)?;
+        Ok(Self { fields, rules, version, named })
     }
 
     fn request(
@@ -289,20 +289,20 @@ pub fn session_request<'a>(headers: &'a HeaderMap, rules: Rules<'_>) -> Result<&
     }
 }
 
-fn version<'a>(fields: &McpFields<'a>) -> Result<Option<&'a str>, Refusal> {
+/// The revision that a request names: as text, and as one of those that there are.
+fn version<'a>(fields: &McpFields<'a>) -> Result<(Option<&'a str>, Option<Revision>), Refusal> {
     let mismatch = |message| Refusal::bad_request(mismatch(message), None);
     let value = fields
         .version
         .only_bytes()
         .map_err(|_| mismatch("There is more than one MCP-Protocol-Version header."))?;
-    let text = |it: &'a [u8]| {
-        if let Some(revision) = Revision::ALL.iter().find(|known| known.as_str().as_bytes() == it) {
-            return Ok(revision.as_str());
-        }
-        let text = std::str::from_utf8(it).map(str::trim);
-        text.map_err(|_| mismatch("The MCP-Protocol-Version header cannot be read."))
-    };
-    value.map(text).transpose()
+    let Some(value) = value else { return Ok((None, None)) };
+    if let Some(known) = Revision::ALL.iter().find(|it| it.as_str().as_bytes() == value) {
+        return Ok((Some(known.as_str()), Some(*known)));
+    }
+    let text = std::str::from_utf8(value).map(str::trim);
+    let text = text.map_err(|_| mismatch("The MCP-Protocol-Version header cannot be read."))?;
+    Ok((Some(text), Revision::parse(text)))
 }
 
 fn version_in(meta: &Json) -> Option<String> {

@@ -76,6 +76,7 @@ impl<'a> Field<'a> {
 
 impl<'a> Fields<'a> {
     /// Looks at all fields once.
+    #[inline]
     pub fn of(all: &'a HeaderMap) -> Self {
         let absent = Field::Absent;
         let mut it = Self {

@@ -66,6 +66,7 @@ pub(super) struct From {
 }
 
 impl Shared {
+    #[inline]
     pub(super) fn new(config: Arc<Config>) -> Self {
         Self {
             config,
@@ -133,7 +134,7 @@ impl Shared {
                 may_be_task,
             },
         });
-        self.out.push_back(Output::Call(Box::new(call)));
+        self.out.push_back(Output::Call(call));
     }
 
     pub(super) fn finish(&mut self, open: OpenCall<Owed>, outcome: Outcome, now: Instant) {

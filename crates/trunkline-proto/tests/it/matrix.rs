@@ -78,7 +78,7 @@ impl Pair {
                     self.of_client.received(&text);
                     self.client.handle(Input::received(Incoming::parse(text.as_bytes())), self.now);
                 }
-                Some(Output::Call(call)) => self.called.push(*call),
+                Some(Output::Call(call)) => self.called.push(call),
                 Some(Output::Heard(heard)) if heard.method == "notifications/initialized" => {}
                 None => {}
                 Some(other) => panic!("The server has no business with {other:?}"),

@@ -35,9 +35,9 @@ impl<H: Handler> HandlerTasks<H> {
 }
 
 impl<H: Handler> RunHandlers for HandlerTasks<H> {
-    fn start(&mut self, call: Box<Call>, cx: &mut Context<'_>) -> Option<Outcome> {
+    fn start(&mut self, call: Call, cx: &mut Context<'_>) -> Option<Outcome> {
         let key = call.key;
-        match begin(&*self.handler, *call, &self.handle, cx) {
+        match begin(&*self.handler, call, &self.handle, cx) {
             Ok(outcome) => Some(outcome),
             Err(future) => {
                 let stop = self.tasks.spawn(async move { (key, future.await) });
@@ -116,11 +116,11 @@ mod in_place {
     }
 
     impl<H: Handler> RunHandlers for HandlersInPlace<H> {
-        fn start(&mut self, mut call: Box<Call>, cx: &mut Context<'_>) -> Option<Outcome> {
+        fn start(&mut self, mut call: Call, cx: &mut Context<'_>) -> Option<Outcome> {
             self.has_started = true;
             call.attached = self.attached.clone();
             let key = call.key;
-            match begin(&*self.handler, *call, &self.handle, cx) {
+            match begin(&*self.handler, call, &self.handle, cx) {
                 Ok(outcome) => Some(outcome),
                 Err(future) => {
                     self.running.push((key, future));

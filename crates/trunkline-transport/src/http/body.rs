@@ -53,7 +53,11 @@ impl HttpBody {
     }
 
     pub(super) fn events(events: impl Events + 'static) -> Self {
-        Self { kind: Kind::Events(Box::pin(events)), on_end: None }
+        Self::boxed_events(Box::pin(events))
+    }
+
+    pub(super) fn boxed_events(events: Pin<Box<dyn Events>>) -> Self {
+        Self { kind: Kind::Events(events), on_end: None }
     }
 }
 

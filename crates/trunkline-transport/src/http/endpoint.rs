@@ -225,10 +225,12 @@ impl<H: Handler> Endpoint<H> {
     ) -> Result<Response<HttpBody>, Refusal> {
         match (place, &head.method, &self.settings.replicas) {
             (Entrance::Streamable, &Method::POST, _) => {
-                let mut response = self.post(head, body, envelopes, &begun, is_checked).await?;
-                let caller = &head.extensions;
-                response.body_mut().counted(|text| self.budgets.answer(caller, text));
-                Ok(response)
+                let mut outcome = self.post(head, body, envelopes, &begun, is_checked).await;
+                if let Ok(response) = &mut outcome {
+                    let caller = &head.extensions;
+                    response.body_mut().counted(|text| self.budgets.answer(caller, text));
+                }
+                outcome
             }
             (Entrance::Streamable, &Method::GET | &Method::DELETE, Some(shared))
             | (Entrance::Events, &Method::GET, Some(shared)) => {

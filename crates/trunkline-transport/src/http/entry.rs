@@ -91,61 +91,69 @@ impl<H: Handler> Endpoint<H> {
         self.answer_any(request, envelopes, by)
     }
 
-    pub(super) async fn answer_any<B: Body>(
+    // In its caller the future is made where it stays.
+    #[inline]
+    pub(super) fn answer_any<B: Body>(
         &self,
         request: Request<B>,
         envelopes: &Mutex<EnvelopeCache>,
         let_in: By,
-    ) -> Response<HttpBody> {
+    ) -> impl Future<Output = Response<HttpBody>> {
         let (mut head, body) = request.into_parts();
-        let place = self.place(head.uri.path());
-        let is_checked = let_in != By::Nobody || !self.goes_straight_to_post(&head, place);
-        // In a block, so that a connection that waits does not hold them.
-        let checked = if !is_checked {
-            Continue(())
-        } else {
-            let fields = Fields::of(&head.headers);
-            if let Err(refusal) = check_fields(&fields, &head.headers) {
-                return refuse(refusal);
-            }
-            match place {
-                Some(place) if let_in == By::Nobody => self.check(&head, &fields, place),
-                _ => Continue(()),
-            }
-        };
-        let Some(place) = place else {
-            let outcome = self.beside(&head);
-            return self.finish(&head, outcome);
-        };
-        let entered = match checked {
-            Continue(()) if let_in == By::Nobody => {
-                self.enter_with(&mut head, body, &self.settings.path).await
-            }
-            Continue(()) => Continue(body),
-            Break(outcome) => Break(outcome),
-        };
-        let outcome = match entered {
-            Continue(body) => match self.begin(&head, place, let_in) {
-                Ok(begun) => self.route(&mut head, place, body, envelopes, begun, is_checked).await,
-                // Boxed: few servers have replicas, and every connection would carry its size.
-                Err(astray) => {
-                    Box::pin(self.route_elsewhere(astray, &mut head, place, body, envelopes)).await
+        // In a block, which leaves them where they are; an `async fn` would have room for its arguments beside them.
+        async move {
+            let place = self.place(head.uri.path());
+            let is_checked = let_in != By::Nobody || !self.goes_straight_to_post(&head, place);
+            // In a block, so that a connection that waits does not hold them.
+            let checked = if !is_checked {
+                Continue(())
+            } else {
+                let fields = Fields::of(&head.headers);
+                if let Err(refusal) = check_fields(&fields, &head.headers) {
+                    return refuse(refusal);
                 }
-            },
-            Break(outcome) => outcome,
-        };
-        self.finish(&head, outcome)
+                match place {
+                    Some(place) if let_in == By::Nobody => self.check(&head, &fields, place),
+                    _ => Continue(()),
+                }
+            };
+            let Some(place) = place else { return self.finish(&head, self.beside(&head)) };
+            let entered = match checked {
+                Continue(()) if let_in == By::Nobody && self.has_gate() => {
+                    self.enter_with(&mut head, body, &self.settings.path).await
+                }
+                Continue(()) => Continue(body),
+                Break(outcome) => Break(outcome),
+            };
+            let outcome = match entered {
+                Continue(body) => match self.begin(&head, place, let_in) {
+                    Ok(begun) => {
+                        self.route(&mut head, place, body, envelopes, begun, is_checked).await
+                    }
+                    // Boxed: few servers have replicas, and every connection would carry its size.
+                    Err(astray) => {
+                        Box::pin(self.route_elsewhere(astray, &mut head, place, body, envelopes))
+                            .await
+                    }
+                },
+                Break(outcome) => outcome,
+            };
+            self.finish(&head, outcome)
+        }
     }
 
     /// Whether neither a gate nor another replica may answer first: then [`Self::post`] checks the head, which it
     /// looks at anyway.
     fn goes_straight_to_post(&self, head: &request::Parts, place: Option<Entrance>) -> bool {
         let is_post = matches!(place, Some(Entrance::Streamable)) && head.method == Method::POST;
+        is_post && !self.has_gate() && self.settings.replicas.is_none()
+    }
+
+    fn has_gate(&self) -> bool {
         #[cfg(feature = "auth")]
-        let has_gate = self.settings.gate.is_some();
+        return self.settings.gate.is_some();
         #[cfg(not(feature = "auth"))]
-        let has_gate = false;
-        is_post && !has_gate && self.settings.replicas.is_none()
+        false
     }
 
     /// Checks Host, Origin and preflight, in this order.
@@ -179,6 +187,7 @@ impl<H: Handler> Endpoint<H> {
     }
 
     /// Adds the headers for CORS and the nonce to the response.
+    #[inline]
     pub(super) fn finish(
         &self,
         head: &request::Parts,

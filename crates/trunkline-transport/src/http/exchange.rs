@@ -10,10 +10,11 @@ use std::time::Instant;
 
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
-use trunkline_proto::server::{MessageEra, Server};
+use trunkline_proto::server::{Config, MessageEra, Server};
 use trunkline_proto::{Attached, Conversation, Input, Outgoing, RequestStream};
 use trunkline_wire::jsonrpc::{Incoming, Message};
 use trunkline_wire::method::Method;
+use trunkline_wire::revision::Revision;
 
 use super::admitted::Admitted;
 use super::body::Events;
@@ -38,7 +39,18 @@ pub(super) struct Exchange<H> {
 }
 
 impl<H: Handler> Exchange<H> {
-    fn new(mut server: Server, handler: Arc<H>, queue: usize, attached: Attached) -> Self {
+    #[inline]
+    fn new(
+        config: Arc<Config>,
+        known: Option<Revision>,
+        handler: Arc<H>,
+        queue: usize,
+        attached: Attached,
+    ) -> Self {
+        let mut server = Server::new(config);
+        if let Some(revision) = known {
+            server.open_for_known_revision(revision);
+        }
         server.is_for(&attached);
         let (handle, commands) = ConversationHandle::of_one_request(queue);
         if let Some(witness) = handler.witness(&handle, &attached) {
@@ -168,8 +180,10 @@ pub(super) struct Owned<H: Handler> {
 
 impl<H: Handler> Owned<H> {
     /// Begins an exchange, for which a queue of this length is kept.
+    #[inline]
     pub(super) fn new(
-        server: Server,
+        config: Arc<Config>,
+        known: Option<Revision>,
         handler: Arc<H>,
         queue: usize,
         admitted: Admitted,
@@ -177,7 +191,7 @@ impl<H: Handler> Owned<H> {
     ) -> Self {
         let attached = admitted.attached.clone();
         Self {
-            exchange: Some((Exchange::new(server, handler, queue, attached), admitted)),
+            exchange: Some((Exchange::new(config, known, handler, queue, attached), admitted)),
             detached,
         }
     }
@@ -210,7 +224,7 @@ impl<H: Handler> Drop for Owned<H> {
     }
 }
 
-/// The rest of an exchange whose first message was not its answer.
+/// An exchange that was not answered at once, and the rest of one whose first message was not its answer.
 pub(super) struct ExchangeEvents<H: Handler> {
     exchange: Owned<H>,
     first: Option<Outgoing>,
@@ -223,7 +237,7 @@ pub(super) struct ExchangeEvents<H: Handler> {
 impl<H: Handler> ExchangeEvents<H> {
     pub(super) fn new(
         exchange: Owned<H>,
-        first: Outgoing,
+        first: Option<Outgoing>,
         keep_alive: KeepAlive,
         listed: Option<Listed>,
     ) -> Self {
@@ -232,7 +246,16 @@ impl<H: Handler> ExchangeEvents<H> {
             Some(_) => Expiry::of_caller(exchange.caller()),
             None => Expiry::never(),
         };
-        Self { exchange, first: Some(first), keep_alive, _listed: listed, expiry }
+        Self { exchange, first, keep_alive, _listed: listed, expiry }
+    }
+
+    pub(super) fn exchange(&mut self) -> &mut Exchange<H> {
+        self.exchange.get()
+    }
+
+    /// The first message, if it has come only now.
+    pub(super) fn begin_with(&mut self, first: Outgoing) {
+        self.first = Some(first);
     }
 }
 

@@ -1,8 +1,9 @@
 //! A POST → the conversation it belongs to, and the answer → JSON or events.
 
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::Poll;
+use std::task::{Poll, ready};
 
 use http::header::{HeaderName, HeaderValue};
 use http::{Extensions, HeaderMap, Response, StatusCode, request};
@@ -12,18 +13,18 @@ use trunkline_proto::http::classify::{Route, classify};
 use trunkline_proto::http::fields::Fields;
 use trunkline_proto::http::streams::Style;
 use trunkline_proto::http::{Refusal, door, reply};
-use trunkline_proto::server::{EnvelopeCache, MessageEra, Server};
+use trunkline_proto::server::{EnvelopeCache, MessageEra};
 use trunkline_proto::{Attached, Outgoing};
 use trunkline_wire::frame::flatten;
 use trunkline_wire::header::SESSION_ID;
 use trunkline_wire::jsonrpc::{ErrorObject, Id, Incoming, Message, Params};
 use trunkline_wire::method::Method;
-use trunkline_wire::revision::Era;
+use trunkline_wire::revision::{Era, Revision};
 
 use super::admitted::Admitted;
 use super::body::{HttpBody, read};
 use super::budgets::Meter;
-use super::endpoint::{Endpoint, attached};
+use super::endpoint::{Endpoint, Listed, attached};
 use super::entry::check_fields;
 use super::exchange::{ExchangeEvents, Owned};
 use super::expiry::Expiry;
@@ -87,27 +88,19 @@ impl<H: Handler> Endpoint<H> {
                 return answer;
             }
         }
-        match route {
-            Route::Drop => Ok(accepted()),
+        let (era, known) = match route {
+            Route::Drop => return Ok(accepted()),
             Route::Stateless(request) => {
                 self.check_params(headers, &incoming, &admitted.attached)?;
-                let core = Server::new(Arc::clone(&self.core));
-                let (era, room) = (MessageEra::Stateless(request), room(head, has_origin));
-                self.exchange(core, incoming, era, admitted, room).await
+                (MessageEra::Stateless(request), None)
             }
-            Route::Dialect => {
-                let core = Server::new(Arc::clone(&self.core));
-                self.exchange(core, incoming, MessageEra::Dialect, admitted, None).await
+            Route::Dialect => (MessageEra::Dialect, None),
+            Route::Nowhere(revision) => (MessageEra::Stateful, Some(revision)),
+            Route::Open if !self.settings.sessions => (MessageEra::Stateful, None),
+            // Boxed: it is rare, and every connection would carry its size.
+            Route::Open => {
+                return Box::pin(self.open(incoming, admitted, &head.extensions)).await;
             }
-            Route::Nowhere(revision) => {
-                let core = Server::for_known_revision(Arc::clone(&self.core), revision);
-                self.exchange(core, incoming, MessageEra::Stateful, admitted, None).await
-            }
-            Route::Open if !self.settings.sessions => {
-                let core = Server::new(Arc::clone(&self.core));
-                self.exchange(core, incoming, MessageEra::Stateful, admitted, None).await
-            }
-            Route::Open => self.open(incoming, admitted, &head.extensions).await,
             Route::Session(id) => {
                 let session = match begun.session(id, &admitted.attached) {
                     Some(session) => session,
@@ -122,26 +115,32 @@ impl<H: Handler> Endpoint<H> {
                     .map_err(|it| Refusal { id: id_of(&incoming), ..it })?;
                 let is_batch = matches!(incoming, Incoming::Batch(_));
                 let expects = expects_answer(&incoming);
-                let (era, admitted) = (Some(MessageEra::Stateful), Arc::new(admitted));
+                let era = Some(MessageEra::Stateful);
                 let asked = match &self.settings.replicas {
                     None => Asked::default(),
                     Some(_) => Asked::new(&incoming),
                 };
                 let owes = asked.owes();
-                let posted = session.post(incoming, era, expects, admitted, owes).await;
+                let posted = {
+                    // By reference: awaited as it comes, it would be moved on the way.
+                    let mut waiting = session.post(incoming, era, expects, admitted, owes);
+                    (&mut waiting).await
+                };
                 if let Some(shared) = &self.settings.replicas
                     && let Some(instead) = asked.instead(shared, &session, &posted)
                 {
                     return Ok(instead);
                 }
-                match posted {
+                return match posted {
                     // A batch without a request.
                     Posted::NoReply if is_batch => Ok(accepted()),
                     Posted::Gone => Err(no_session()),
                     posted => Ok(self.respond(session, posted, room(head, has_origin))),
-                }
+                };
             }
-        }
+        };
+        let room = room(head, has_origin);
+        Ok(self.exchange(incoming, era, known, admitted, room).await)
     }
 
     /// A message over the two paths of 2024-11-05: the answer goes out on the stream.
@@ -171,7 +170,7 @@ impl<H: Handler> Endpoint<H> {
         #[cfg(feature = "auth")]
         self.check_scopes(&incoming, &admitted.attached)?;
         // No header of this revision names the era, so the conversation decides it.
-        match session.post(incoming, None, false, Arc::new(admitted), None).await {
+        match session.post(incoming, None, false, admitted, None).await {
             Posted::Gone => Err(no_session()),
             _ => Ok(()),
         }
@@ -210,7 +209,7 @@ impl<H: Handler> Endpoint<H> {
         };
         let session = self.session_of(id, style, attached(caller));
         let era = Some(MessageEra::Stateful);
-        let posted = session.post(incoming, era, true, Arc::new(admitted), None).await;
+        let posted = session.post(incoming, era, true, admitted, None).await;
         let is_open = session.is_open();
         if let (Some(shared), Some(record)) = (&self.settings.replicas, record) {
             match is_open {
@@ -252,49 +251,96 @@ impl<H: Handler> Endpoint<H> {
         }
     }
 
-    /// Answers a request in place: with JSON if its answer is the first message.
-    async fn exchange(
+    /// Answers a request in place: with JSON if its answer is the first message. `known` is the revision of a
+    /// client whose handshake happened elsewhere.
+    fn exchange(
         &self,
-        core: Server,
         incoming: Incoming,
         decided: MessageEra,
+        known: Option<Revision>,
         admitted: Admitted,
-        room: Option<&mut HeaderMap>,
-    ) -> Result<Response<HttpBody>, Refusal> {
+        mut room: Option<&mut HeaderMap>,
+    ) -> impl Future<Output = Response<HttpBody>> {
         let era = match decided {
             MessageEra::Stateful => Era::Stateful,
             MessageEra::Stateless(_) | MessageEra::Dialect => Era::Stateless,
         };
         let is_batch = matches!(incoming, Incoming::Batch(_));
         let expects = expects_answer(&incoming) && !is_batch;
-        let listens = is_listen(&incoming);
+        let mut message = Some((incoming, decided, admitted));
+        // Most requests are answered at once. Only the others are kept, so that no connection has room for one.
+        let mut kept: Option<Pin<Box<ExchangeEvents<H>>>> = None;
+        poll_fn(move |cx| {
+            if let Some((incoming, decided, admitted)) = message.take() {
+                let (mut exchange, listed) = self.begin_exchange(&incoming, era, known, admitted);
+                exchange.get().begin(incoming, decided, cx);
+                let first = match expects || is_batch {
+                    true => exchange.get().poll_next(cx),
+                    false => Poll::Ready(None),
+                };
+                let unanswered = match first {
+                    Poll::Pending => None,
+                    Poll::Ready(first) => {
+                        let dispatched = exchange.get().dispatched();
+                        let room = room.as_deref_mut();
+                        match self.whole(first, expects, era, dispatched, room) {
+                            Ok(response) => return Poll::Ready(response),
+                            Err(first) => Some(first),
+                        }
+                    }
+                };
+                let keep_alive = KeepAlive::new(self.settings.limits.stream_keep_alive);
+                let is_begun = unanswered.is_some();
+                kept =
+                    Some(Box::pin(ExchangeEvents::new(exchange, unanswered, keep_alive, listed)));
+                if !is_begun {
+                    return Poll::Pending;
+                }
+            } else if let Some(events) = &mut kept {
+                let first = ready!(events.exchange().poll_next(cx));
+                let dispatched = events.exchange().dispatched();
+                match self.whole(first, expects, era, dispatched, room.as_deref_mut()) {
+                    Ok(response) => return Poll::Ready(response),
+                    Err(first) => events.begin_with(first),
+                }
+            }
+            let events = kept.take().expect("it is polled no more once it is answered");
+            Poll::Ready(events_in(room.take(), HttpBody::boxed_events(events)))
+        })
+    }
+
+    /// A new exchange for a message. A subscription is listed before it is handled, so that no change is missed.
+    fn begin_exchange(
+        &self,
+        incoming: &Incoming,
+        era: Era,
+        known: Option<Revision>,
+        admitted: Admitted,
+    ) -> (Owned<H>, Option<Listed>) {
         let (handler, queue) = (Arc::clone(&self.handler), self.settings.limits.queue);
         let detached = (era == Era::Stateful).then(|| Arc::clone(&self.detached));
-        let mut exchange = Owned::new(core, handler, queue, admitted, detached);
-        // From here on no change is missed.
-        let listed = listens.then(|| self.register(exchange.get().listen()));
-        let mut message = Some((incoming, decided));
-        let first = poll_fn(|cx| {
-            if let Some((incoming, era)) = message.take() {
-                exchange.get().begin(incoming, era, cx);
-            }
-            match expects || is_batch {
-                true => exchange.get().poll_next(cx),
-                false => Poll::Ready(None),
-            }
-        })
-        .await;
+        let core = Arc::clone(&self.core);
+        let mut exchange = Owned::new(core, known, handler, queue, admitted, detached);
+        let listed = is_listen(incoming).then(|| self.register(exchange.get().listen()));
+        (exchange, listed)
+    }
+
+    /// The response that begins and ends with this message; the message itself if it is not the answer.
+    fn whole(
+        &self,
+        first: Option<Outgoing>,
+        expects: bool,
+        era: Era,
+        dispatched: bool,
+        room: Option<&mut HeaderMap>,
+    ) -> Result<Response<HttpBody>, Outgoing> {
         let Some(first) = first else {
             return Ok(if expects { events(HttpBody::default()) } else { accepted() });
         };
-        let is_answer =
-            matches!(first, Outgoing::One(Message::Response { .. }) | Outgoing::Batch(_));
-        if !is_answer {
-            let keep_alive = KeepAlive::new(self.settings.limits.stream_keep_alive);
-            let rest = ExchangeEvents::new(exchange, first, keep_alive, listed);
-            return Ok(events_in(room, HttpBody::events(rest)));
+        if !matches!(first, Outgoing::One(Message::Response { .. }) | Outgoing::Batch(_)) {
+            return Err(first);
         }
-        let status = reply::status(&first, era, exchange.get().dispatched());
+        let status = reply::status(&first, era, dispatched);
         if self.settings.always_stream && status == StatusCode::OK {
             let mut text = Vec::with_capacity(first.size() + 8);
             write_event(&first, &mut text);

@@ -12,6 +12,7 @@ pub(super) fn json(status: StatusCode, text: Vec<u8>) -> Response<HttpBody> {
 
 /// The same in the room of the request's header fields. hyper reads the next request of the connection into
 /// it again, so that a connection allocates it once.
+#[inline]
 pub(super) fn json_in(
     room: Option<&mut HeaderMap>,
     status: StatusCode,
@@ -23,6 +24,7 @@ pub(super) fn json_in(
     response
 }
 
+#[inline]
 fn response_in(room: Option<&mut HeaderMap>, body: HttpBody) -> Response<HttpBody> {
     let mut response = Response::new(body);
     if let Some(room) = room.filter(|it| it.capacity() <= MOST_ROOM) {

@@ -206,10 +206,7 @@ async fn serve_http<A: Answers>(
     let answers = Arc::clone(&serving.answers);
     let shared =
         Arc::new(Shared { answers, envelopes: Mutex::default(), tracker: Arc::clone(&tracker) });
-    let service = service_fn(move |request| {
-        let shared = Arc::clone(&shared);
-        async move { Ok::<_, Infallible>(shared.answer(request).await) }
-    });
+    let service = service_fn(move |request| Arc::clone(&shared).answer(request));
     // Lent to hyper: we decide how it closes.
     let mut tracked = TrackedStream { stream, tracker: Arc::clone(&tracker), is_over: false };
     let stream = TokioIo::new(&mut tracked);
@@ -323,17 +320,23 @@ struct Shared<A> {
 }
 
 impl<A: Answers> Shared<A> {
-    async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Response<HttpBody> {
+    /// Prepares the request before the future, which would keep room for both forms of it.
+    fn answer(
+        self: Arc<Self>,
+        request: Request<Incoming>,
+    ) -> impl Future<Output = Result<Response<HttpBody>, Infallible>> {
         let guard = self.tracker.request();
         let is_awaited = is_awaited(request.headers());
         let tracker = Arc::clone(&self.tracker);
         let request = request.map(|body| RequestBody::new(body, is_awaited, tracker));
-        let mut response = self.answers.answer(request, &self.envelopes).await;
-        if self.tracker.is_unread() && !self.tracker.is_h2 {
-            self.end_body(&mut response).await;
+        async move {
+            let mut response = self.answers.answer(request, &self.envelopes).await;
+            if self.tracker.is_unread() && !self.tracker.is_h2 {
+                self.end_body(&mut response).await;
+            }
+            response.body_mut().on_end = Some(guard);
+            Ok(response)
         }
-        response.body_mut().on_end = Some(guard);
-        response
     }
 
     /// Handles a body that was not read to its end: unless a short rest arrives, no request can follow

@@ -35,7 +35,7 @@ use crate::limits::Limits;
 use deferred::{Deferred, Todo};
 pub(super) use hand_over::OpenRequest;
 pub(super) use sharing::Sharing;
-use waiting::Waiting;
+pub(super) use waiting::Waiting;
 
 /// A session.
 pub(super) struct Session<H> {
@@ -176,49 +176,47 @@ impl<H: Handler> Session<H> {
 
     /// Handles a message until it is known how the POST is answered. Without `era`, the conversation
     /// decides it. `owes` are its requests, if another replica may have to say what became of them.
-    pub(super) async fn post(
+    pub(super) fn post(
         &self,
         incoming: Incoming,
         era: Option<MessageEra>,
         expects_answer: bool,
-        admitted: Arc<Admitted>,
+        admitted: Admitted,
         owes: Option<Arc<RequestIds>>,
-    ) -> Posted {
-        let (reader, todo) = {
-            let mut state = self.lock();
-            // The closing stream has no time left to answer a request.
-            let is_too_late = self.is_old && state.closing && asks(&incoming);
-            if state.ended || is_too_late {
-                return Posted::Gone;
+    ) -> Waiting<'_, H> {
+        let mut state = self.lock();
+        // The closing stream has no time left to answer a request.
+        let is_too_late = self.is_old && state.closing && asks(&incoming);
+        if state.ended || is_too_late {
+            return Waiting::known(self, Posted::Gone);
+        }
+        let now = now();
+        state.used = now;
+        let via = state.streams.next_via();
+        let reader = expects_answer.then(|| state.streams.open(via));
+        if let Some(owes) = owes {
+            state.streams.owes(via, owes);
+        }
+        state.core.show_received(&incoming, via);
+        let conversation = &mut state.core.conversation;
+        match era {
+            Some(era) => conversation.receive(incoming, via, era, now),
+            None => conversation.handle(Input::Received(incoming, via), now),
+        }
+        // Its calls belong to this request, whatever else the session carries.
+        state.core.handlers.admit(via, admitted);
+        state.act(false, now);
+        let todo = state.core.handlers.take_todo();
+        let over = state.core.handlers.release(via);
+        drop(state);
+        drop(over);
+        match reader {
+            Some(reader) => Waiting::new(self, reader, todo),
+            None => {
+                self.perform(todo);
+                Waiting::known(self, Posted::Accepted)
             }
-            let now = now();
-            state.used = now;
-            let via = state.streams.next_via();
-            let reader = expects_answer.then(|| state.streams.open(via));
-            if let Some(owes) = owes {
-                state.streams.owes(via, owes);
-            }
-            state.core.show_received(&incoming, via);
-            let conversation = &mut state.core.conversation;
-            match era {
-                Some(era) => conversation.receive(incoming, via, era, now),
-                None => conversation.handle(Input::Received(incoming, via), now),
-            }
-            let mut todo = state.act(Some(&admitted), now);
-            // These calls belong to this request, whatever else the session carries.
-            todo.calls_mut().for_each(|it| it.attached = admitted.attached.clone());
-            (reader, todo)
-        };
-        let Some(reader) = reader else {
-            self.perform(todo);
-            return Posted::Accepted;
-        };
-        let mut waiting = Waiting::new(self, reader, todo);
-        poll_fn(|cx| {
-            waiting.work(cx);
-            waiting.poll(cx)
-        })
-        .await
+        }
     }
 
     /// Whether the caller is the one who opened the session.
@@ -345,11 +343,9 @@ impl<H: Handler> Session<H> {
         ended
     }
 
-    fn perform(&self, mut todo: Todo) {
+    fn perform(&self, todo: Option<Todo>) {
         // As after most messages.
-        if todo.is_empty() {
-            return;
-        }
+        let Some(mut todo) = todo else { return };
         for heard in std::mem::take(&mut todo.heard) {
             guarded_heard(&*self.handler, heard, &self.handle);
         }
@@ -396,23 +392,22 @@ impl<H: Handler> Session<H> {
     }
 
     fn finish(&self, call: CallKey, outcome: Outcome) {
-        let todo = {
-            let mut state = self.lock();
-            let now = now();
-            state.used = now;
-            let admitted = state.core.handlers.finished(call);
-            state.core.finish(call, outcome, now);
-            let mut todo = state.act(None, now);
-            if let Some(admitted) = admitted {
-                // Calls that follow from a finished call belong to the same request.
-                state.core.handlers.follow_on(&mut todo, &admitted);
-            }
-            if state.closing && state.core.handlers.is_empty() {
-                state.end_general(now);
-            }
-            todo
-        };
-        self.perform(todo);
+        let mut state = self.lock();
+        let now = now();
+        state.used = now;
+        let request = state.core.handlers.finished(call);
+        state.core.finish(call, outcome, now);
+        state.act(true, now);
+        let todo = state.core.handlers.take_todo();
+        let over = request.and_then(|it| state.core.handlers.release(it));
+        if state.closing && state.core.handlers.is_empty() {
+            state.end_general(now);
+        }
+        drop(state);
+        drop(over);
+        if todo.is_some() {
+            self.perform(todo);
+        }
     }
 
     fn tick(&self) {
@@ -420,7 +415,8 @@ impl<H: Handler> Session<H> {
             let mut state = self.lock();
             let now = now();
             state.core.conversation.handle(Input::Tick, now);
-            state.act(None, now)
+            state.act(true, now);
+            state.core.handlers.take_todo()
         };
         self.perform(todo);
     }
@@ -436,11 +432,11 @@ impl<H: Handler> Session<H> {
             while let Poll::Ready(Urged::Cancelled | Urged::Close) = state.core.poll_urgent(&mut cx)
             {
             }
-            let mut todo = state.act(None, now);
+            state.act(true, now);
             while !state.streams.is_congested() && state.core.poll_command(&mut cx) {
-                todo.extend(state.act(None, now));
+                state.act(true, now);
             }
-            todo
+            state.core.handlers.take_todo()
         };
         self.perform(todo);
     }
@@ -463,11 +459,9 @@ impl State {
         self.core.refuse_requests();
     }
 
-    /// Does what the conversation wants done, except what must wait for the unlock. `admitted` comes
-    /// with a message that no handler has seen yet.
-    fn act(&mut self, admitted: Option<&Arc<Admitted>>, now: Instant) -> Todo {
-        let dispatched = admitted.is_none();
-        self.core.handlers.admit(admitted);
+    /// Does what the conversation wants done, except what must wait for the unlock. `dispatched` is false for a
+    /// message that no handler has seen yet.
+    fn act(&mut self, dispatched: bool, now: Instant) {
         // Handlers are polled after the unlock.
         let mut cx = Context::from_waker(Waker::noop());
         while let Some(effect) = self.core.poll(&mut cx) {
@@ -487,7 +481,6 @@ impl State {
         if self.sharing.is_some() {
             self.keep_events();
         }
-        self.core.handlers.take_todo()
     }
 
     fn send(

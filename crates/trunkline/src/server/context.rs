@@ -1,5 +1,7 @@
 //! What a handler can do while it runs: report progress, log, ask, notice a cancellation.
 
+mod lazy;
+
 use std::any::TypeId;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -29,6 +31,9 @@ use super::tasks::TaskAsker;
 use super::{Inner, Server};
 use crate::form::Form;
 use crate::{ToolError, TraceContext, caller};
+
+pub(crate) use lazy::LazyContext;
+pub(super) use lazy::MakeContext;
 
 /// The context of one call. Cheap to clone, and usable from tasks that the handler spawns.
 /// ```
@@ -470,7 +475,7 @@ impl Context {
     }
 
     /// Sets the mounted server that the handler belongs to.
-    pub(super) fn set_home(&self, home: &Arc<Inner>) {
+    fn set_home(&self, home: &Arc<Inner>) {
         let _ = self.0.home.set(Arc::clone(home));
     }
 

@@ -12,6 +12,7 @@ use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::ErrorObject;
 
 use super::Context;
+use super::context::LazyContext;
 use crate::schema::{self, SchemaProfile};
 use crate::validate;
 
@@ -41,7 +42,7 @@ use crate::validate;
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Input<'a> {
-    pub(crate) context: &'a Context,
+    pub(crate) context: &'a LazyContext<'a>,
     pub(crate) name: &'a str,
     pub(crate) arguments: Option<&'a Json>,
     pub(crate) schema: Option<&'a validate::Schema>,
@@ -69,7 +70,7 @@ impl<'a> Input<'a> {
     /// # });
     /// ```
     pub fn context(&self) -> &'a Context {
-        self.context
+        self.context.get()
     }
 
     /// The name of the tool or prompt, or the URI of the resource.
@@ -399,7 +400,7 @@ pub trait FromCall: Sized + Send + 'static {
 
 impl FromCall for Context {
     fn from_call(input: &Input<'_>) -> Result<Self, Rejection> {
-        Ok(input.context.clone())
+        Ok(input.context().clone())
     }
 }
 

@@ -12,7 +12,7 @@ use trunkline_wire::jsonrpc::{ErrorObject, Outcome};
 use trunkline_wire::model::{CacheHint, CallToolResult, GetPromptResult, ReadResourceResult};
 use trunkline_wire::revision::Revision;
 
-use super::context::Context;
+use super::context::{Context, LazyContext, MakeContext};
 use super::function::{Input, Rejected, Signature};
 use super::guard::{Deadline, Fault};
 use super::{Inner, PromptEntry, ResourceEntry, TemplateEntry, ToolEntry};
@@ -74,10 +74,8 @@ pub(super) type Work<T> = Pin<Box<dyn Future<Output = Result<T, ErrorObject>> + 
 
 impl Job {
     /// Starts the function. Invalid arguments are answered as the call's revision wants it.
-    pub(super) fn start(self, context: Context) -> Running {
-        if let Some(origin) = self.target.origin() {
-            context.set_home(&origin.home);
-        }
+    pub(super) fn start(self, revision: Revision, context: MakeContext<'_>) -> Running {
+        let context = LazyContext::new(&self, context);
         let arguments = self.arguments.as_ref();
         let (name, schema, uri) = (self.target.name(), None, None);
         let input = Input { context: &context, name, arguments, schema, uri };
@@ -90,7 +88,6 @@ impl Job {
             }
         });
         let work = work.unwrap_or_else(|fault| Ok(Kind::Failed(Some(self.failed(fault)))));
-        let revision = context.revision();
         let is_tool = matches!(self.target, Target::Tool(_));
         let work = work.unwrap_or_else(|rejection| {
             Kind::Failed(Some(match rejection.0 {
@@ -103,6 +100,7 @@ impl Job {
             }))
         });
         let deadline = self.target.signature().timeout.map(Deadline::new);
+        let context = context.into_made();
         Running { work, job: self, context, revision, deadline }
     }
 
@@ -142,7 +140,8 @@ impl Job {
 pub(super) struct Running {
     work: Kind,
     job: Job,
-    context: Context,
+    /// None if the function takes none: it cannot ask or report, and nobody waits for its end.
+    context: Option<Context>,
     revision: Revision,
     deadline: Option<Deadline>,
 }
@@ -157,6 +156,11 @@ enum Kind {
 impl Running {
     pub(super) fn job(&self) -> &Job {
         &self.job
+    }
+
+    /// The context of the call, if its function has one.
+    pub(super) fn context(&self) -> Option<&Context> {
+        self.context.as_ref()
     }
 
     /// The result of a tool, not yet written for any revision.
@@ -182,13 +186,20 @@ impl Running {
             Ok(Poll::Ready(result)) => return Poll::Ready(Ok(result)),
             Ok(Poll::Pending) => {
                 let Some(deadline) = &mut self.deadline else { return Poll::Pending };
-                ready!(deadline.poll(self.context.is_asking(), cx))
+                let is_asking = self.context.as_ref().is_some_and(Context::is_asking);
+                ready!(deadline.poll(is_asking, cx))
             }
             Err(fault) => fault,
         };
-        self.context.end();
+        self.end();
         self.work = Kind::Failed(None);
         Poll::Ready(Err(fault))
+    }
+
+    fn end(&self) {
+        if let Some(context) = &self.context {
+            context.end();
+        }
     }
 }
 
@@ -223,7 +234,7 @@ impl Future for Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.context.end();
+        self.end();
     }
 }
 

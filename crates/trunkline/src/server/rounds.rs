@@ -206,14 +206,17 @@ pub(super) fn answer(
         Ok(journal) => journal,
         Err(error) => return Answer::Now(Err(error)),
     };
-    let run = Run::start(&call, handle, job, journal, false);
+    let run = Run::start(&call, handle, job, journal.as_ref(), false);
     first.answer(Answering { run: Some((run, call)), rest: None })
 }
 
-/// The answers and effects that the client carries.
-fn journal(call: &mut Call, job: &Job) -> Result<Journal, ErrorObject> {
+/// The answers and effects that the client carries, if it carries any.
+fn journal(call: &mut Call, job: &Job) -> Result<Option<Journal>, ErrorObject> {
     let state = call.params.take("requestState");
     let responses = call.params.take("inputResponses");
+    if state.is_none() && responses.is_none() {
+        return Ok(None);
+    }
     let responses = responses.map(|it| read_responses(&it)).transpose()?.unwrap_or_default();
     let mut journal = Journal::default();
     match state {
@@ -223,7 +226,7 @@ fn journal(call: &mut Call, job: &Job) -> Result<Journal, ErrorObject> {
         }
         None => journal.offer(responses),
     }
-    Ok(journal)
+    Ok(Some(journal))
 }
 
 /// A call at work: its handler, and whatever follows. Most calls end with their handler, and are no larger than it.
@@ -238,12 +241,14 @@ impl Future for Answering {
     fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Outcome> {
         let this = &mut *self;
         if let Some((run, _)) = &mut this.run {
-            let outcome = ready!(run.poll(cx));
+            let ended = ready!(run.poll(cx));
             let (run, call) = this.run.take().expect("it was there just now");
-            this.rest = Some(match outcome {
-                Some(outcome) if !run.context.has_reported() => return Poll::Ready(outcome),
-                Some(outcome) => Box::pin(run.after_progress(outcome)),
-                None => Box::pin(ask(run, call)),
+            let has_reported = |it: &&Context| it.has_reported();
+            let reported = run.handler.context().filter(has_reported).cloned();
+            this.rest = Some(match (ended, reported) {
+                (Ok(outcome), None) => return Poll::Ready(outcome),
+                (Ok(outcome), Some(context)) => Box::pin(after_progress(context, outcome)),
+                (Err(context), _) => Box::pin(ask(run, context, call)),
             });
         }
         match &mut this.rest {
@@ -254,10 +259,10 @@ impl Future for Answering {
 }
 
 /// Answers a call whose handler has asked or wants to become a task.
-async fn ask(run: Run, call: Call) -> Outcome {
-    let (job, handle) = (run.handler.job().clone(), run.context.0.handle.clone());
+async fn ask(run: Run, context: Context, call: Call) -> Outcome {
+    let (job, handle) = (run.handler.job().clone(), context.0.handle.clone());
     let server = Arc::clone(&job.server);
-    let (questions, mut journal) = match run.ended().await {
+    let (questions, mut journal) = match run.ended(context).await {
         Ended::Left(journal) => {
             let task = TaskRequest::new();
             return match server.start_task(task, call, handle, job, Some(journal)) {
@@ -281,7 +286,6 @@ async fn ask(run: Run, call: Call) -> Outcome {
 
 /// A handler that runs until it is done or has asked.
 struct Run {
-    context: Context,
     handler: Running,
     silent: bool,
 }
@@ -291,45 +295,39 @@ impl Run {
         call: &Call,
         handle: &ConversationHandle,
         job: Job,
-        journal: Journal,
+        journal: Option<&Journal>,
         silent: bool,
     ) -> Self {
-        let may_leave = matches!(job.target, Target::Tool(_))
-            && job.server.core.capabilities.supports(Gate::TasksExtension)
-            && call.peer.client.supports(Gate::TasksExtension);
-        let notebook = Notebook::new(journal, silent, may_leave);
-        let context = Context::new(&job.server, call, handle, Asker::Rounds(notebook.into()));
-        let handler = job.start(context.clone());
-        Self { context, handler, silent }
+        let handler = job.start(call.revision, &|job| {
+            let may_leave = matches!(job.target, Target::Tool(_))
+                && job.server.core.capabilities.supports(Gate::TasksExtension)
+                && call.peer.client.supports(Gate::TasksExtension);
+            let notebook = Notebook::new(journal.cloned().unwrap_or_default(), silent, may_leave);
+            Context::new(&job.server, call, handle, Asker::Rounds(notebook.into()))
+        });
+        Self { handler, silent }
     }
 
-    /// The outcome of the handler; none if it is over because it has asked.
-    fn poll(&mut self, cx: &mut TaskContext<'_>) -> Poll<Option<Outcome>> {
-        let notebook = self.context.0.asker.notebook();
-        lock(notebook).dispatcher = Some(cx.waker().clone());
-        match Pin::new(&mut self.handler).poll(cx) {
-            Poll::Ready(outcome) => Poll::Ready(Some(outcome)),
-            Poll::Pending if lock(notebook).is_over() => Poll::Ready(None),
-            Poll::Pending => {
-                lock(notebook).waited = self.silent;
-                Poll::Pending
-            }
+    /// The outcome of the handler; or its context, if it is over because it has asked.
+    fn poll(&mut self, cx: &mut TaskContext<'_>) -> Poll<Result<Outcome, Context>> {
+        if let Poll::Ready(outcome) = Pin::new(&mut self.handler).poll(cx) {
+            return Poll::Ready(Ok(outcome));
         }
-    }
-
-    /// The outcome, once its progress has arrived.
-    fn after_progress(self, outcome: Outcome) -> impl Future<Output = Outcome> + Send {
-        let context = self.context;
-        async move {
-            context.let_progress_arrive().await;
-            outcome
+        let Some(context) = self.handler.context() else { return Poll::Pending };
+        // What is said from here on wakes this task; what was said before is seen under the same lock.
+        let mut notebook = lock(context.0.asker.notebook());
+        if notebook.is_over() {
+            drop(notebook);
+            return Poll::Ready(Err(context.clone()));
         }
+        notebook.dispatcher = Some(cx.waker().clone());
+        notebook.waited = self.silent;
+        Poll::Pending
     }
 
     /// How a handler ended that has no outcome.
-    async fn ended(self) -> Ended {
-        let Self { context, handler, .. } = self;
-        drop(handler);
+    async fn ended(self, context: Context) -> Ended {
+        drop(self.handler);
         context.let_progress_arrive().await;
         let mut notebook = lock(context.0.asker.notebook());
         let questions = std::mem::take(&mut notebook.new);
@@ -344,6 +342,12 @@ impl Run {
     }
 }
 
+/// The outcome, once its progress has arrived.
+async fn after_progress(context: Context, outcome: Outcome) -> Outcome {
+    context.let_progress_arrive().await;
+    outcome
+}
+
 /// Runs each round twice in debug builds: a handler whose questions depend on more than its
 /// arguments and earlier answers fails in tests, not in production.
 async fn check_again(
@@ -353,10 +357,10 @@ async fn check_again(
     questions: &[(String, InputRequest)],
     journal: Journal,
 ) -> Result<(), ErrorObject> {
-    let mut again = Run::start(call, handle, job.clone(), journal, true);
+    let mut again = Run::start(call, handle, job.clone(), Some(&journal), true);
     let again = match poll_fn(|cx| again.poll(cx)).await {
-        Some(_) => None,
-        None => Some(again.ended().await),
+        Ok(_) => None,
+        Err(context) => Some(again.ended(context).await),
     };
     let waited = matches!(again, Some(Ended::Asked { waited: true, .. }));
     let (same, again) = match again {

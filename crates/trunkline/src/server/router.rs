@@ -318,11 +318,11 @@ impl Inner {
     ) -> Answer {
         match call.revision.era() {
             Era::Stateful => {
-                let context = Context::new(self, &call, handle, Asker::Wire(OnceLock::new()));
-                if !call.wants_progress {
-                    return first.answer(job.start(context));
-                }
-                let running = job.start(context.clone());
+                let running = job.start(call.revision, &|job| {
+                    Context::new(&job.server, &call, handle, Asker::Wire(OnceLock::new()))
+                });
+                let context = running.context().filter(|_| call.wants_progress).cloned();
+                let Some(context) = context else { return first.answer(running) };
                 Answer::later(async move {
                     let outcome = running.await;
                     context.let_progress_arrive().await;

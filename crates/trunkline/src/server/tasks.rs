@@ -382,8 +382,8 @@ fn changed_task(method: &str, params: &Params) -> Option<String> {
 async fn run(job: Job, context: Context) -> TaskOutcome {
     let mut running = None;
     let outcome = poll_fn(|cx| {
-        let step =
-            || running.get_or_insert_with(|| job.clone().start(context.clone())).poll_tool(cx);
+        let start = || job.clone().start(context.revision(), &|_| context.clone());
+        let step = || running.get_or_insert_with(start).poll_tool(cx);
         catch_unwind(AssertUnwindSafe(step)).unwrap_or_else(|_| Poll::Ready(Err(panicked())))
     });
     outcome.await.map(|result| job.fit(result, context.revision()))

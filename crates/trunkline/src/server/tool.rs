@@ -88,7 +88,7 @@ where
     }
     let run = move |input: &Input<'_>| {
         let future = function.call(input)?;
-        let context = leaves.then(|| input.context.clone());
+        let context = leaves.then(|| input.context().clone());
         let running: Running = Box::pin(async move {
             match (future.await.into_tool_result(), context) {
                 (ToolReply::Done(result), _) => result,

@@ -1,10 +1,9 @@
 //! Handlers of a session, recorded under its lock and run without it.
 
-use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use tokio::task::AbortHandle;
-use trunkline_proto::{Call, CallKey, PeerNotification};
+use trunkline_proto::{Call, CallKey, PeerNotification, RequestStream};
 use trunkline_wire::jsonrpc::Outcome;
 
 use crate::driver_core::RunHandlers;
@@ -15,8 +14,10 @@ use crate::http::admitted::Admitted;
 pub(super) struct Deferred {
     /// Running handlers; one that is polled in place has no abort handle yet.
     working: Vec<Working>,
-    /// The request whose message is being handled.
-    admitted: Option<Arc<Admitted>>,
+    /// The requests that they work on.
+    requests: Vec<(RequestStream, Admitted)>,
+    /// The request that the calls recorded now belong to.
+    current: Option<RequestStream>,
     todo: Todo,
 }
 
@@ -24,49 +25,37 @@ pub(super) struct Deferred {
 struct Working {
     key: CallKey,
     stop: Option<AbortHandle>,
-    admitted: Option<Arc<Admitted>>,
+    request: Option<RequestStream>,
 }
 
 /// The work left for after the unlock.
 #[derive(Default)]
 pub(super) struct Todo {
     /// Most messages are one call, and then nothing is allocated for more.
-    call: Option<Box<Call>>,
+    call: Option<Call>,
     more_calls: Vec<Call>,
     pub(super) heard: Vec<PeerNotification>,
 }
 
 impl Todo {
-    pub(super) fn extend(&mut self, more: Self) {
-        self.heard.extend(more.heard);
-        more.call
-            .into_iter()
-            .chain(more.more_calls.into_iter().map(Box::new))
-            .for_each(|it| self.add(it));
-    }
-
-    fn add(&mut self, call: Box<Call>) {
+    fn add(&mut self, call: Call) {
         match self.call {
             None => self.call = Some(call),
-            Some(_) => self.more_calls.push(*call),
+            Some(_) => self.more_calls.push(call),
         }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    fn is_empty(&self) -> bool {
         self.call.is_none() && self.more_calls.is_empty() && self.heard.is_empty()
     }
 
-    /// Takes its call, if it has exactly one.
-    pub(super) fn take_only(&mut self) -> Option<Box<Call>> {
-        if self.more_calls.is_empty() { self.call.take() } else { None }
-    }
-
-    pub(super) fn calls_mut(&mut self) -> impl Iterator<Item = &mut Call> {
-        self.call.as_deref_mut().into_iter().chain(&mut self.more_calls)
+    /// Takes its call, if there is nothing else to do.
+    pub(super) fn take_only(&mut self) -> Option<Call> {
+        if self.more_calls.is_empty() && self.heard.is_empty() { self.call.take() } else { None }
     }
 
     pub(super) fn into_calls(self) -> impl Iterator<Item = Call> {
-        self.call.map(|it| *it).into_iter().chain(self.more_calls)
+        self.call.into_iter().chain(self.more_calls)
     }
 }
 
@@ -80,15 +69,33 @@ impl Deferred {
         self.working.is_empty()
     }
 
-    /// Attributes the calls recorded from now on to a request, or to none.
-    pub(super) fn admit(&mut self, admitted: Option<&Arc<Admitted>>) {
-        self.admitted = admitted.cloned();
+    /// Attributes the calls recorded from now on to a request, until [`Self::take_todo`].
+    pub(super) fn admit(&mut self, request: RequestStream, admitted: Admitted) {
+        self.requests.push((request, admitted));
+        self.current = Some(request);
     }
 
-    /// Takes what was recorded. The caller must do it.
-    pub(super) fn take_todo(&mut self) -> Todo {
-        self.admitted = None;
-        std::mem::take(&mut self.todo)
+    /// What a request held, if no handler works on it any more. Dropping it is better done without the lock.
+    pub(super) fn release(&mut self, request: RequestStream) -> Option<Admitted> {
+        if self.working.iter().any(|it| it.request == Some(request)) {
+            return None;
+        }
+        let at = self.requests.iter().position(|(it, _)| *it == request)?;
+        Some(self.requests.swap_remove(at).1)
+    }
+
+    /// Takes what was recorded, if anything was. The caller must do it.
+    pub(super) fn take_todo(&mut self) -> Option<Todo> {
+        self.current = None;
+        if self.todo.is_empty() {
+            return None;
+        }
+        let Todo { call, more_calls, heard } = &mut self.todo;
+        Some(Todo {
+            call: call.take(),
+            more_calls: std::mem::take(more_calls),
+            heard: std::mem::take(heard),
+        })
     }
 
     /// A handler was not done at once and now has a task.
@@ -100,42 +107,40 @@ impl Deferred {
         }
     }
 
-    /// A handler has finished. Returns the request that it belonged to.
-    pub(super) fn finished(&mut self, call: CallKey) -> Option<Arc<Admitted>> {
+    /// A handler has finished. Returns the request that it belonged to, which the calls that follow from its own
+    /// belong to as well.
+    pub(super) fn finished(&mut self, call: CallKey) -> Option<RequestStream> {
         let at = self.working.iter().position(|it| it.key == call)?;
-        self.working.swap_remove(at).admitted
-    }
-
-    /// Attributes calls to the request of an earlier one.
-    pub(super) fn follow_on(&mut self, todo: &mut Todo, admitted: &Arc<Admitted>) {
-        for call in todo.calls_mut() {
-            call.attached = admitted.attached.clone();
-            if let Some(working) = self.working.iter_mut().find(|it| it.key == call.key) {
-                working.admitted = Some(Arc::clone(admitted));
-            }
-        }
+        self.current = self.working.swap_remove(at).request;
+        self.current
     }
 
     pub(super) fn stop_all(&mut self) {
         let working = std::mem::take(&mut self.working);
+        self.requests.clear();
         working.iter().filter_map(|it| it.stop.as_ref()).for_each(AbortHandle::abort);
     }
 }
 
 impl RunHandlers for Deferred {
-    fn start(&mut self, call: Box<Call>, _: &mut Context<'_>) -> Option<Outcome> {
-        let admitted = self.admitted.clone();
-        self.working.push(Working { key: call.key, stop: None, admitted });
+    fn start(&mut self, mut call: Call, _: &mut Context<'_>) -> Option<Outcome> {
+        let request = self.current;
+        let admitted = self.requests.iter().rfind(|(it, _)| Some(*it) == request);
+        if let Some((_, admitted)) = admitted {
+            call.attached = admitted.attached.clone();
+        }
+        self.working.push(Working { key: call.key, stop: None, request });
         self.todo.add(call);
         None
     }
 
     fn stop(&mut self, call: CallKey) {
-        if let Some(at) = self.working.iter().position(|it| it.key == call)
-            && let Some(stop) = self.working.swap_remove(at).stop
-        {
+        let Some(at) = self.working.iter().position(|it| it.key == call) else { return };
+        let Working { stop, request, .. } = self.working.swap_remove(at);
+        if let Some(stop) = stop {
             stop.abort();
         }
+        drop(request.and_then(|it| self.release(it)));
     }
 
     fn notify(&mut self, heard: PeerNotification) {

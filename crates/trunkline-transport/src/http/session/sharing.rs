@@ -76,7 +76,8 @@ impl<H: Handler> Session<H> {
                 // Nobody reads this stream: the client has had the answer.
                 let (via, incoming) = (state.streams.next_via(), Incoming::parse(text.as_bytes()));
                 state.core.conversation.receive(incoming, via, MessageEra::Stateful, now());
-                state.act(None, now())
+                state.act(true, now());
+                state.core.handlers.take_todo()
             };
             self.perform(todo);
         }

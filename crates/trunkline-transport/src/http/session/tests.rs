@@ -65,7 +65,7 @@ impl Setting {
     }
 
     async fn post(&self, text: &str) -> Posted {
-        let admitted = Arc::new(Admitted::new(&self.busy, None).0);
+        let admitted = Admitted::new(&self.busy, None).0;
         self.session.post(Incoming::parse(text.as_bytes()), None, true, admitted, None).await
     }
 

@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use trunkline_proto::http::streams::{Beginning, Reader};
-use trunkline_proto::{Call, CallKey, Conversation};
+use trunkline_proto::{CallKey, Conversation};
 
 use super::deferred::Todo;
 use super::{Posted, Session};
@@ -16,32 +16,42 @@ use crate::driver_core::DeadlineTimer;
 use crate::handler::{Guarded, Handler};
 
 /// A POST that waits until it is known how it is answered.
-pub(super) struct Waiting<'a, H: Handler> {
+pub(in crate::http) struct Waiting<'a, H: Handler> {
     session: &'a Session<H>,
+    /// How it is answered, where nobody has to be waited for.
+    known: Option<Posted>,
     reader: Option<Reader>,
-    /// Its one call, until the first poll starts the handler.
-    call: Option<Box<Call>>,
-    /// The handler that works on it here.
+    /// What its message asks for, until the first poll.
+    todo: Option<Todo>,
+    /// The handler that works on its one call here.
     at_work: Option<(CallKey, Guarded)>,
     timer: DeadlineTimer,
 }
 
 impl<'a, H: Handler> Waiting<'a, H> {
-    /// Does what its message asks for. Several calls go on side by side, so each gets a task.
-    pub(super) fn new(session: &'a Session<H>, reader: Reader, mut todo: Todo) -> Self {
-        let call = todo.take_only();
-        let (at_work, timer) = (None, DeadlineTimer::default());
-        let waiting = Self { session, reader: Some(reader), call, at_work, timer };
-        session.perform(todo);
-        waiting
+    pub(super) fn new(session: &'a Session<H>, reader: Reader, todo: Option<Todo>) -> Self {
+        let (known, at_work, timer) = (None, None, DeadlineTimer::default());
+        Self { session, known, reader: Some(reader), todo, at_work, timer }
     }
 
-    /// Starts the handler, or goes on with it.
-    pub(super) fn work(&mut self, cx: &mut Context<'_>) {
-        if let Some(call) = self.call.take() {
-            self.at_work = self.session.start(*call, cx);
-            return;
+    pub(super) fn known(session: &'a Session<H>, posted: Posted) -> Self {
+        let (todo, at_work, timer) = (None, None, DeadlineTimer::default());
+        Self { session, known: Some(posted), reader: None, todo, at_work, timer }
+    }
+
+    /// Starts what its message asks for. Several calls go on side by side, so each gets a task.
+    fn begin(&mut self, cx: &mut Context<'_>) {
+        match self.todo.as_mut().and_then(Todo::take_only) {
+            Some(call) => {
+                self.todo = None;
+                self.at_work = self.session.start(call, cx);
+            }
+            None => self.session.perform(self.todo.take()),
         }
+    }
+
+    /// Goes on with the handler.
+    fn work(&mut self, cx: &mut Context<'_>) {
         let Some((key, future)) = &mut self.at_work else { return };
         if let Poll::Ready(outcome) = Pin::new(future).poll(cx) {
             let key = *key;
@@ -54,7 +64,7 @@ impl<'a, H: Handler> Waiting<'a, H> {
         }
     }
 
-    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Posted> {
+    fn poll_answer(&mut self, cx: &mut Context<'_>) -> Poll<Posted> {
         loop {
             let Some(reader) = self.reader else { return Poll::Ready(Posted::NoReply) };
             let mut state = self.session.lock();
@@ -84,6 +94,22 @@ impl<'a, H: Handler> Waiting<'a, H> {
             ready!(self.timer.poll(next, cx));
             self.session.tick();
         }
+    }
+}
+
+impl<H: Handler> Future for Waiting<'_, H> {
+    type Output = Posted;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Posted> {
+        let this = &mut *self;
+        if let Some(posted) = this.known.take() {
+            return Poll::Ready(posted);
+        }
+        match this.todo.is_some() {
+            true => this.begin(cx),
+            false => this.work(cx),
+        }
+        this.poll_answer(cx)
     }
 }
 
