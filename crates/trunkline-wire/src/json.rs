@@ -11,11 +11,11 @@
 //! assert_eq!(json.get(), r#"{"b": 1.50, "a": 10000000000000000000000}"#);
 //! ```
 
-mod fresh;
 pub mod glance;
 mod reader;
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -24,7 +24,6 @@ use serde::de::{DeserializeOwned, DeserializeSeed, Error as _, MapAccess, Visito
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use fresh::Fresh;
 use glance::Glance;
 use reader::end_of_plain;
 pub(crate) use reader::{Reader, Unreadable};
@@ -33,6 +32,7 @@ pub(crate) use reader::{Reader, Unreadable};
 #[derive(Clone)]
 pub struct Json(Text);
 
+#[derive(Clone)]
 enum Text {
     /// Reference count and text in one allocation.
     Copied(Arc<str>),
@@ -42,8 +42,6 @@ enum Text {
     Result(Arc<str>, Glance),
     /// The text of a short message, and where in it this value begins and ends.
     Part(Arc<str>, [u16; 2]),
-    /// A short text that was written here just now.
-    Fresh(Fresh),
 }
 
 impl Json {
@@ -138,12 +136,16 @@ impl Json {
 
     /// Keeps what `write` appends, which is one JSON value. The room that it is written in is used again.
     pub(crate) fn write(write: impl FnOnce(&mut Vec<u8>)) -> Self {
-        let text = Fresh::write(write);
-        debug_assert!(serde_json::from_str::<&RawValue>(text.get()).is_ok());
-        match text.get().len() {
-            ..LONG => Self(Text::Fresh(text)),
-            _ => Self::written(text.into_string()),
+        let mut out = ROOM.try_with(Cell::take).unwrap_or_default();
+        write(&mut out);
+        if out.len() >= LONG {
+            return Self::from_written(out);
         }
+        debug_assert!(serde_json::from_slice::<&RawValue>(&out).is_ok());
+        let json = Self::copied(str::from_utf8(&out).expect("JSON is written from UTF-8 pieces"));
+        out.clear();
+        let _ = ROOM.try_with(|room| room.set(out));
+        json
     }
 
     /// Takes over a text that is known to be JSON. Copying a short one costs no more than shrinking its
@@ -161,7 +163,6 @@ impl Json {
             Text::Copied(text) | Text::Result(text, _) => text,
             Text::Written(text) => text,
             Text::Part(text, [start, end]) => &text[usize::from(*start)..usize::from(*end)],
-            Text::Fresh(text) => text.get(),
         }
     }
 
@@ -213,19 +214,6 @@ impl Json {
     /// Whether the value is an object.
     pub fn is_object(&self) -> bool {
         self.get().starts_with('{')
-    }
-}
-
-impl Clone for Text {
-    fn clone(&self) -> Self {
-        match self {
-            Self::Copied(text) => Self::Copied(Arc::clone(text)),
-            Self::Written(text) => Self::Written(Arc::clone(text)),
-            Self::Result(text, glance) => Self::Result(Arc::clone(text), *glance),
-            Self::Part(text, place) => Self::Part(Arc::clone(text), *place),
-            // Most texts are sent and forgotten: only one that is kept takes memory of its own.
-            Self::Fresh(text) => Self::Copied(text.get().into()),
-        }
     }
 }
 
@@ -377,6 +365,11 @@ const LONG: usize = 4096;
 
 /// The longest text that its parts share.
 const SHARED: usize = 1024;
+
+thread_local! {
+    /// Room to write short texts in. It is empty, and has at most a few times the length of one.
+    static ROOM: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
 
 /// The maximum nesting depth.
 pub const MAX_DEPTH: usize = 128;
