@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{sleep, timeout};
 use trunkline_store::StoreError;
 
 use crate::runner::{Means, heartbeat_key};
@@ -18,16 +18,16 @@ impl Means {
 
     /// Whether a replica has said farewell, or does so in a moment.
     pub(crate) async fn has_said_farewell(&self, replica: &str) -> bool {
-        let until = Instant::now() + WITHIN;
-        while Instant::now() < until {
-            let looked = timeout(self.timing.patience, self.departure_of(replica)).await;
-            match looked {
-                Ok(Ok(Departure::Farewell)) => return true,
-                Ok(Ok(Departure::Withdrawn)) => sleep(PAUSE).await,
-                Ok(Ok(Departure::None) | Err(_)) | Err(_) => return false,
+        let heard = async {
+            loop {
+                match timeout(self.timing.patience, self.departure_of(replica)).await {
+                    Ok(Ok(Departure::Farewell)) => return true,
+                    Ok(Ok(Departure::Withdrawn)) => sleep(PAUSE).await,
+                    Ok(Ok(Departure::None) | Err(_)) | Err(_) => return false,
+                }
             }
-        }
-        false
+        };
+        timeout(WITHIN, heard).await.unwrap_or(false)
     }
 
     async fn departure_of(&self, replica: &str) -> Result<Departure, StoreError> {
