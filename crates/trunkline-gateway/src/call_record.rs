@@ -29,12 +29,10 @@ pub(crate) struct CallRecord {
     pub(crate) id: Trace,
     /// The id of the call in the audit. No caller can choose it.
     own: Trace,
-    pub(crate) server: Option<Arc<str>>,
-    /// The target's own name at its server.
-    pub(crate) name: Option<Arc<str>>,
-    /// What kind of target, once resolved.
-    kind: Option<&'static str>,
-    pub(crate) tool: Option<Arc<Tool>>,
+    /// What the call is about, once resolved.
+    about: Option<Arc<Target>>,
+    /// What the caller named, where that is no target.
+    pub(crate) named: Option<Arc<str>>,
     pub(crate) instance: Option<u64>,
     pub(crate) decision: Decision,
     pub(crate) method: Method,
@@ -78,10 +76,8 @@ impl CallRecord {
         Self {
             id: span.as_ref().map_or_else(|| trace_id(call, own), |it| it.context().trace()),
             own,
-            server: None,
-            name: None,
-            kind: None,
-            tool: None,
+            about: None,
+            named: None,
             instance: None,
             decision: Decision::Allowed,
             method: call.method.method,
@@ -100,19 +96,32 @@ impl CallRecord {
     }
 
     /// Sets the target.
-    pub(crate) fn is(&mut self, target: &Target) {
-        self.server = Some(Arc::clone(&target.server));
-        self.name = Some(Arc::clone(&target.name));
-        self.kind = Some(What::of(target).kind());
+    pub(crate) fn is(&mut self, target: &Arc<Target>) {
         if let Some(span) = &mut self.span {
             span.is(target);
         }
+        self.about = Some(Arc::clone(target));
+    }
+
+    /// The server that the call is for.
+    pub(crate) fn server(&self) -> Option<&Arc<str>> {
+        self.about.as_ref().map(|it| &it.server)
+    }
+
+    /// The target's own name at its server, or what the caller named.
+    pub(crate) fn name(&self) -> Option<&Arc<str>> {
+        self.about.as_ref().map(|it| &it.name).or(self.named.as_ref())
+    }
+
+    /// The tool that is called, if it is one.
+    pub(crate) fn tool(&self) -> Option<&Arc<Tool>> {
+        self.about.as_ref().and_then(|it| it.tool())
     }
 
     /// What the call is about, for those who record it.
     pub(crate) fn target(&self) -> CallTarget {
-        let (server, name) = (self.server.clone(), self.name.clone());
-        CallTarget { server, name, tool: self.tool.clone() }
+        let (server, name) = (self.server().cloned(), self.name().cloned());
+        CallTarget { server, name, tool: self.tool().cloned() }
     }
 
     /// Ends the recording, with what the caller was told if anything.
@@ -168,12 +177,12 @@ impl CallRecord {
     pub(crate) fn done(&self, outcome: outcome::Outcome, took: Duration) -> Done<'_, Trace> {
         use outcome::Outcome::{TimedOut, Unavailable, Unknown};
         Done {
-            server: self.server.as_deref(),
+            server: self.server().map(|it| &**it),
             instance: self.instance,
             principal: self.caller.name.as_deref(),
             trace: self.id,
             method: self.method.name(),
-            name: self.name.as_deref(),
+            name: self.name().map(|it| &**it),
             outcome: outcome.word(),
             is_to_blame: matches!(outcome, Unavailable | Unknown | TimedOut),
             reason: self.reason,
@@ -181,8 +190,8 @@ impl CallRecord {
         }
     }
 
-    /// Ends the call and its span.
-    pub(crate) fn end(mut self, outcome: outcome::Outcome, told: &Outcome) {
+    /// Ends the span of the call.
+    pub(crate) fn end(&mut self, outcome: outcome::Outcome, told: &Outcome) {
         if let Some(span) = self.span.take() {
             span.told(outcome, told, self.reason);
         }
@@ -202,8 +211,9 @@ impl CallRecord {
 
     /// The record as an audit entry.
     pub(crate) fn entry(&self, outcome: outcome::Outcome) -> Entry {
-        let name = clip(self.name.as_deref().unwrap_or_default()).to_owned();
-        let kind = self.kind.unwrap_or(match self.method {
+        let name = clip(self.name().map_or("", |it| it)).to_owned();
+        let kind = self.about.as_ref().map(|it| What::of(it).kind());
+        let kind = kind.unwrap_or(match self.method {
             Method::PromptsGet => "prompt",
             Method::ResourcesRead => "uri",
             _ => "tool",
@@ -214,7 +224,7 @@ impl CallRecord {
             trace: self.id.to_string(),
             principal: self.caller.name.clone(),
             client: self.caller.client().map(|it| clip(&it).to_owned()),
-            server: self.server.as_deref().map(str::to_owned),
+            server: self.server().map(|it| it.to_string()),
             instance: self.instance,
             method: self.method.name(),
             what: match kind {

@@ -226,7 +226,7 @@ impl Walk {
         }
     }
 
-    async fn go(mut self) -> Outcome {
+    async fn go(self) -> Outcome {
         let own = self.shared.next_trace();
         let span = self.shared.otel.as_ref().map(|it| it.begin(&self.call));
         let recorder = self.active.recorder.as_ref();
@@ -234,15 +234,13 @@ impl Walk {
             recorder.map(|it| it.begin(&self.call, &self.caller, &self.handle, own, self.began));
         let with = With { audits: self.active.audits(), began: self.began, span, recording };
         let record = CallRecord::new(&self.call, &self.caller, own, with);
-        let mut guard = RecordGuard {
-            shared: Arc::clone(&self.shared),
-            active: Arc::clone(&self.active),
-            record: Some(record),
+        let mut recorded = RecordedWalk { walk: self, record: Some(record) };
+        let RecordedWalk { walk, record: Some(record) } = &mut recorded else {
+            unreachable!("nobody has taken it")
         };
-        let Some(record) = &mut guard.record else { unreachable!("nobody has taken it") };
-        let mut result = self.route(record).await;
-        if let (Ok(CallOutcome::Ask(input)), Some(binding)) = (&mut result, &self.approved) {
-            approve::once(&self.shared, binding, input);
+        let mut result = walk.route(record).await;
+        if let (Ok(CallOutcome::Ask(input)), Some(binding)) = (&mut result, &walk.approved) {
+            approve::once(&walk.shared, binding, input);
         }
         if let (Ok(CallOutcome::Ask(input)), Some(recording)) = (&result, &record.recording) {
             recording.parks(input.requests.len(), input.state.as_deref());
@@ -251,18 +249,14 @@ impl Walk {
             record.failed(failure);
         }
         if let (Ok(CallOutcome::Answer(said, _) | CallOutcome::Told(said)), Some(server)) =
-            (&result, &record.server)
+            (&result, record.server())
         {
-            let index = || self.view.index(&self.shared);
-            self.shared.named.remember(index, &self.caller, server, said);
+            let index = || walk.view.index(&walk.shared);
+            walk.shared.named.remember(index, &walk.caller, server, said);
         }
-        let outcome = self.tell(result, record);
-        if let Some(record) = guard.record.take() {
-            let word = record.outcome(&outcome);
-            let took = self.shared.note(&self.active, &record, word);
-            record.recorded(word, Some(&outcome), took);
-            record.end(word, &outcome);
-        }
+        let outcome = walk.tell(result, record);
+        let word = record.outcome(&outcome);
+        recorded.end(word, Some(&outcome));
         outcome
     }
 
@@ -302,8 +296,9 @@ impl Walk {
         let spelled = about.spelled.take();
         let name = || spelled.unwrap_or_else(|| Json::string(&about.target.name));
         match &mut about.work {
-            Work::Tool(tool) => {
+            Work::Tool => {
                 self.call.params.set("name", name());
+                let Some(tool) = about.target.tool() else { unreachable!("it was looked at") };
                 return tasks::call(self, record, permit, tool).await;
             }
             Work::Prompt => self.call.params.set("name", name()),
@@ -329,7 +324,7 @@ impl Walk {
                 Ok(stateless::encode_input_required(&input, &stateless::Extras::default()))
             }
             Ok(CallOutcome::Answer(said, from)) => {
-                let schema = record.tool.as_ref().and_then(|it| it.output_schema.as_ref());
+                let schema = record.tool().and_then(|it| it.output_schema.as_ref());
                 carry::result(method, said, from, revision, schema).map_err(|error| {
                     let message =
                         format!("The server's answer cannot be expressed in {revision}: {error}.");
@@ -380,19 +375,28 @@ fn digest(arguments: Option<&Json>) -> String {
     trunkline_auth::digest::sha256(arguments.map(Json::get).unwrap_or_default().as_bytes())
 }
 
-/// Records the call as cancelled when its caller drops it before the end.
-struct RecordGuard {
-    shared: Arc<GatewayState>,
-    active: Arc<ActivePlan>,
+/// A call in flight with its record. It is recorded as cancelled when its caller drops it before the end.
+struct RecordedWalk {
+    walk: Walk,
     record: Option<CallRecord>,
 }
 
-impl Drop for RecordGuard {
-    fn drop(&mut self) {
-        if let Some(record) = self.record.take() {
-            let took = self.shared.note(&self.active, &record, outcome::Outcome::Cancelled);
-            record.recorded(outcome::Outcome::Cancelled, None, took);
+impl RecordedWalk {
+    /// The call is over, with what its caller was told if anything.
+    fn end(&mut self, word: outcome::Outcome, told: Option<&Outcome>) {
+        let Some(record) = &mut self.record else { return };
+        let took = self.walk.shared.note(&self.walk.active, record, word);
+        record.recorded(word, told, took);
+        if let Some(told) = told {
+            record.end(word, told);
         }
+        self.record = None;
+    }
+}
+
+impl Drop for RecordedWalk {
+    fn drop(&mut self) {
+        self.end(outcome::Outcome::Cancelled, None);
     }
 }
 

@@ -156,9 +156,14 @@ impl Server {
         self.doing.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 
+    /// Looks at the lists where they are. `look` must not ask for them again.
+    pub(crate) fn look_at_lists<T>(&self, look: impl FnOnce(Option<&Lists>) -> T) -> T {
+        look(self.lists.read().unwrap_or_else(PoisonError::into_inner).as_deref())
+    }
+
     /// The era it speaks, once known.
     pub(crate) fn era(&self) -> Option<Era> {
-        self.lists().map(|it| it.revision.era())
+        self.look_at_lists(|lists| lists.map(|it| it.revision.era()))
     }
 
     /// The era of the connection for a caller of an era, once known: the caller's own, if the server speaks it.
@@ -250,16 +255,17 @@ impl Server {
         *told = count;
     }
 
-    /// The want of a caller with this profile.
+    /// The want of a caller with this profile, by the plan in force.
     pub(crate) fn want(
         &self,
+        plan: &ServerPlan,
         key: Option<Box<str>>,
         who: Who<'_>,
         client: ClientProfile,
         cause: Cause,
     ) -> Want {
-        let (plan, known) = (self.plan(), self.era());
-        let era = self.era_among(&plan, known, client.era);
+        let known = self.era();
+        let era = self.era_among(plan, known, client.era);
         // A server of the stateless era learns its caller from every request.
         let profile = match era {
             Some(Era::Stateless) => client_profile::ALL,
@@ -267,7 +273,7 @@ impl Server {
         };
         let is_old = era != known;
         let profile = client_profile::connected(question::offered(profile, plan.questions), is_old);
-        let owner = self.is_isolated(&plan, era).then(|| self.owner(&plan, who, client.profile));
+        let owner = self.is_isolated(plan, era).then(|| self.owner(plan, who, client.profile));
         let by = match who {
             Who::Caller(caller) => Arc::clone(&caller.id),
             Who::Principal(id) => Arc::from(id),
@@ -370,10 +376,9 @@ impl Server {
             None if may_start => {
                 let _claimed = self.claim_to_list().await.inspect_err(|_| still())?;
                 let key = Some(Box::from(LISTER));
-                let lease = self
-                    .pool
-                    .lease(self.want(key, Who::Nobody, ClientProfile::ALL, Cause::List))
-                    .await;
+                let (who, profile) = (Who::Nobody, ClientProfile::ALL);
+                let want = self.want(&self.plan(), key, who, profile, Cause::List);
+                let lease = self.pool.lease(want).await;
                 (lease.inspect_err(|_| still())?, true)
             }
             None => {

@@ -398,7 +398,7 @@ impl GatewayState {
     ) -> Duration {
         let took = record.began.elapsed();
         report::call(&record.done(outcome, took));
-        if let Some(server) = &record.server {
+        if let Some(server) = record.server() {
             self.metrics.call_finished(server, record.method.name(), outcome, took);
         }
         if let Some(reason) = record.rejection() {
@@ -407,9 +407,9 @@ impl GatewayState {
         // What is recorded has it all.
         if record.recording.is_none() {
             self.calls.note(Noted {
-                server: record.server.as_deref().unwrap_or_default(),
+                server: record.server().map_or("", |it| it),
                 method: record.method.name(),
-                name: record.name.as_deref().unwrap_or_default(),
+                name: record.name().map_or("", |it| it),
                 principal: record.caller.name.as_deref(),
                 took,
                 outcome,

@@ -35,6 +35,8 @@ struct Inner {
     queues: Mutex<Queues>,
     /// Whether there may be something in the queues. Changes under their lock.
     has_news: AtomicBool,
+    /// Whether there is something that bypasses the queue. Changes under their lock.
+    has_urgent: AtomicBool,
     /// Capacity of the queue: a command takes one permit, and one more per KiB. Closed with the
     /// conversation.
     room: Semaphore,
@@ -71,6 +73,10 @@ pub(crate) struct CommandReceiver {
     inner: Arc<Inner>,
     /// Whom the queues wake, if they do.
     woken: Option<Waker>,
+    /// Commands that were taken out of the queue together and are next.
+    taken: VecDeque<(Command, u32)>,
+    /// The permits of those that were handed on since.
+    freed: u32,
 }
 
 /// A call of ours to the peer.
@@ -127,6 +133,7 @@ impl ConversationHandle {
         let inner = Arc::new(Inner {
             queues: Mutex::default(),
             has_news: AtomicBool::new(false),
+            has_urgent: AtomicBool::new(false),
             room: Semaphore::new(queue),
             queue: u32::try_from(queue).unwrap_or(u32::MAX),
             tickets: AtomicU64::new(0),
@@ -134,7 +141,8 @@ impl ConversationHandle {
             is_of_one_request,
             witness: OnceLock::new(),
         });
-        (Self(Arc::clone(&inner)), CommandReceiver { inner, woken: None })
+        let handle = Self(Arc::clone(&inner));
+        (handle, CommandReceiver { inner, woken: None, taken: VecDeque::new(), freed: 0 })
     }
 
     /// A handle without a conversation: for work that outlives its own.
@@ -270,7 +278,10 @@ impl Inner {
     }
 
     fn urge(&self, urgent: Urgent) {
-        self.put(|queues| queues.urgent.push_back(urgent));
+        self.put(|queues| {
+            queues.urgent.push_back(urgent);
+            self.has_urgent.store(true, Ordering::Release);
+        });
     }
 
     fn put(&self, put: impl FnOnce(&mut Queues)) -> bool {
@@ -302,47 +313,78 @@ impl CommandReceiver {
 
     #[cfg(feature = "http")]
     pub(crate) fn poll_urgent(&self, cx: &mut Context<'_>) -> Poll<Urgent> {
-        self.poll(cx, |queues| queues.urgent.pop_front())
+        self.inner.poll(cx, |queues| queues.urgent.pop_front())
     }
 
     #[cfg(feature = "http")]
     pub(crate) fn poll_command(&self, cx: &mut Context<'_>) -> Poll<Command> {
-        let (command, takes) = ready!(self.poll(cx, |queues| queues.commands.pop_front()));
+        let (command, takes) = ready!(self.inner.poll(cx, |queues| queues.commands.pop_front()));
         self.inner.room.add_permits(takes as usize);
         Poll::Ready(command)
     }
 
     /// What is next: whatever bypasses the queue, then what is in it, unless the queue has to wait. Most polls are
-    /// about something else and need no lock. Who calls this calls neither of the others.
+    /// about something else and need no lock, and what was queued together is taken with one. Who calls this calls
+    /// neither of the others.
     pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>, takes_commands: bool) -> Poll<Next> {
+        let is_urged = self.inner.has_urgent.load(Ordering::Acquire);
+        if takes_commands
+            && !is_urged
+            && let Some(command) = self.next_taken()
+        {
+            return Poll::Ready(Next::Command(command));
+        }
         let knows = self.woken.as_ref().is_some_and(|it| it.will_wake(cx.waker()));
         if knows && !self.inner.has_news.load(Ordering::Acquire) {
+            self.free();
             return Poll::Pending;
         }
-        let next = self.poll(cx, |queues| {
+        let taken = &mut self.taken;
+        let next = self.inner.poll(cx, |queues| {
             if let Some(urgent) = queues.urgent.pop_front() {
-                return Some(Err(urgent));
+                return Some(Some(urgent));
             }
-            if !takes_commands {
-                return None;
+            if taken.is_empty() {
+                std::mem::swap(taken, &mut queues.commands);
+            } else {
+                taken.append(&mut queues.commands);
             }
-            queues.commands.pop_front().map(Ok)
+            (takes_commands && !taken.is_empty()).then_some(None)
         });
-        let Poll::Ready(next) = next else {
-            self.woken = Some(cx.waker().clone());
-            return Poll::Pending;
-        };
-        Poll::Ready(match next {
-            Err(urgent) => Next::Urgent(urgent),
-            Ok((command, takes)) => {
-                self.inner.room.add_permits(takes as usize);
-                Next::Command(command)
+        match next {
+            Poll::Ready(Some(urgent)) => Poll::Ready(Next::Urgent(urgent)),
+            Poll::Ready(None) => match self.next_taken() {
+                Some(command) => Poll::Ready(Next::Command(command)),
+                None => Poll::Pending,
+            },
+            Poll::Pending => {
+                self.free();
+                self.woken = Some(cx.waker().clone());
+                Poll::Pending
             }
-        })
+        }
+    }
+
+    /// The next of the commands that were taken together.
+    fn next_taken(&mut self) -> Option<Command> {
+        let (command, takes) = self.taken.pop_front()?;
+        self.freed += takes;
+        Some(command)
+    }
+
+    /// Gives back the room of the commands that were handed on.
+    fn free(&mut self) {
+        if self.freed > 0 {
+            self.inner.room.add_permits(std::mem::take(&mut self.freed) as usize);
+        }
     }
 
     /// The next command that is queued already.
-    pub(crate) fn try_command(&self) -> Option<Command> {
+    pub(crate) fn try_command(&mut self) -> Option<Command> {
+        if let Some(command) = self.next_taken() {
+            return Some(command);
+        }
+        self.free();
         // Nearly no handler has said anything: then nothing takes room.
         if self.inner.room.available_permits() >= self.inner.queue as usize {
             return None;
@@ -351,18 +393,22 @@ impl CommandReceiver {
         self.inner.room.add_permits(takes as usize);
         Some(command)
     }
+}
 
+impl Inner {
     fn poll<T>(
         &self,
         cx: &mut Context<'_>,
         take: impl FnOnce(&mut Queues) -> Option<T>,
     ) -> Poll<T> {
-        let mut queues = self.inner.lock();
-        if let Some(taken) = take(&mut queues) {
+        let mut queues = self.lock();
+        let taken = take(&mut queues);
+        self.has_urgent.store(!queues.urgent.is_empty(), Ordering::Release);
+        if let Some(taken) = taken {
             return Poll::Ready(taken);
         }
         let is_empty = queues.urgent.is_empty() && queues.commands.is_empty();
-        self.inner.has_news.store(!is_empty, Ordering::Release);
+        self.has_news.store(!is_empty, Ordering::Release);
         match &mut queues.listener {
             Some(listener) => listener.clone_from(cx.waker()),
             listener => *listener = Some(cx.waker().clone()),
@@ -384,6 +430,7 @@ impl Drop for CommandReceiver {
             (std::mem::take(&mut queues.commands), queues.listener.take())
         };
         // The callers may send again at once, so the lock is free by now.
+        std::mem::take(&mut self.taken).into_iter().for_each(|(command, _)| command.refuse());
         queues.0.into_iter().for_each(|(command, _)| command.refuse());
     }
 }

@@ -37,10 +37,9 @@ impl Walk {
         permit: &Permit,
         is_repeatable: bool,
     ) -> Result<CallOutcome, CallFailure> {
-        let server = permit.server();
-        let plan = server.plan();
+        let plan = permit.plan();
         if plan.per_user().is_some()
-            && let Some(question) = Box::pin(self.log_in_first(&plan)).await?
+            && let Some(question) = Box::pin(self.log_in_first(plan)).await?
         {
             return Ok(question);
         }
@@ -63,8 +62,9 @@ impl Walk {
                     let answers = answers.and_then(|it| Object::parse(it.get()).ok());
                     resumed.answer(answers.unwrap_or_default());
                     // From here on, events go to the caller of this round.
+                    record.leased(resumed.lease.id());
                     let mut forward = Some(resumed);
-                    let followed = Box::pin(self.follow(record, &mut forward, &plan)).await;
+                    let followed = Box::pin(self.follow(record, &mut forward, plan)).await;
                     return followed.map_err(|(call_failure, _)| call_failure);
                 }
                 Sealed::Relayed(Some(state), instance) => {
@@ -74,31 +74,37 @@ impl Walk {
                 Sealed::Relayed(None, _) | Sealed::Login => {}
             }
         }
-        let (mut server, mut plan) = (Arc::clone(server), plan);
         // A session's state is lost with its instance, so a retry would run without it.
         let is_repeatable = is_repeatable && plan.strategy != Strategy::Stateful;
         let mut tries = 0;
         // After one try with an unknown outcome, no later failure may claim that nothing was done.
         let mut may_be_done = false;
         let mut moving = Moving::default();
+        // Where the call goes if the catalog changed meanwhile.
+        let mut replaced: Option<(Arc<Server>, Arc<ServerPlan>)> = None;
         loop {
             tries += 1;
             let is_last = tries >= TRIES;
-            let mut forward = match self.begin(record, &server, &plan, stay.take()).await {
+            let (server, plan) = match &replaced {
+                Some((server, plan)) => (server, plan),
+                None => (permit.server(), permit.plan()),
+            };
+            let mut forward = match self.begin(record, server, plan, stay.take()).await {
                 // The catalog changed meanwhile: the call goes to the server that has the name now.
                 Err(failure) if failure.reason == Reason::Draining && !is_last => {
                     let now = self.shared.active_plan().servers.get(&*server.name).cloned();
-                    let now = now.filter(|it| !Arc::ptr_eq(it, &server));
-                    server = now.ok_or_else(|| or_unknown(failure.into(), may_be_done))?;
-                    plan = server.plan();
+                    let now = now.filter(|it| !Arc::ptr_eq(it, server));
+                    let now = now.ok_or_else(|| or_unknown(failure.into(), may_be_done))?;
+                    let plan = now.plan();
+                    replaced = Some((now, plan));
                     continue;
                 }
                 Err(failure) if failure.reason == Reason::LoginRequired => {
-                    return self.ask_to_log_in(&plan);
+                    return self.ask_to_log_in(plan);
                 }
                 Err(failure) if failure.reason == Reason::InstanceMoved && self.hop == Hop::May => {
                     tries -= 1;
-                    match Box::pin(self.moves(&server, &plan, &mut moving)).await {
+                    match Box::pin(self.moves(server, plan, &mut moving)).await {
                         true => continue,
                         false => return Err(or_unknown(failure.into(), may_be_done)),
                     }
@@ -107,19 +113,19 @@ impl Walk {
                 Ok(forward) => Some(forward),
             };
             let lives_elsewhere = forward.as_ref().is_some_and(|it| it.instance().peer.is_some());
-            match self.follow(record, &mut forward, &plan).await {
+            match self.follow(record, &mut forward, plan).await {
                 Ok(result) => return Ok(result),
                 Err((call_failure, Some(error))) if lives_elsewhere && was_not_there(&error) => {
                     tries -= 1;
-                    if !Box::pin(self.moves(&server, &plan, &mut moving)).await {
+                    if !Box::pin(self.moves(server, plan, &mut moving)).await {
                         return Err(or_unknown(call_failure, may_be_done));
                     }
                 }
                 Err((_, Some(error))) if !is_last && error.may_go_again(is_repeatable) => {
                     may_be_done |= error.done() == Some(Done::Unknown);
                 }
-                Err((_, Some(CallError::Credentials(_)))) if self.has_to_log_in(&plan) => {
-                    return self.ask_to_log_in(&plan);
+                Err((_, Some(CallError::Credentials(_)))) if self.has_to_log_in(plan) => {
+                    return self.ask_to_log_in(plan);
                 }
                 Err((call_failure, _)) => return Err(or_unknown(call_failure, may_be_done)),
             }
@@ -247,7 +253,7 @@ impl Walk {
         loop {
             tries += 1;
             let who = Who::Caller(&self.caller);
-            let want = || server.want(key.clone(), who, profile, Cause::Call);
+            let want = || server.want(plan, key.clone(), who, profile, Cause::Call);
             let lease = server.lease(self.hop, want).await?;
             let compared = match self.uncompared(plan, lease.instance()) {
                 None => Ok(()),
@@ -275,7 +281,6 @@ impl Walk {
         loop {
             let Some(forward) = place else { unreachable!("it is taken at the end") };
             let revision = forward.instance().opened.revision;
-            record.leased(forward.lease.id());
             match forward.next().await {
                 Event::Said(what, _held) => {
                     let what = match &self.plugged {

@@ -20,6 +20,7 @@ use trunkline_wire::model::CallToolResult;
 use super::resolve::About;
 use super::{CallFailure, CallOutcome, Walk, approve};
 use crate::call_record::CallRecord;
+use crate::catalog::plan::ServerPlan;
 use crate::merge::{Item, Target};
 use crate::policy::audit::Decision;
 use crate::policy::plugins::{CallView, Rejected};
@@ -30,6 +31,8 @@ use crate::state::Visibility;
 /// Permission to call one server. Only this module creates it, and [`Walk::at`] demands it.
 pub(super) struct Permit {
     server: Arc<Server>,
+    /// The plan of the server by which the call is made.
+    plan: Arc<ServerPlan>,
     /// What plugins were told of the call; `None` without plugins.
     plugins: Option<CallView>,
 }
@@ -44,16 +47,24 @@ impl Permit {
     /// Permission to list what a server offers, if the caller may see the server.
     pub(super) fn to_list(visibility: &Visibility<'_>, server: &Arc<Server>) -> Option<Self> {
         let is_seen = visibility.sees_server(&server.name);
-        is_seen.then(|| Self { server: Arc::clone(server), plugins: None })
+        is_seen.then(|| Self::new(Arc::clone(server), None))
     }
 
     /// Permission to make a call that another replica has decided on, and sealed.
     pub(super) fn decided_elsewhere(server: Arc<Server>) -> Self {
-        Self { server, plugins: None }
+        Self::new(server, None)
+    }
+
+    fn new(server: Arc<Server>, plugins: Option<CallView>) -> Self {
+        Self { plan: server.plan(), server, plugins }
     }
 
     pub(super) fn server(&self) -> &Arc<Server> {
         &self.server
+    }
+
+    pub(super) fn plan(&self) -> &Arc<ServerPlan> {
+        &self.plan
     }
 
     pub(super) fn into_plugins(self) -> Option<CallView> {
@@ -91,9 +102,7 @@ impl Walk {
             false => Box::pin(self.ask_plugins(record, &about.target)).await,
         };
         match asked {
-            Ok(plugins) => {
-                Ok(Decided::Permit(Permit { server: Arc::clone(&about.server), plugins }))
-            }
+            Ok(plugins) => Ok(Decided::Permit(Permit::new(Arc::clone(&about.server), plugins))),
             Err(rejected) => self.rejected(record, &about.target, &rejected).map(Decided::Told),
         }
     }

@@ -33,7 +33,7 @@ impl Walk {
             _ => Item::Tool(lists.tools.iter().find(|it| it.name == held.name).cloned()?),
         };
         let (server, name) = (Arc::clone(&server.name), Arc::from(held.name.as_str()));
-        let target = Target { server, name, item };
+        let target = Arc::new(Target { server, name, item });
         self.allowed(record, &target).map(|_| {
             record.is(&target);
             record.decision = Decision::HeldBack;

@@ -18,7 +18,7 @@ use super::{Walk, tasks};
 use crate::call_record::{CallRecord, With};
 use crate::caller::{Caller, principal};
 use crate::catalog::plan::ServerPlan;
-use crate::merge::Kind;
+use crate::merge::{Item, Kind, Target};
 use crate::placement::{FOR_CALLER, is_moved};
 use crate::server::{Hop, Server, key_of, now};
 use crate::state::{GatewayState, View};
@@ -116,14 +116,14 @@ impl Walk {
         let own = self.shared.next_trace();
         let mut record = CallRecord::new(&self.call, &self.caller, own, with);
         let name = self.call.params.get("name").and_then(|it| it.to::<String>().ok());
-        let lists = server.lists();
-        record.tool =
-            name.filter(|_| self.call.method.method == Method::ToolsCall).and_then(|it| {
-                lists.iter().flat_map(|lists| &lists.tools).find(|tool| tool.name == it).cloned()
-            });
-        record.server = Some(Arc::clone(&server.name));
+        let name = name.unwrap_or_default();
+        let lists = server.lists().filter(|_| self.call.method.method == Method::ToolsCall);
+        let tool = lists.iter().flat_map(|it| &it.tools).find(|it| it.name == name).cloned();
+        let item = tool.clone().map_or(Item::Unlisted, Item::Tool);
+        let about = Target { server: Arc::clone(&server.name), name: name.into(), item };
+        record.is(&Arc::new(about));
         let permit = Permit::decided_elsewhere(server);
-        let result = match record.tool.clone() {
+        let result = match tool {
             Some(tool) => tasks::call(&mut self, &mut record, &permit, &tool).await,
             None => Box::pin(self.at(&mut record, &permit, false)).await,
         };

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Object};
 use trunkline_wire::method::Method;
-use trunkline_wire::model::Tool;
 
 use super::automatic::{self, Automatic};
 use super::completed::{self, Completed};
@@ -14,7 +13,7 @@ use crate::call_record::CallRecord;
 use crate::catalog::nearest;
 use crate::catalog::plan::Effect;
 use crate::failure::{Failure, Reason, Stage};
-use crate::merge::{Index, Item, Kind, Target};
+use crate::merge::{Index, Kind, Target};
 use crate::policy::audit::Decision;
 use crate::policy::pins::Part;
 use crate::server::Server;
@@ -30,11 +29,11 @@ pub(super) enum Resolved {
 
 /// A target that the caller may know of, and what to do with it.
 pub(super) struct About {
-    pub(super) target: Target,
+    pub(super) target: Arc<Target>,
     pub(super) server: Arc<Server>,
     pub(super) work: Work,
     /// What rates count and users are asked about, if not the target.
-    pub(super) asked_about: Option<Target>,
+    pub(super) asked_about: Option<Arc<Target>>,
     /// Whether the user has to approve first.
     pub(super) asks: bool,
     /// The target's own name as a request has it, if that is known already.
@@ -43,7 +42,7 @@ pub(super) struct About {
 
 /// What to do with the target.
 pub(super) enum Work {
-    Tool(Arc<Tool>),
+    Tool,
     Prompt,
     Resource,
     /// A resource of a skill, by the URI that the caller sent.
@@ -117,24 +116,21 @@ impl Walk {
         record: &mut CallRecord,
         index: &Index,
         shown: &str,
-        found: Option<&Target>,
+        found: Option<&Arc<Target>>,
     ) -> Result<Resolved, CallFailure> {
         let found = found.and_then(|it| Some((it, self.allowed(record, it)?)));
         let Some((target, asks)) = found else {
             return Err(self.no_tool(record, index, shown));
         };
-        let Item::Tool(tool) = &target.item else {
+        if target.tool().is_none() {
             return Err(ErrorObject::invalid_params("This is not a tool.").into());
-        };
-        let tool = Arc::clone(tool);
-        let about = self.about(record, target.clone(), asks, Work::Tool(Arc::clone(&tool)))?;
-        record.tool = Some(tool);
-        Ok(Resolved::About(about))
+        }
+        self.about(record, Arc::clone(target), asks, Work::Tool).map(Resolved::About)
     }
 
     /// Why there is no such tool.
     fn no_tool(&self, record: &mut CallRecord, index: &Index, shown: &str) -> CallFailure {
-        record.name.get_or_insert_with(|| clip(shown).into());
+        record.named.get_or_insert_with(|| clip(shown).into());
         if let Some(held) = self.held(record, Part::Tool, shown) {
             return held;
         }
@@ -167,7 +163,7 @@ impl Walk {
         }
         let found = index.prompt(&shown).and_then(|it| Some((it, self.allowed(record, it)?)));
         let (target, asks) = found.ok_or_else(|| {
-            record.name.get_or_insert_with(|| clip(&shown).into());
+            record.named.get_or_insert_with(|| clip(&shown).into());
             if let Some(held) = self.held(record, Part::Prompt, &shown) {
                 return held;
             }
@@ -185,7 +181,7 @@ impl Walk {
         let uri: String = self.named("uri")?;
         self.call.params.take("arguments");
         let index = self.index("", |it| !it.claims(&uri).is_empty()).await;
-        record.name = Some(clip(&uri).into());
+        record.named = Some(clip(&uri).into());
         let (target, asks) = self.find(record, &index, &uri)?;
         let work = skill.map_or(Work::Resource, Work::Skill);
         self.about(record, target, asks, work).map(Resolved::About)
@@ -198,21 +194,21 @@ impl Walk {
         record: &mut CallRecord,
         index: &Index,
         uri: &str,
-    ) -> Result<(Target, bool), CallFailure> {
+    ) -> Result<(Arc<Target>, bool), CallFailure> {
         let claims = self.shared.named.places(index, &self.caller, uri);
         let allowed = |it: &Target| match self.may(it) {
             Effect::Deny => None,
-            effect => Some((it.clone(), effect == Effect::Ask)),
+            effect => Some((Arc::new(it.clone()), effect == Effect::Ask)),
         };
         let mut found: Vec<_> = claims.iter().filter_map(allowed).collect();
         match found.len() {
             0 => {
-                claims.first().map(|it| self.allowed(record, it));
+                claims.first().map(|it| self.allowed(record, &Arc::new(it.clone())));
                 Err(ErrorObject::resource_not_found(uri, self.call.revision).into())
             }
             1 => Ok(found.remove(0)),
             _ => {
-                let found: Vec<_> = found.into_iter().map(|(it, _)| it).collect();
+                let found: Vec<_> = found.into_iter().map(|(it, _)| Target::clone(&it)).collect();
                 Err(crate::named::ambiguous(uri, &found).into())
             }
         }
@@ -242,7 +238,10 @@ impl Walk {
         let index = index.await;
         let (member, target) = match (&reference.name, &reference.uri) {
             (Some(name), _) => ("name", index.prompt(name).cloned()),
-            (_, Some(uri)) => ("uri", index.template(uri).cloned().or_else(|| index.resource(uri))),
+            (_, Some(uri)) => {
+                let listed = || index.resource(uri).map(Arc::new);
+                ("uri", index.template(uri).cloned().or_else(listed))
+            }
             _ => return Err(bad().into()),
         };
         let target = target.and_then(|it| Some((self.allowed(record, &it)?, it)));
@@ -251,7 +250,7 @@ impl Walk {
         self.call.params.set("ref", object.to_json());
         let completed = Completed::of(self, &target, &self.call.params);
         let mut about = self.about(record, target, asks, Work::Completion(None))?;
-        if let Some(typed) = completed.as_ref().map(Completed::target) {
+        if let Some(typed) = completed.as_ref().map(Completed::target).map(Arc::new) {
             let asks = self.allowed(record, &typed).ok_or_else(unknown)?;
             if asks {
                 (about.asked_about, about.asks) = (Some(typed), true);
@@ -266,7 +265,7 @@ impl Walk {
     fn about(
         &self,
         record: &mut CallRecord,
-        target: Target,
+        target: Arc<Target>,
         asks: bool,
         work: Work,
     ) -> Result<About, CallFailure> {
@@ -277,7 +276,7 @@ impl Walk {
 
     /// Whether rules let the caller know of the target, and if so whether the user has to approve. A denial
     /// is recorded as such, whatever the caller is told.
-    pub(super) fn allowed(&self, record: &mut CallRecord, target: &Target) -> Option<bool> {
+    pub(super) fn allowed(&self, record: &mut CallRecord, target: &Arc<Target>) -> Option<bool> {
         match self.may(target) {
             Effect::Allow => Some(false),
             Effect::Ask => Some(true),

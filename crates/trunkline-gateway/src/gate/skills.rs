@@ -122,10 +122,11 @@ impl Walk {
         asked: &str,
         outcome: CallOutcome,
     ) -> CallOutcome {
-        let (CallOutcome::Answer(said, revision), Some(server)) = (&outcome, &record.server) else {
+        let (CallOutcome::Answer(said, revision), Some(server)) = (&outcome, record.server())
+        else {
             return outcome;
         };
-        let is_long = record.name.as_deref() != Some(asked);
+        let is_long = record.name().is_none_or(|it| **it != *asked);
         match self.told(said, server, is_long) {
             Some(told) => CallOutcome::Answer(told, *revision),
             None => outcome,

@@ -47,10 +47,10 @@ pub(super) async fn call(
     tool: &Arc<Tool>,
 ) -> Result<CallOutcome, CallFailure> {
     let server = permit.server();
-    let plan = &*server.plan();
+    let plan = &**permit.plan();
     let is_repeatable = super::is_repeatable(plan, tool);
     let wish = Wish::of(&mut walk.call)?;
-    let offer = Offer::of(server.lists().as_deref(), tool);
+    let offer = server.look_at_lists(|lists| Offer::of(lists, tool));
     let how = decide(wish, offer)?;
     let mut may_be_task = how.task.is_some() || how.declares;
     if how.is_shown {

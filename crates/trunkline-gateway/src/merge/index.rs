@@ -167,7 +167,7 @@ impl Index {
 
     /// All items: the shown name, URI or template, and the target.
     pub fn iter(&self, kind: Kind) -> impl Iterator<Item = (&Arc<str>, &Target)> {
-        self.section(kind).entries.iter().map(|entry| (&entry.shown, &entry.target))
+        self.section(kind).entries.iter().map(|entry| (&entry.shown, &*entry.target))
     }
 
     /// The names of the servers, in order.
@@ -181,22 +181,22 @@ impl Index {
     }
 
     /// The tool with this shown name.
-    pub fn tool(&self, shown: &str) -> Option<&Target> {
+    pub fn tool(&self, shown: &str) -> Option<&Arc<Target>> {
         self.section(Kind::Tools).find(shown).map(|entry| &entry.target)
     }
 
     /// The same, and the tool's own name as a request to its server has it.
-    pub fn called_tool(&self, shown: &str) -> Option<(&Target, &Json)> {
+    pub fn called_tool(&self, shown: &str) -> Option<(&Arc<Target>, &Json)> {
         self.section(Kind::Tools).find(shown).map(|entry| (&entry.target, entry.spelled()))
     }
 
     /// The prompt with this shown name.
-    pub fn prompt(&self, shown: &str) -> Option<&Target> {
+    pub fn prompt(&self, shown: &str) -> Option<&Arc<Target>> {
         self.section(Kind::Prompts).find(shown).map(|entry| &entry.target)
     }
 
     /// The template with this shown form, for completions.
-    pub fn template(&self, shown: &str) -> Option<&Target> {
+    pub fn template(&self, shown: &str) -> Option<&Arc<Target>> {
         self.section(Kind::Templates).find(shown).map(|entry| &entry.target)
     }
 

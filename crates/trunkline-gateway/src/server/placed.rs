@@ -105,7 +105,8 @@ impl Server {
             return Ok(false);
         };
         let Placed::At(way) = placement.place(&plan, "").await? else { return Ok(false) };
-        let want = self.want(None, super::Who::Nobody, client_profile::ClientProfile::ALL, LIST);
+        let (who, profile) = (super::Who::Nobody, client_profile::ClientProfile::ALL);
+        let want = self.want(&plan, None, who, profile, LIST);
         let lease = way.lease(on_the_way(want)).await.inspect_err(|_| placement.forget(""))?;
         let mut params = Object::default();
         if let Some(peer) = &lease.instance().peer {

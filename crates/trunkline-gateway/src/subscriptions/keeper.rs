@@ -42,9 +42,10 @@ pub(crate) struct Subscriber {
 impl Subscriber {
     /// The want for the instance that serves the subscriber's calls.
     pub(crate) fn want(&self, server: &Server) -> Want {
-        let key = key_of(&server.plan(), &self.caller, None);
+        let plan = server.plan();
+        let key = key_of(&plan, &self.caller, None);
         let profile = ClientProfile::of(&self.caller.peer, self.era);
-        server.want(key, Who::Caller(&self.caller), profile, Cause::Subscription)
+        server.want(&plan, key, Who::Caller(&self.caller), profile, Cause::Subscription)
     }
 }
 

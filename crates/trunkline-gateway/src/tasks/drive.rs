@@ -278,7 +278,8 @@ impl Drive {
             return Err(());
         }
         let who = Who::Principal(&self.owner);
-        let want = self.server.want(None, who, ClientProfile::ALL, Cause::Retry);
+        let want =
+            self.server.want(&self.server.plan(), None, who, ClientProfile::ALL, Cause::Retry);
         let lease = self.server.pool.lease(want).await.map_err(drop)?;
         if lease.instance().opened.revision != self.instance.opened.revision {
             return Err(());

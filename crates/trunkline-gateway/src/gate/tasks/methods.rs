@@ -17,7 +17,8 @@ use crate::call_record::CallRecord;
 use crate::failure::{Failure, Reason, Stage};
 use crate::forward;
 use crate::gate::{CallFailure, CallOutcome, Walk};
-use crate::tasks::{End, Entry, Taken, lost, named};
+use crate::merge::{Item, Target};
+use crate::tasks::{End, Entry, Known, Taken, lost, named};
 
 use super::{elsewhere, list};
 
@@ -69,8 +70,9 @@ fn find(walk: &Walk, record: &mut CallRecord) -> Result<(Arc<Entry>, String), Ca
         Some(holder) if walk.shared.seals.me() != Some(holder) => lost(&sealed.server),
         _ => unknown(),
     })?;
-    record.server = Some(Arc::clone(&entry.known().server));
-    record.name = Some(Arc::from(entry.known().tool.name.as_str()));
+    let Known { server, tool, .. } = entry.known();
+    let (server, name) = (Arc::clone(server), tool.name.as_str().into());
+    record.is(&Arc::new(Target { server, name, item: Item::Tool(Arc::clone(tool)) }));
     record.instance = Some(sealed.instance);
     Ok((entry, sealed.task))
 }

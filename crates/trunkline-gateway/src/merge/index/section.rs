@@ -15,7 +15,7 @@ pub(super) struct Entry {
     /// Its shown name.
     pub(super) shown: Arc<str>,
     /// Where it is.
-    pub(super) target: Target,
+    pub(super) target: Arc<Target>,
     /// The arguments mirrored as headers, if the tool's server checks them.
     pub(super) headers: Option<Arc<ParamHeaders>>,
     /// The target's name as requests have it, once it was called.
@@ -24,7 +24,7 @@ pub(super) struct Entry {
 
 impl Entry {
     pub(super) fn new(shown: Arc<str>, target: Target, headers: Option<Arc<ParamHeaders>>) -> Self {
-        Self { shown, target, headers, spelled: OnceLock::new() }
+        Self { shown, target: Arc::new(target), headers, spelled: OnceLock::new() }
     }
 
     /// The target's name as requests have it.

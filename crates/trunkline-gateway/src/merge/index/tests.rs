@@ -1,3 +1,4 @@
+use std::borrow::Borrow;
 use std::collections::HashSet;
 
 use trunkline_testkit::oracle::{self, Side};
@@ -19,8 +20,8 @@ fn shown(index: &Index, kind: Kind) -> Vec<&str> {
 }
 
 /// `server own-name`
-fn place(target: Option<&Target>) -> Option<String> {
-    target.map(|it| format!("{} {}", it.server, it.name))
+fn place(target: Option<&impl Borrow<Target>>) -> Option<String> {
+    target.map(Borrow::borrow).map(|it| format!("{} {}", it.server, it.name))
 }
 
 fn resources(name: &str, uris: &[&str], templates: &[&str]) -> Given {

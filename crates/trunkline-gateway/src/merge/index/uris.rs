@@ -38,7 +38,7 @@ impl Index {
         }
         let resources = self.section(Kind::Resources);
         let listed = self.servers().filter_map(|it| resources.find_own(it, uri));
-        let mut found: Vec<Target> = listed.map(|entry| entry.target.clone()).collect();
+        let mut found: Vec<Target> = listed.map(|entry| Target::clone(&entry.target)).collect();
         let templates = &self.section(Kind::Templates).entries;
         for (at, template) in &self.matchers {
             let target = &templates[*at].target;
@@ -47,7 +47,7 @@ impl Index {
                 || scheme(&target.name).is_some_and(|it| uri.starts_with(it));
             let is_new = || found.iter().all(|it| it.server != target.server);
             if is_claim && is_new() && template.matches(uri).is_some() {
-                found.push(Target { name: uri.into(), ..target.clone() });
+                found.push(Target { name: uri.into(), ..Target::clone(target) });
             }
         }
         found.sort_by(|a, b| a.server.cmp(&b.server));
