@@ -79,6 +79,8 @@ fn is_reaped(pid: u32) -> bool {
 
 /// This test again in its own process, started by a shell that runs `before` first.
 fn myself(test: &str, before: &str) -> std::process::Command {
+    // Built here, where the compiler finds its home.
+    fault::child();
     let mut command = std::process::Command::new("/bin/sh");
     command.arg("-c").arg(format!("{before}\nexec \"$0\" \"$@\""));
     command.arg(std::env::current_exe().expect("a test knows where it is"));

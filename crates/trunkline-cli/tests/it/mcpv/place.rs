@@ -15,6 +15,7 @@ use tokio::time::timeout;
 use trunkline::{Client, Revision};
 use trunkline_testkit::fake::{self, Log};
 use trunkline_testkit::http::{Answer, Guest, Line, request};
+use trunkline_testkit::ports::free_port;
 
 use crate::run::TRUNKLINE;
 
@@ -23,6 +24,11 @@ pub(super) const SOON: Duration = Duration::from_secs(20);
 
 /// No process.
 pub(super) const NOTHING: [u32; 0] = [];
+
+/// An address for a gateway that is started there again: no connection is given it meanwhile.
+pub(super) fn lasting_address() -> String {
+    format!("127.0.0.1:{}", free_port())
+}
 
 /// A folder with a catalog, the log of its servers, and the state of its gateway. Gone at the end.
 pub(super) struct Place(PathBuf);
@@ -69,7 +75,7 @@ impl Place {
     /// Writes a catalog of these servers and serves it.
     pub(super) async fn serve(&self, servers: Value) -> Gateway {
         self.write(&json!({ "mcpServers": servers }));
-        self.open("127.0.0.1:0").await
+        self.open(&lasting_address()).await
     }
 
     /// Serves the catalog that is there.

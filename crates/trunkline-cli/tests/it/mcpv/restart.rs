@@ -3,7 +3,7 @@
 use serde_json::json;
 use trunkline::{Client, Revision};
 
-use super::place::{Caller, Gateway, Place, SOON, signal, until};
+use super::place::{Caller, Gateway, Place, SOON, lasting_address, signal, until};
 
 /// Kills a gateway, and starts another at the same place.
 async fn again(place: &Place, gateway: Gateway) -> Gateway {
@@ -53,7 +53,7 @@ async fn a_session_is_of_its_principal_and_its_key_and_ends_when_it_is_ended() {
     let servers = json!({ "a": place.fake("a", &[], json!({})) });
     let tokens = json!([{ "name": "ann", "token": ANN }, { "name": "bob", "token": BOB }]);
     place.write(&json!({ "mcpServers": servers, "gateway": { "auth": { "tokens": tokens } } }));
-    let gateway = place.open("127.0.0.1:0").await;
+    let gateway = place.open(&lasting_address()).await;
     let (ann, bob) = (format!("Bearer {ANN}"), format!("Bearer {BOB}"));
     let (ann, bob) = ([("Authorization", &*ann)], [("Authorization", &*bob)]);
     let mut hers = Caller::open(gateway.address, "/mcp", &ann).await;
