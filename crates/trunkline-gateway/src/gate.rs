@@ -226,21 +226,29 @@ impl Walk {
         }
     }
 
-    async fn go(self) -> Outcome {
-        let own = self.shared.next_trace();
-        let span = self.shared.otel.as_ref().map(|it| it.begin(&self.call));
-        let recorder = self.active.recorder.as_ref();
-        let recording =
-            recorder.map(|it| it.begin(&self.call, &self.caller, &self.handle, own, self.began));
-        let with = With { audits: self.active.audits(), began: self.began, span, recording };
-        let record = CallRecord::new(&self.call, &self.caller, own, with);
-        let mut recorded = RecordedWalk { walk: self, record: Some(record) };
-        let RecordedWalk { walk, record: Some(record) } = &mut recorded else {
-            unreachable!("nobody has taken it")
-        };
-        let mut result = walk.route(record).await;
-        if let (Ok(CallOutcome::Ask(input)), Some(binding)) = (&mut result, &walk.approved) {
-            approve::once(&walk.shared, binding, input);
+    /// Makes the call. Not an `async fn`: that would have room for what it is made from and for what it works with.
+    fn go(self) -> impl Future<Output = Outcome> + Send {
+        let mut recorded = RecordedWalk::begin(self);
+        async move {
+            let RecordedWalk { walk, record: Some(record) } = &mut recorded else {
+                unreachable!("nobody has taken it")
+            };
+            let result = walk.route(record).await;
+            let outcome = walk.finish(result, record);
+            let word = record.outcome(&outcome);
+            recorded.end(word, Some(&outcome));
+            outcome
+        }
+    }
+
+    /// Remembers what came of the call, and carries it to the caller's revision.
+    fn finish(
+        &self,
+        mut result: Result<CallOutcome, CallFailure>,
+        record: &mut CallRecord,
+    ) -> Outcome {
+        if let (Ok(CallOutcome::Ask(input)), Some(binding)) = (&mut result, &self.approved) {
+            approve::once(&self.shared, binding, input);
         }
         if let (Ok(CallOutcome::Ask(input)), Some(recording)) = (&result, &record.recording) {
             recording.parks(input.requests.len(), input.state.as_deref());
@@ -251,13 +259,10 @@ impl Walk {
         if let (Ok(CallOutcome::Answer(said, _) | CallOutcome::Told(said)), Some(server)) =
             (&result, record.server())
         {
-            let index = || walk.view.index(&walk.shared);
-            walk.shared.named.remember(index, &walk.caller, server, said);
+            let index = || self.view.index(&self.shared);
+            self.shared.named.remember(index, &self.caller, server, said);
         }
-        let outcome = walk.tell(result, record);
-        let word = record.outcome(&outcome);
-        recorded.end(word, Some(&outcome));
-        outcome
+        self.tell(result, record)
     }
 
     /// resolve → decide → call → review, for every call that a server answers. `decide` alone decides what
@@ -278,7 +283,7 @@ impl Walk {
         let result = self.perform(record, &mut about, &permit).await;
         let result = match permit.into_plugins() {
             None => result,
-            Some(view) => Box::pin(self.tell_plugins(record, &about.target, view, result)).await,
+            Some(view) => Box::pin(self.tell_plugins(record, &about.target, *view, result)).await,
         };
         match about.work {
             Work::Skill(asked) => result.map(|it| self.as_asked(record, &asked, it)),
@@ -382,6 +387,17 @@ struct RecordedWalk {
 }
 
 impl RecordedWalk {
+    fn begin(walk: Walk) -> Self {
+        let own = walk.shared.next_trace();
+        let span = walk.shared.otel.as_ref().map(|it| it.begin(&walk.call));
+        let recorder = walk.active.recorder.as_ref();
+        let recording =
+            recorder.map(|it| it.begin(&walk.call, &walk.caller, &walk.handle, own, walk.began));
+        let with = With { audits: walk.active.audits(), began: walk.began, span, recording };
+        let record = CallRecord::new(&walk.call, &walk.caller, own, with);
+        Self { walk, record: Some(record) }
+    }
+
     /// The call is over, with what its caller was told if anything.
     fn end(&mut self, word: outcome::Outcome, told: Option<&Outcome>) {
         let Some(record) = &mut self.record else { return };

@@ -50,22 +50,8 @@ impl Walk {
             let bound = self.bound_to(&plan.name);
             match self.shared.seals.open_state(&state, &bound).ok_or_else(stale)? {
                 Sealed::Parked(name) => {
-                    let resumed = self.shared.parked_calls.resume(&name);
-                    let mut resumed = resumed.map_err(|missing| match missing {
-                        Missing::MadeWay => CallFailure::from(made_way(&plan.name)),
-                        Missing::Unknown if self.shared.seals.holder(&state).is_some() => {
-                            holder_gone(&plan.name).into()
-                        }
-                        Missing::Unknown => stale().into(),
-                    })?;
-                    let answers = self.call.params.take("inputResponses");
-                    let answers = answers.and_then(|it| Object::parse(it.get()).ok());
-                    resumed.answer(answers.unwrap_or_default());
-                    // From here on, events go to the caller of this round.
-                    record.leased(resumed.lease.id());
-                    let mut forward = Some(resumed);
-                    let followed = Box::pin(self.follow(record, &mut forward, plan)).await;
-                    return followed.map_err(|(call_failure, _)| call_failure);
+                    let is_held = self.shared.seals.holder(&state).is_some();
+                    return Box::pin(self.resume(record, plan, &name, is_held)).await;
                 }
                 Sealed::Relayed(Some(state), instance) => {
                     stay = Some(instance);
@@ -130,6 +116,30 @@ impl Walk {
                 Err((call_failure, _)) => return Err(or_unknown(call_failure, may_be_done)),
             }
         }
+    }
+
+    /// Goes on with a call that waited for its caller's answers.
+    async fn resume(
+        &mut self,
+        record: &mut CallRecord,
+        plan: &ServerPlan,
+        name: &str,
+        is_held: bool,
+    ) -> Result<CallOutcome, CallFailure> {
+        let resumed = self.shared.parked_calls.resume(name);
+        let mut resumed = resumed.map_err(|missing| match missing {
+            Missing::MadeWay => CallFailure::from(made_way(&plan.name)),
+            Missing::Unknown if is_held => holder_gone(&plan.name).into(),
+            Missing::Unknown => stale().into(),
+        })?;
+        let answers = self.call.params.take("inputResponses");
+        let answers = answers.and_then(|it| Object::parse(it.get()).ok());
+        resumed.answer(answers.unwrap_or_default());
+        // From here on, events go to the caller of this round.
+        record.leased(resumed.lease.id());
+        let mut forward = Some(resumed);
+        let followed = self.follow(record, &mut forward, plan).await;
+        followed.map_err(|(call_failure, _)| call_failure)
     }
 
     /// Leases an instance and makes the call there.

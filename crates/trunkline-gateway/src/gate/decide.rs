@@ -34,7 +34,7 @@ pub(super) struct Permit {
     /// The plan of the server by which the call is made.
     plan: Arc<ServerPlan>,
     /// What plugins were told of the call; `None` without plugins.
-    plugins: Option<CallView>,
+    plugins: Option<Box<CallView>>,
 }
 
 pub(super) enum Decided {
@@ -55,7 +55,7 @@ impl Permit {
         Self::new(server, None)
     }
 
-    fn new(server: Arc<Server>, plugins: Option<CallView>) -> Self {
+    fn new(server: Arc<Server>, plugins: Option<Box<CallView>>) -> Self {
         Self { plan: server.plan(), server, plugins }
     }
 
@@ -67,7 +67,7 @@ impl Permit {
         &self.plan
     }
 
-    pub(super) fn into_plugins(self) -> Option<CallView> {
+    pub(super) fn into_plugins(self) -> Option<Box<CallView>> {
         self.plugins
     }
 }
@@ -102,7 +102,10 @@ impl Walk {
             false => Box::pin(self.ask_plugins(record, &about.target)).await,
         };
         match asked {
-            Ok(plugins) => Ok(Decided::Permit(Permit::new(Arc::clone(&about.server), plugins))),
+            Ok(plugins) => {
+                let plugins = plugins.map(Box::new);
+                Ok(Decided::Permit(Permit::new(Arc::clone(&about.server), plugins)))
+            }
             Err(rejected) => self.rejected(record, &about.target, &rejected).map(Decided::Told),
         }
     }
