@@ -463,7 +463,10 @@ impl<'de> Deserialize<'de> for Content {
         if !raw.starts_with('{') {
             return Err(D::Error::custom("a block of content must be an object"));
         }
-        let kind = kind_of(&raw).map_err(D::Error::custom)?;
+        let (kind, text) = kind_of(&raw).map_err(D::Error::custom)?;
+        if let ("text", Some(text)) = (&*kind, text) {
+            return Ok(Self::text(text));
+        }
         let read = match &*kind {
             "text" => serde_json::from_str(&raw).map(Self::Text),
             "image" => serde_json::from_str(&raw).map(Self::Image),
@@ -478,36 +481,43 @@ impl<'de> Deserialize<'de> for Content {
     }
 }
 
-/// The `type` of a block.
-fn kind_of(block: &str) -> Result<Cow<'_, str>, serde_json::Error> {
+/// The `type` of a block, and its `text` if it has that and nothing else.
+fn kind_of(block: &str) -> Result<(Cow<'_, str>, Option<&str>), serde_json::Error> {
     #[derive(Deserialize)]
     struct Head<'a> {
         #[serde(borrow, rename = "type")]
         kind: Cow<'a, str>,
     }
     match plain_kind(block) {
-        Some(kind) => Ok(Cow::Borrowed(kind)),
+        Some((kind, text)) => Ok((Cow::Borrowed(kind), text)),
         // What is wrong is told by those who have words for it.
-        None => serde_json::from_str(block).map(|Head { kind }| kind),
+        None => serde_json::from_str(block).map(|Head { kind }| (kind, None)),
     }
 }
 
-/// The same if it stands there once and without escapes.
-fn plain_kind(block: &str) -> Option<&str> {
-    let (mut reader, mut kind, mut is_first) = (Reader::new(block), None, true);
+/// The same if the `type` stands there once and without escapes.
+fn plain_kind(block: &str) -> Option<(&str, Option<&str>)> {
+    let (mut reader, mut is_first) = (Reader::new(block), true);
+    let (mut kind, mut text, mut has_more) = (None, None, false);
     reader.open(b'{').ok()?;
     while let Some(name) = reader.member(std::mem::take(&mut is_first)).ok()? {
-        let Some(Cow::Borrowed(name)) = name.decode() else { return None };
-        if name != "type" {
-            reader.value().ok()?;
-            continue;
-        }
-        let Some(Cow::Borrowed(said)) = reader.string().ok()?.decode() else { return None };
-        if kind.replace(said).is_some() {
-            return None;
+        match name.plain()? {
+            "type" => {
+                if kind.replace(reader.string().ok()?.plain()?).is_some() {
+                    return None;
+                }
+            }
+            "text" if text.is_none() => {
+                text = reader.string().ok()?.plain();
+                has_more |= text.is_none();
+            }
+            _ => {
+                reader.value().ok()?;
+                has_more = true;
+            }
         }
     }
-    kind
+    Some((kind?, text.filter(|_| !has_more)))
 }
 
 #[derive(Deserialize)]

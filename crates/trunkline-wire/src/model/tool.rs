@@ -169,7 +169,7 @@ impl CallToolParams {
 
     /// The parameters as members, without copying the arguments.
     pub fn into_object(self) -> Object {
-        let mut object = Object::default();
+        let mut object = Object::with_room(2);
         object.set("name", Json::string(&self.name));
         if let Some(arguments) = self.arguments {
             object.set("arguments", arguments);

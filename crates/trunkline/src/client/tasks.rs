@@ -51,7 +51,8 @@ pub(super) fn call_tool(mut ask: Ask) -> Running<CallToolResult> {
     Box::pin(async move {
         match start(&mut ask).await? {
             ToolCall::Done(result) => Ok(result),
-            ToolCall::Task(task) => follow(&mut ask, task).await,
+            // Boxed where it is rare, so that the future of a call does not carry its size.
+            ToolCall::Task(task) => Box::pin(follow(&mut ask, task)).await,
         }
     })
 }
