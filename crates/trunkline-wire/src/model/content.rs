@@ -464,20 +464,32 @@ impl<'de> Deserialize<'de> for Content {
             return Err(D::Error::custom("a block of content must be an object"));
         }
         let (kind, text) = kind_of(&raw).map_err(D::Error::custom)?;
-        if let ("text", Some(text)) = (&*kind, text) {
-            return Ok(Self::text(text));
+        Self::of_kind(&kind, text, &raw).map_err(D::Error::custom)
+    }
+}
+
+impl Content {
+    /// The block that is next, if its `type` stands there once and without escapes.
+    pub(super) fn next(reader: &mut Reader<'_>) -> Option<Self> {
+        reader.peek()?;
+        let start = reader.position();
+        let (kind, text) = plain_kind(reader)?;
+        Self::of_kind(kind, text, reader.since(start)).ok()
+    }
+
+    /// A block of this `type`: of a `text` alone, or whatever is in `raw`.
+    fn of_kind(kind: &str, text: Option<&str>, raw: &str) -> Result<Self, serde_json::Error> {
+        match (kind, text) {
+            ("text", Some(text)) => Ok(Self::text(text)),
+            ("text", None) => serde_json::from_str(raw).map(Self::Text),
+            ("image", _) => serde_json::from_str(raw).map(Self::Image),
+            ("audio", _) => serde_json::from_str(raw).map(Self::Audio),
+            ("resource_link", _) => serde_json::from_str(raw).map(Self::ResourceLink),
+            ("resource", _) => serde_json::from_str(raw).map(Self::Resource),
+            ("tool_use", _) => serde_json::from_str(raw).map(Self::ToolUse),
+            ("tool_result", _) => serde_json::from_str(raw).map(Self::ToolResult),
+            _ => Ok(Self::Other(Json::copied(raw))),
         }
-        let read = match &*kind {
-            "text" => serde_json::from_str(&raw).map(Self::Text),
-            "image" => serde_json::from_str(&raw).map(Self::Image),
-            "audio" => serde_json::from_str(&raw).map(Self::Audio),
-            "resource_link" => serde_json::from_str(&raw).map(Self::ResourceLink),
-            "resource" => serde_json::from_str(&raw).map(Self::Resource),
-            "tool_use" => serde_json::from_str(&raw).map(Self::ToolUse),
-            "tool_result" => serde_json::from_str(&raw).map(Self::ToolResult),
-            _ => Ok(Self::Other(Json::copied(&raw))),
-        };
-        read.map_err(D::Error::custom)
     }
 }
 
@@ -488,17 +500,16 @@ fn kind_of(block: &str) -> Result<(Cow<'_, str>, Option<&str>), serde_json::Erro
         #[serde(borrow, rename = "type")]
         kind: Cow<'a, str>,
     }
-    match plain_kind(block) {
+    match plain_kind(&mut Reader::new(block)) {
         Some((kind, text)) => Ok((Cow::Borrowed(kind), text)),
         // What is wrong is told by those who have words for it.
         None => serde_json::from_str(block).map(|Head { kind }| (kind, None)),
     }
 }
 
-/// The same if the `type` stands there once and without escapes.
-fn plain_kind(block: &str) -> Option<(&str, Option<&str>)> {
-    let (mut reader, mut is_first) = (Reader::new(block), true);
-    let (mut kind, mut text, mut has_more) = (None, None, false);
+/// The same of the block that is next, if the `type` stands there once and without escapes.
+fn plain_kind<'a>(reader: &mut Reader<'a>) -> Option<(&'a str, Option<&'a str>)> {
+    let (mut is_first, mut kind, mut text, mut has_more) = (true, None, None, false);
     reader.open(b'{').ok()?;
     while let Some(name) = reader.member(std::mem::take(&mut is_first)).ok()? {
         match name.plain()? {

@@ -1,5 +1,7 @@
 //! Tools: functions that a model can call.
 
+mod read;
+
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::spelling::some_json;

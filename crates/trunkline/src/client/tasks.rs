@@ -5,6 +5,7 @@
 //! questions.
 
 use std::collections::HashSet;
+use std::fmt::Display;
 use std::time::Duration;
 
 use tokio::runtime::Handle;
@@ -83,20 +84,19 @@ async fn start(ask: &mut Ask) -> Result<ToolCall, CallError> {
         }
         outcome => outcome?,
     };
+    let unreadable =
+        |why: &dyn Display| CallError::Decode { method: ask.method.name(), why: why.to_string() };
     let glance = Glance::of(&raw);
     if glance.is_doubtful || !raw.is_object() {
-        Object::parse(raw.get())
-            .map_err(|err| CallError::Decode { method: ask.method.name(), why: err.to_string() })?;
+        Object::parse(raw.get()).map_err(|err| unreadable(&err))?;
     }
     let is_task = match ask.caller.revision().era() {
         Era::Stateful => glance.has_task && !glance.has_content,
         Era::Stateless => glance.result_type == ResultType::Task,
     };
     match is_task {
-        true => Task::read(&raw)
-            .map(ToolCall::Task)
-            .map_err(|err| CallError::Decode { method: ask.method.name(), why: err.to_string() }),
-        false => read(ask.method, &raw).map(ToolCall::Done),
+        true => Task::read(&raw).map(ToolCall::Task).map_err(|err| unreadable(&err)),
+        false => CallToolResult::read(&raw).map(ToolCall::Done).map_err(|err| unreadable(&err)),
     }
 }
 

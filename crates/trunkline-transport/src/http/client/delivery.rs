@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use trunkline_auth::credentials::People;
 use trunkline_proto::CallError;
 use trunkline_proto::client::HttpError;
-use trunkline_proto::client::http::{Reading, Sent, Verdict, answers, too_long, verdict};
+use trunkline_proto::client::http::{Head, Reading, Sent, Verdict, answers, too_long, verdict};
 use trunkline_wire::frame::sse::{Decoder, Received};
 use trunkline_wire::header::LAST_EVENT_ID;
 use trunkline_wire::jsonrpc::Incoming;
@@ -19,7 +19,7 @@ use trunkline_wire::method::Method;
 use trunkline_wire::revision::Era;
 
 use super::deliveries::Delivering;
-use super::exchange::{Exchange, OutgoingRequest};
+use super::exchange::{Exchange, OutgoingRequest, UnreadBody, head};
 use super::pool::Pool;
 use super::request::{Header, PostRequest};
 use super::route::{AnswerPath, Route, SESSION, Session};
@@ -129,23 +129,30 @@ impl Post {
             is_opening: request.is_opening(),
             is_ping: request.is_ping,
         };
-        let reading = match exchange.head().reading(sent) {
-            Ok(reading) => reading,
-            Err(why) => return End::Failed(why),
-        };
-        match (reading, sent.id) {
-            (Reading::Events, Some(id)) => Box::pin(self.follow(route, exchange, id, key)).await,
-            _ => self.read(&mut exchange, sent, request).await,
+        let head = head(&exchange.response);
+        match (head.reading(sent), sent.id) {
+            (Err(why), _) => return End::Failed(why),
+            (Ok(Reading::Events), Some(id)) => {
+                return Box::pin(self.follow(route, exchange, id, key)).await;
+            }
+            (Ok(_), _) => {}
         }
+        self.read(&head, &mut exchange.body, sent, request).await
     }
 
-    async fn read(&self, exchange: &mut Exchange, sent: Sent, request: &PostRequest) -> End {
-        let status = exchange.response.status().as_u16();
+    async fn read(
+        &self,
+        head: &Head<'_>,
+        body: &mut UnreadBody,
+        sent: Sent,
+        request: &PostRequest,
+    ) -> End {
+        let status = head.status;
         let limit = match status {
             200..300 => self.message_bytes,
             _ => self.message_bytes.min(ERROR_BYTES),
         };
-        let text = match exchange.text(&self.pool, limit).await {
+        let text = match body.text(&self.pool, limit).await {
             Ok(Some(text)) => text,
             // Too long an error to read; the status says enough.
             Ok(None) if status >= 300 => Bytes::new(),
@@ -156,7 +163,7 @@ impl Post {
             Err(why) => return End::Failed(why),
         };
         let again = || Box::new(request.clone());
-        match verdict(&exchange.head(), &text, sent) {
+        match verdict(head, &text, sent) {
             Verdict::Answer(incoming) if status >= 400 && request.method == Method::Initialize => {
                 End::Refused { incoming, status, request: again() }
             }
@@ -219,7 +226,7 @@ impl Post {
         let mut decoder = Decoder::new(self.message_bytes);
         let mut answer = None;
         // A broken stream counts as ended.
-        while let Ok(Some(chunk)) = exchange.chunk().await {
+        while let Ok(Some(chunk)) = exchange.body.chunk().await {
             decoder.push(&chunk);
             while let Some(received) = decoder.next() {
                 let incoming = match received {
@@ -252,8 +259,8 @@ impl Post {
     fn keep(&self, mut exchange: Exchange) {
         let pool = Arc::clone(&self.pool);
         tokio::spawn(async move {
-            if let Ok(Ok(None)) = timeout(AFTER_ANSWER, exchange.chunk()).await {
-                exchange.give_back(&pool);
+            if let Ok(Ok(None)) = timeout(AFTER_ANSWER, exchange.body.chunk()).await {
+                exchange.body.give_back(&pool);
             }
         });
     }
@@ -279,7 +286,7 @@ impl Post {
             Ok(Err(why)) => return Err(Refused::Now(why.to_string())),
             Err(_) => return Err(Refused::Now("nobody answers.".to_owned())),
         };
-        let head = exchange.head();
+        let head = head(&exchange.response);
         let refused =
             |why: &str| format!("a GET was answered with HTTP status {}{why}.", head.status);
         match head.status {
@@ -334,7 +341,7 @@ impl Post {
     async fn sse_events(&self, mut exchange: Exchange, key: u64) {
         let mut decoder = Decoder::new(self.message_bytes);
         let mut has_endpoint = false;
-        while let Ok(Some(chunk)) = exchange.chunk().await {
+        while let Ok(Some(chunk)) = exchange.body.chunk().await {
             decoder.push(&chunk);
             while let Some(received) = decoder.next() {
                 let kind = match received {
@@ -414,7 +421,7 @@ impl Stream {
 
 /// The session id in the answer to `initialize`, which must be visible ASCII (2025-11-25 §Transports).
 fn session(exchange: &Exchange) -> Option<Session> {
-    let id = exchange.response.headers().get(SESSION)?;
+    let id = exchange.response.headers.get(SESSION)?;
     let is_visible = id.as_bytes().iter().all(|byte| matches!(byte, 0x21..=0x7e));
     let mut id = (is_visible && !id.is_empty()).then(|| id.clone())?;
     id.set_sensitive(true);

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, LOCATION, WWW_AUTHENTICATE};
+use http::response::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response};
 use http_body::Body;
 use hyper::body::Incoming;
@@ -20,10 +21,16 @@ use super::target::{Address, Origin};
 
 /// A response whose body is unread, and the origin that sent it.
 pub(super) struct Exchange {
-    pub(super) response: Response<Incoming>,
-    /// The connection, until the body is read.
-    lease: Option<Lease>,
+    pub(super) response: Parts,
+    pub(super) body: UnreadBody,
     pub(super) from: Arc<Address>,
+}
+
+/// The body of a response, and the connection on which it comes.
+pub(super) struct UnreadBody {
+    incoming: Incoming,
+    /// `None` once it is read.
+    lease: Option<Lease>,
 }
 
 /// A request to the server.
@@ -53,7 +60,9 @@ impl Pool {
                 }
             };
             let Some(next) = redirect(&outgoing.method, &response, &from)? else {
-                return Ok(Exchange { response, lease: Some(lease), from });
+                let (response, incoming) = response.into_parts();
+                let body = UnreadBody { incoming, lease: Some(lease) };
+                return Ok(Exchange { response, body, from });
             };
             from = Arc::new(next);
         }
@@ -108,25 +117,24 @@ impl Pool {
     }
 }
 
-impl Exchange {
-    /// The parts of the head that matter.
-    pub(super) fn head(&self) -> Head<'_> {
-        let text = |name| header(self.response.headers(), name);
-        let status = self.response.status().as_u16();
-        Head {
-            status,
-            content_type: text(CONTENT_TYPE).unwrap_or_default(),
-            content_encoding: text(CONTENT_ENCODING).unwrap_or_default(),
-            // Only a refusal challenges.
-            challenge: (status >= 400).then(|| text(WWW_AUTHENTICATE)).flatten(),
-        }
+/// The parts of a response's head that matter.
+pub(super) fn head(response: &Parts) -> Head<'_> {
+    let text = |name| header(&response.headers, name);
+    let status = response.status.as_u16();
+    Head {
+        status,
+        content_type: text(CONTENT_TYPE).unwrap_or_default(),
+        content_encoding: text(CONTENT_ENCODING).unwrap_or_default(),
+        // Only a refusal challenges.
+        challenge: (status >= 400).then(|| text(WWW_AUTHENTICATE)).flatten(),
     }
+}
 
-    /// The next chunk of the body; `None` at its end.
+impl UnreadBody {
+    /// The next chunk; `None` at the end.
     pub(super) async fn chunk(&mut self) -> Result<Option<Bytes>, CallError> {
-        let body = self.response.body_mut();
         loop {
-            match poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await {
+            match poll_fn(|cx| Pin::new(&mut self.incoming).poll_frame(cx)).await {
                 None => return Ok(None),
                 Some(Ok(frame)) => {
                     if let Ok(data) = frame.into_data() {
@@ -138,7 +146,7 @@ impl Exchange {
         }
     }
 
-    /// The whole body; `None` if it is longer than `limit`. The connection returns to the pool.
+    /// All of it; `None` if it is longer than `limit`. The connection returns to the pool.
     pub(super) async fn text(
         &mut self,
         pool: &Pool,
@@ -147,7 +155,7 @@ impl Exchange {
         let mut text = Bytes::new();
         let mut more = Vec::new();
         // A body whose length was named is over with its last byte.
-        while !self.response.body().is_end_stream()
+        while !self.incoming.is_end_stream()
             && let Some(chunk) = self.chunk().await?
         {
             if text.is_empty() {
@@ -167,7 +175,7 @@ impl Exchange {
         Ok((text.len() <= limit).then_some(text))
     }
 
-    /// Returns the connection to the pool, after the end of the body.
+    /// Returns the connection to the pool, after the end.
     pub(super) fn give_back(&mut self, pool: &Pool) {
         if let Some(lease) = self.lease.take() {
             pool.put(lease);
