@@ -285,7 +285,7 @@ impl<H: Handler> HttpDriver<H> {
     fn act(&mut self, cx: &mut Context<'_>) {
         while let Some(effect) = self.core.poll(cx) {
             match effect {
-                Effect::Send(Outgoing::One(message), _) => self.send(&message),
+                Effect::Send(Outgoing::One(message), _) => self.send(message),
                 Effect::Opened(facts) => self.on_open(facts),
                 Effect::Failed(error) => self.on_failed(error),
                 // A client sends no batches, and the other effects are a server's.
@@ -298,12 +298,11 @@ impl<H: Handler> HttpDriver<H> {
 
 /// Sending and hearing.
 impl<H: Handler> HttpDriver<H> {
-    fn send(&mut self, message: &Message) {
-        if let Some(id) = request::cancels(message) {
+    fn send(&mut self, message: Message) {
+        if let Some(id) = request::cancels(&message) {
             return self.cancel(id, message);
         }
-        self.core.show_sent(message, None);
-        let request = self.writer.write(message, &self.route);
+        let request = self.write(message);
         if request.method == Method::Initialize && self.known == Some(Known::Sse) {
             return self.try_stream(request, None);
         }
@@ -315,6 +314,13 @@ impl<H: Handler> HttpDriver<H> {
             _ if is_answer => drop(self.carry(request)),
             _ => self.held.push_back(request),
         }
+    }
+
+    /// Writes a message, which is then left to whoever watches.
+    fn write(&mut self, message: Message) -> PostRequest {
+        let request = self.writer.write(&message, &self.route);
+        self.core.hand_over_all(Outgoing::One(message), None);
+        request
     }
 
     fn carry(&mut self, request: PostRequest) -> u64 {
@@ -332,7 +338,7 @@ impl<H: Handler> HttpDriver<H> {
 
     /// Cancels a request. From 2026-07-28 closing its connection says so. Before, a notification does,
     /// which must not overtake the request.
-    fn cancel(&mut self, id: i64, message: &Message) {
+    fn cancel(&mut self, id: i64, message: Message) {
         self.held.retain(|it| it.id != Some(id));
         if let Some(session_check) = &mut self.session_check {
             session_check.doubtful.retain(|it| it.id != Some(id));
@@ -341,8 +347,7 @@ impl<H: Handler> HttpDriver<H> {
         if self.route.era() == Some(Era::Stateless) || !matches!(self.handshake, Handshake::Done) {
             return;
         }
-        self.core.show_sent(message, None);
-        let mut request = self.writer.write(message, &self.route);
+        let mut request = self.write(message);
         request.not_before = since.map(|it| (it + ARRIVAL).into());
         self.carry(request);
     }
