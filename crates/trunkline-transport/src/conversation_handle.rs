@@ -162,7 +162,7 @@ impl ConversationHandle {
     pub fn ask(
         &self,
         request: Request,
-    ) -> impl Future<Output = Result<Json, CallError>> + Send + use<> {
+    ) -> impl Future<Output = Result<Json, CallError>> + Send + Unpin + use<> {
         let inner = Arc::clone(&self.0);
         let ticket = Ticket(inner.tickets.fetch_add(1, Ordering::Relaxed));
         let (outcome, received) = oneshot::channel();

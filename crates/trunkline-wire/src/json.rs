@@ -16,6 +16,7 @@ mod reader;
 
 use std::borrow::Cow;
 use std::cell::Cell;
+use std::convert::Infallible;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -66,7 +67,7 @@ impl Json {
 
     /// Serialises any value.
     pub fn try_of(value: &(impl Serialize + ?Sized)) -> Result<Self, serde_json::Error> {
-        serde_json::to_string(value).map(Self::written)
+        Self::try_write(|out| serde_json::to_writer(out, value))
     }
 
     /// `{}`
@@ -136,13 +137,24 @@ impl Json {
 
     /// Keeps what `write` appends, which is one JSON value. The room that it is written in is used again.
     pub(crate) fn write(write: impl FnOnce(&mut Vec<u8>)) -> Self {
+        let Ok(json) = Self::try_write(|out| {
+            write(out);
+            Ok::<_, Infallible>(())
+        });
+        json
+    }
+
+    /// The same of what may fail.
+    fn try_write<E>(write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>) -> Result<Self, E> {
         let mut out = ROOM.try_with(Cell::take).unwrap_or_default();
-        write(&mut out);
+        let written = write(&mut out);
         if out.len() >= LONG {
-            return Self::from_written(out);
+            return written.map(|()| Self::from_written(out));
         }
-        debug_assert!(serde_json::from_slice::<&RawValue>(&out).is_ok());
-        let json = Self::copied(str::from_utf8(&out).expect("JSON is written from UTF-8 pieces"));
+        let json = written.map(|()| {
+            debug_assert!(serde_json::from_slice::<&RawValue>(&out).is_ok());
+            Self::copied(str::from_utf8(&out).expect("JSON is written from UTF-8 pieces"))
+        });
         out.clear();
         let _ = ROOM.try_with(|room| room.set(out));
         json

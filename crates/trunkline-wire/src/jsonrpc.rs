@@ -240,6 +240,11 @@ impl Object {
         }
     }
 
+    /// Without members, and with room for some.
+    pub(crate) fn with_room(members: usize) -> Self {
+        Self(Vec::with_capacity(members))
+    }
+
     /// A copy with room for one more member.
     ///
     /// ```

@@ -80,8 +80,15 @@ impl Head<'_> {
 
     /// Whether the content has this media type, ignoring parameters.
     pub fn is(&self, media: &str) -> bool {
-        let essence = self.content_type.split(';').next().unwrap_or_default();
-        essence.trim().eq_ignore_ascii_case(media)
+        match self.content_type {
+            written if written == media => true,
+            // Nearly all write one of these, and plainly.
+            "application/json" | "text/event-stream" => false,
+            written => {
+                let essence = written.split(';').next().unwrap_or_default();
+                essence.trim().eq_ignore_ascii_case(media)
+            }
+        }
     }
 
     fn is_success(&self) -> bool {

@@ -1,9 +1,10 @@
 //! Messages ⇄ POSTs and event streams: the client's end of HTTP.
 //!
 //! `HttpDriver` is to HTTP what [`crate::drive`] is to a pipe: the one loop that owns the conversation.
-//! Each message has a task that delivers it (`client/delivery.rs`) and reports back; dropping the entry
-//! here aborts the task.
+//! Each message has a future that delivers it (`client/delivery.rs`), which the loop polls when it is woken
+//! (`client/deliveries.rs`); dropping the entry there stops the delivery.
 
+mod deliveries;
 mod delivery;
 mod direct;
 mod exchange;
@@ -20,15 +21,15 @@ mod verdicts;
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
+use tokio::task::coop::has_budget_remaining;
 use trunkline_proto::client::http::is_of_the_new_era;
 use trunkline_proto::client::{Client, Config, HttpError, OpenError, Opened, Start};
 use trunkline_proto::{Attached, Conversation, Input, Outgoing, RequestStream};
-use trunkline_wire::header::ParamRegistry;
 use trunkline_wire::jsonrpc::{Incoming, Message, MethodName};
 use trunkline_wire::method::Method;
 use trunkline_wire::revision::Era;
@@ -38,9 +39,10 @@ use crate::conversation_handle::ConversationHandle;
 use crate::driver_core::{DeadlineTimer, DriverCore, Effect, HandlerTasks, OpenedSignal, Urged};
 use crate::handler::Handler;
 use crate::limits::Limits;
+use deliveries::Deliveries;
 use delivery::{DeliveryEvent, End, EventKind, Post};
 use pool::Pool;
-use request::PostRequest;
+use request::{PostRequest, RequestWriter};
 use route::Route;
 use target::Address;
 use verdicts::{Key, Known};
@@ -60,19 +62,21 @@ pub(crate) struct HttpDriver<H> {
 
     post: Arc<Post>,
     reports: mpsc::Receiver<DeliveryEvent>,
+    /// Whom `reports` wakes.
+    told: Option<Waker>,
     people: mpsc::UnboundedReceiver<(u64, bool)>,
     /// Messages in flight.
-    out: Vec<InFlight>,
+    out: Deliveries,
     next: u64,
     route: Arc<Route>,
-    params: ParamRegistry,
+    writer: RequestWriter,
     /// Messages that wait for the end of the handshake.
     held: VecDeque<PostRequest>,
     handshake: Handshake,
     /// The `ping` that checks whether the session still exists, if one is in flight.
     session_check: Option<SessionCheck>,
     /// The stream for messages that the server sends on its own initiative.
-    stream: Option<InFlight>,
+    stream: Option<Listening>,
     target: HttpTarget,
     /// The verdict on this server that the handshake relies on, if any.
     known: Option<Known>,
@@ -80,17 +84,22 @@ pub(crate) struct HttpDriver<H> {
     closing: Option<Instant>,
 }
 
-/// A message in flight, or a stream. Dropping it aborts its task.
+/// A message in flight.
 struct InFlight {
     key: u64,
     id: Option<i64>,
     method: MethodName,
     since: Instant,
     route: Arc<Route>,
+}
+
+/// A stream that the server is listened to on, which lasts. Dropping it aborts its task.
+struct Listening {
+    key: u64,
     task: AbortHandle,
 }
 
-impl Drop for InFlight {
+impl Drop for Listening {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -159,11 +168,12 @@ impl<H: Handler> HttpDriver<H> {
             limits,
             post: Arc::new(post),
             reports,
+            told: None,
             people,
-            out: Vec::new(),
+            out: Deliveries::default(),
             next: 0,
             route: Arc::new(Route::new(address, given, target.credentials.clone())),
-            params: ParamRegistry::new(),
+            writer: RequestWriter::default(),
             held: VecDeque::new(),
             handshake: Handshake::Opening,
             session_check: None,
@@ -191,17 +201,19 @@ impl<H: Handler> HttpDriver<H> {
         .await;
         // Callers that still wait learn that no answer will come.
         self.core.conversation.handle(Input::Close, now());
-        self.act(&mut Context::from_waker(std::task::Waker::noop()));
+        self.act(&mut Context::from_waker(Waker::noop()));
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
-            // Each takes all there is, and nothing that one does gives an earlier one more to do. What comes
-            // meanwhile wakes this task.
-            self.poll_urgent(cx);
-            self.poll_reports(cx);
+            // Each takes all there is. What comes meanwhile wakes this task.
+            self.poll_deliveries(cx);
             self.poll_commands(cx);
             self.poll_finished(cx);
+            // What was accepted is sent in the same turn.
+            if self.out.is_due() {
+                continue;
+            }
             if self.closing.is_some_and(|by| self.out.is_empty() || by <= now()) {
                 return Poll::Ready(());
             }
@@ -209,29 +221,17 @@ impl<H: Handler> HttpDriver<H> {
         }
     }
 
-    fn poll_urgent(&mut self, cx: &mut Context<'_>) {
-        while let Poll::Ready(urged) = self.core.poll_urgent(cx) {
-            if urged == Urged::Close {
-                self.close();
+    fn poll_deliveries(&mut self, cx: &mut Context<'_>) {
+        self.out.begin_turn(cx);
+        while let Some((key, end)) = self.out.next_end() {
+            // What it reported comes before its end.
+            self.poll_reports(cx);
+            if let Some(in_flight) = self.out.remove(|it| it.key == key) {
+                self.on_end(&in_flight, end);
+                self.act(cx);
             }
-            self.act(cx);
         }
-    }
-
-    fn poll_commands(&mut self, cx: &mut Context<'_>) {
-        // During a handshake, or with too much in flight, senders wait.
-        while matches!(self.handshake, Handshake::Done)
-            && self.out.len() < self.limits.requests
-            && self.core.poll_command(cx)
-        {
-            self.act(cx);
-        }
-    }
-
-    fn poll_finished(&mut self, cx: &mut Context<'_>) {
-        while self.core.poll_finished(cx) {
-            self.act(cx);
-        }
+        self.poll_reports(cx);
     }
 
     fn poll_reports(&mut self, cx: &mut Context<'_>) {
@@ -242,8 +242,35 @@ impl<H: Handler> HttpDriver<H> {
             self.on_people(post, does);
             self.act(cx);
         }
+        // Most turns bring no report, and the channel knows already whom to wake.
+        let knows = self.told.as_ref().is_some_and(|it| it.will_wake(cx.waker()));
+        if knows && self.reports.is_empty() {
+            return;
+        }
         while let Poll::Ready(Some(event)) = self.reports.poll_recv(cx) {
             self.on_event(event);
+            self.act(cx);
+        }
+        // A task that has used up its turn is woken again, but not by the channel.
+        self.told = has_budget_remaining().then(|| cx.waker().clone());
+    }
+
+    fn poll_commands(&mut self, cx: &mut Context<'_>) {
+        while let Poll::Ready(urged) = self.core.poll_next(cx, self.takes_commands()) {
+            if urged == Some(Urged::Close) {
+                self.close();
+            }
+            self.act(cx);
+        }
+    }
+
+    /// During a handshake, or with too much in flight, senders wait.
+    fn takes_commands(&self) -> bool {
+        matches!(self.handshake, Handshake::Done) && self.out.len() < self.limits.requests
+    }
+
+    fn poll_finished(&mut self, cx: &mut Context<'_>) {
+        while self.core.poll_finished(cx) {
             self.act(cx);
         }
     }
@@ -258,7 +285,7 @@ impl<H: Handler> HttpDriver<H> {
     fn act(&mut self, cx: &mut Context<'_>) {
         while let Some(effect) = self.core.poll(cx) {
             match effect {
-                Effect::Send(Outgoing::One(message), _) => self.send(&message),
+                Effect::Send(Outgoing::One(message), _) => self.send(message),
                 Effect::Opened(facts) => self.on_open(facts),
                 Effect::Failed(error) => self.on_failed(error),
                 // A client sends no batches, and the other effects are a server's.
@@ -271,12 +298,11 @@ impl<H: Handler> HttpDriver<H> {
 
 /// Sending and hearing.
 impl<H: Handler> HttpDriver<H> {
-    fn send(&mut self, message: &Message) {
-        if let Some(id) = request::cancels(message) {
+    fn send(&mut self, message: Message) {
+        if let Some(id) = request::cancels(&message) {
             return self.cancel(id, message);
         }
-        self.core.show_sent(message, None);
-        let request = request::write(message, &self.route, &self.params);
+        let request = self.write(message);
         if request.method == Method::Initialize && self.known == Some(Known::Sse) {
             return self.try_stream(request, None);
         }
@@ -290,13 +316,18 @@ impl<H: Handler> HttpDriver<H> {
         }
     }
 
+    /// Writes a message, which is then left to whoever watches.
+    fn write(&mut self, message: Message) -> PostRequest {
+        let request = self.writer.write(&message, &self.route);
+        self.core.hand_over_all(Outgoing::One(message), None);
+        request
+    }
+
     fn carry(&mut self, request: PostRequest) -> u64 {
         let (key, id, method) = (self.next_key(), request.id, request.method.clone());
         let carrying = Arc::clone(&self.post).carry(Arc::clone(&self.route), request, key);
-        // Boxed: what a task is made of is moved ten times until it has ended.
-        let task = tokio::spawn(Box::pin(carrying)).abort_handle();
         let route = Arc::clone(&self.route);
-        self.out.push(InFlight { key, id, method, since: now(), route, task });
+        self.out.add(InFlight { key, id, method, since: now(), route }, carrying);
         key
     }
 
@@ -307,18 +338,16 @@ impl<H: Handler> HttpDriver<H> {
 
     /// Cancels a request. From 2026-07-28 closing its connection says so. Before, a notification does,
     /// which must not overtake the request.
-    fn cancel(&mut self, id: i64, message: &Message) {
+    fn cancel(&mut self, id: i64, message: Message) {
         self.held.retain(|it| it.id != Some(id));
         if let Some(session_check) = &mut self.session_check {
             session_check.doubtful.retain(|it| it.id != Some(id));
         }
-        let at = self.out.iter().position(|it| it.id == Some(id));
-        let since = at.map(|at| self.out.swap_remove(at).since);
+        let since = self.out.remove(|it| it.id == Some(id)).map(|it| it.since);
         if self.route.era() == Some(Era::Stateless) || !matches!(self.handshake, Handshake::Done) {
             return;
         }
-        self.core.show_sent(message, None);
-        let mut request = request::write(message, &self.route, &self.params);
+        let mut request = self.write(message);
         request.not_before = since.map(|it| (it + ARRIVAL).into());
         self.carry(request);
     }
@@ -327,28 +356,23 @@ impl<H: Handler> HttpDriver<H> {
         if self.stream.as_ref().is_some_and(|it| it.key == post) {
             return self.on_stream(kind);
         }
-        let Some(at) = self.out.iter().position(|it| it.key == post) else { return };
+        let Some(in_flight) = self.out.get(post) else { return };
         match kind {
             EventKind::Session(session) => {
                 self.route = Arc::new(self.route.with_session(session));
             }
             EventKind::Message(incoming) => {
-                let id = self.out[at].id;
+                let id = in_flight.id;
                 self.receive(incoming, id);
             }
-            EventKind::Endpoint(_) => {}
-            EventKind::End(end) => {
-                let in_flight = self.out.swap_remove(at);
-                self.on_end(&in_flight, end);
-            }
+            // Of a stream alone.
+            EventKind::Endpoint(_) | EventKind::End(_) => {}
         }
     }
 
     /// The time a person takes to log in does not count against the server's deadline.
     fn on_people(&mut self, post: u64, does: bool) {
-        if let Some(in_flight) = self.out.iter().find(|it| it.key == post)
-            && let Some(id) = in_flight.id
-        {
+        if let Some(id) = self.out.get(post).and_then(|it| it.id) {
             self.core.conversation.waits_for_people(id, does, now());
             self.timer.reset();
         }
@@ -384,9 +408,11 @@ impl<H: Handler> HttpDriver<H> {
                 }
             }
             End::Answer(incoming) => {
-                if in_flight.method == Method::ToolsList && self.route.era() == Some(Era::Stateless)
+                if in_flight.method == Method::ToolsList
+                    && self.route.era() == Some(Era::Stateless)
+                    && let Incoming::One(Message::Response { outcome: Ok(result), .. }) = &incoming
                 {
-                    learn(&mut self.params, &incoming);
+                    self.writer.learn(result);
                 }
                 self.receive(incoming, in_flight.id);
             }
@@ -420,12 +446,6 @@ impl<H: Handler> HttpDriver<H> {
 /// Statuses with which an HTTP+SSE server may answer a POST where it expects a GET.
 fn may_be_sse(status: u16) -> bool {
     matches!(status, 400 | 404 | 405)
-}
-
-fn learn(params: &mut ParamRegistry, incoming: &Incoming) {
-    if let Incoming::One(Message::Response { outcome: Ok(result), .. }) = incoming {
-        params.learn(result);
-    }
 }
 
 /// Capacity of the channel of delivery reports.

@@ -27,6 +27,12 @@ pub(crate) struct Quoted<'a> {
 }
 
 impl<'a> Quoted<'a> {
+    /// What it says, if it has no escapes.
+    #[inline]
+    pub(crate) fn plain(self) -> Option<&'a str> {
+        (!self.has_escapes).then_some(self.text)
+    }
+
     /// What it says; `None` if it has half of a surrogate pair, which is JSON and no text.
     #[inline]
     pub(crate) fn decode(self) -> Option<Cow<'a, str>> {

@@ -463,51 +463,72 @@ impl<'de> Deserialize<'de> for Content {
         if !raw.starts_with('{') {
             return Err(D::Error::custom("a block of content must be an object"));
         }
-        let kind = kind_of(&raw).map_err(D::Error::custom)?;
-        let read = match &*kind {
-            "text" => serde_json::from_str(&raw).map(Self::Text),
-            "image" => serde_json::from_str(&raw).map(Self::Image),
-            "audio" => serde_json::from_str(&raw).map(Self::Audio),
-            "resource_link" => serde_json::from_str(&raw).map(Self::ResourceLink),
-            "resource" => serde_json::from_str(&raw).map(Self::Resource),
-            "tool_use" => serde_json::from_str(&raw).map(Self::ToolUse),
-            "tool_result" => serde_json::from_str(&raw).map(Self::ToolResult),
-            _ => Ok(Self::Other(Json::copied(&raw))),
-        };
-        read.map_err(D::Error::custom)
+        let (kind, text) = kind_of(&raw).map_err(D::Error::custom)?;
+        Self::of_kind(&kind, text, &raw).map_err(D::Error::custom)
     }
 }
 
-/// The `type` of a block.
-fn kind_of(block: &str) -> Result<Cow<'_, str>, serde_json::Error> {
+impl Content {
+    /// The block that is next, if its `type` stands there once and without escapes.
+    pub(super) fn next(reader: &mut Reader<'_>) -> Option<Self> {
+        reader.peek()?;
+        let start = reader.position();
+        let (kind, text) = plain_kind(reader)?;
+        Self::of_kind(kind, text, reader.since(start)).ok()
+    }
+
+    /// A block of this `type`: of a `text` alone, or whatever is in `raw`.
+    fn of_kind(kind: &str, text: Option<&str>, raw: &str) -> Result<Self, serde_json::Error> {
+        match (kind, text) {
+            ("text", Some(text)) => Ok(Self::text(text)),
+            ("text", None) => serde_json::from_str(raw).map(Self::Text),
+            ("image", _) => serde_json::from_str(raw).map(Self::Image),
+            ("audio", _) => serde_json::from_str(raw).map(Self::Audio),
+            ("resource_link", _) => serde_json::from_str(raw).map(Self::ResourceLink),
+            ("resource", _) => serde_json::from_str(raw).map(Self::Resource),
+            ("tool_use", _) => serde_json::from_str(raw).map(Self::ToolUse),
+            ("tool_result", _) => serde_json::from_str(raw).map(Self::ToolResult),
+            _ => Ok(Self::Other(Json::copied(raw))),
+        }
+    }
+}
+
+/// The `type` of a block, and its `text` if it has that and nothing else.
+fn kind_of(block: &str) -> Result<(Cow<'_, str>, Option<&str>), serde_json::Error> {
     #[derive(Deserialize)]
     struct Head<'a> {
         #[serde(borrow, rename = "type")]
         kind: Cow<'a, str>,
     }
-    match plain_kind(block) {
-        Some(kind) => Ok(Cow::Borrowed(kind)),
+    match plain_kind(&mut Reader::new(block)) {
+        Some((kind, text)) => Ok((Cow::Borrowed(kind), text)),
         // What is wrong is told by those who have words for it.
-        None => serde_json::from_str(block).map(|Head { kind }| kind),
+        None => serde_json::from_str(block).map(|Head { kind }| (kind, None)),
     }
 }
 
-/// The same if it stands there once and without escapes.
-fn plain_kind(block: &str) -> Option<&str> {
-    let (mut reader, mut kind, mut is_first) = (Reader::new(block), None, true);
+/// The same of the block that is next, if the `type` stands there once and without escapes.
+fn plain_kind<'a>(reader: &mut Reader<'a>) -> Option<(&'a str, Option<&'a str>)> {
+    let (mut is_first, mut kind, mut text, mut has_more) = (true, None, None, false);
     reader.open(b'{').ok()?;
     while let Some(name) = reader.member(std::mem::take(&mut is_first)).ok()? {
-        let Some(Cow::Borrowed(name)) = name.decode() else { return None };
-        if name != "type" {
-            reader.value().ok()?;
-            continue;
-        }
-        let Some(Cow::Borrowed(said)) = reader.string().ok()?.decode() else { return None };
-        if kind.replace(said).is_some() {
-            return None;
+        match name.plain()? {
+            "type" => {
+                if kind.replace(reader.string().ok()?.plain()?).is_some() {
+                    return None;
+                }
+            }
+            "text" if text.is_none() => {
+                text = reader.string().ok()?.plain();
+                has_more |= text.is_none();
+            }
+            _ => {
+                reader.value().ok()?;
+                has_more = true;
+            }
         }
     }
-    kind
+    Some((kind?, text.filter(|_| !has_more)))
 }
 
 #[derive(Deserialize)]

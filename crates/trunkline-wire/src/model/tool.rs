@@ -1,5 +1,7 @@
 //! Tools: functions that a model can call.
 
+mod read;
+
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::spelling::some_json;
@@ -169,7 +171,7 @@ impl CallToolParams {
 
     /// The parameters as members, without copying the arguments.
     pub fn into_object(self) -> Object {
-        let mut object = Object::default();
+        let mut object = Object::with_room(2);
         object.set("name", Json::string(&self.name));
         if let Some(arguments) = self.arguments {
             object.set("arguments", arguments);

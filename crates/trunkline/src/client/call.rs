@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::future::{Future, IntoFuture, poll_fn};
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
@@ -282,17 +282,34 @@ impl Ask {
 
     /// Sends the request and waits for its result.
     async fn exchange(&mut self) -> Result<Json, CallError> {
-        let params = self.params.clone()?;
+        let params = match &self.params {
+            // Mostly `_meta` is added on the way.
+            Ok(params) => params.clone_for_one_more(),
+            Err(why) => return Err(why.clone()),
+        };
         if let Some(gate) = self.gate.take() {
             gate.await?;
         }
-        let meta = self.meta();
-        let everyone = self.caller.shared.on_progress.as_deref().filter(|_| self.has_handler());
-        if self.on_progress.is_none() && everyone.is_none() {
-            return self.go(params, meta, None).await;
+        // Boxed where it is rare, so that the future of a call does not carry its size.
+        if self.wants_progress() {
+            return Box::pin(self.exchange_with_progress(params)).await;
         }
+        let request = self.request(params, None);
+        match self.is_layered() {
+            true => request.send_through_layers().await,
+            false => request.send().await,
+        }
+    }
+
+    /// The same, and reports progress meanwhile.
+    async fn exchange_with_progress(&mut self, params: Object) -> Result<Json, CallError> {
         let (heard, mut inbox) = mpsc::channel(PROGRESS_QUEUE);
-        let mut answer = pin!(self.go(params, meta, Some(heard)));
+        let request = self.request(params, Some(heard));
+        let mut answer = match self.is_layered() {
+            true => request.send_through_layers(),
+            false => Box::pin(request.send()),
+        };
+        let everyone = self.caller.shared.on_progress.as_deref().filter(|_| self.has_handler());
         let mut on_progress = self.on_progress.as_mut();
         let last_step = &mut self.last_step;
         let mut report = |heard: &PeerNotification| {
@@ -322,6 +339,11 @@ impl Ask {
         outcome.await
     }
 
+    fn wants_progress(&self) -> bool {
+        let everyone = self.caller.shared.on_progress.as_ref();
+        self.on_progress.is_some() || everyone.is_some_and(|_| self.has_handler())
+    }
+
     /// Reports progress that did not arrive with this request.
     pub(super) fn report(&mut self, progress: Progress) {
         self.last_step = Some(progress.progress);
@@ -331,25 +353,18 @@ impl Ask {
         }
     }
 
-    /// Sends the request through the layers, if any.
-    fn go(
+    /// The request as the layers see it.
+    fn request(
         &self,
         params: Object,
-        meta: Object,
         heard: Option<mpsc::Sender<PeerNotification>>,
-    ) -> impl Future<Output = Result<Json, CallError>> + Send + use<> {
+    ) -> ClientRequest {
         let (caller, method, timing) = (self.caller.clone(), self.method, self.timing);
-        let is_bare = self.is_bare || caller.shared.layers.is_empty();
-        let request = ClientRequest { caller, method, params, meta, timing, heard };
-        async move {
-            match is_bare {
-                true => request.send().await,
-                false => {
-                    let shared = Arc::clone(&request.caller.shared);
-                    shared.layers.send(request).await
-                }
-            }
-        }
+        ClientRequest { caller, method, params, meta: self.meta(), timing, heard }
+    }
+
+    fn is_layered(&self) -> bool {
+        !self.is_bare && !self.caller.shared.layers.is_empty()
     }
 
     /// The name of the tool.

@@ -2,8 +2,8 @@
 
 use std::error::Error;
 use std::fmt;
-use std::future::poll_fn;
-use std::pin::pin;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
@@ -225,7 +225,8 @@ impl ClientRequest {
     }
 
     /// Sends the request.
-    pub(super) async fn send(mut self) -> Result<Json, CallError> {
+    // No `async fn`: that would have room for all of this until the answer is there.
+    pub(super) fn send(mut self) -> impl Future<Output = Result<Json, CallError>> + Send + use<> {
         let observe = &self.caller.shared.observe;
         let mut watch = observe.watch(self.method, &self.params, self.caller.revision());
         Watch::scope(&watch, || observe.write_trace(&mut self.meta));
@@ -236,8 +237,14 @@ impl ClientRequest {
         let mut request = Request::new(self.method, params);
         request.timing = Some(self.timing);
         request.heard = self.heard;
-        let mut answer = pin!(self.caller.handle.ask(request));
-        Ok(poll_fn(|cx| Watch::poll(&mut watch, answer.as_mut(), cx)).await?)
+        let mut answer = self.caller.handle.ask(request);
+        async move { Ok(poll_fn(|cx| Watch::poll(&mut watch, Pin::new(&mut answer), cx)).await?) }
+    }
+
+    /// Sends it through the client's layers.
+    pub(super) fn send_through_layers(self) -> Running<Json> {
+        let shared = Arc::clone(&self.caller.shared);
+        shared.layers.send(self)
     }
 }
 
@@ -293,7 +300,7 @@ impl Layers {
     pub(super) fn send(&self, request: ClientRequest) -> Running<Json> {
         match self.copy() {
             Some(service) => service.run(request),
-            None => Box::pin(request.send()),
+            None => Box::new(Sending).run(request),
         }
     }
 
@@ -375,7 +382,8 @@ impl Erased for Sending {
     }
 
     fn run(self: Box<Self>, request: ClientRequest) -> Running<Json> {
-        Box::pin(request.send())
+        // Sent when it is polled.
+        Box::pin(async move { request.send().await })
     }
 }
 

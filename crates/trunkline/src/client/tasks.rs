@@ -5,6 +5,7 @@
 //! questions.
 
 use std::collections::HashSet;
+use std::fmt::Display;
 use std::time::Duration;
 
 use tokio::runtime::Handle;
@@ -51,7 +52,8 @@ pub(super) fn call_tool(mut ask: Ask) -> Running<CallToolResult> {
     Box::pin(async move {
         match start(&mut ask).await? {
             ToolCall::Done(result) => Ok(result),
-            ToolCall::Task(task) => follow(&mut ask, task).await,
+            // Boxed where it is rare, so that the future of a call does not carry its size.
+            ToolCall::Task(task) => Box::pin(follow(&mut ask, task)).await,
         }
     })
 }
@@ -82,20 +84,19 @@ async fn start(ask: &mut Ask) -> Result<ToolCall, CallError> {
         }
         outcome => outcome?,
     };
+    let unreadable =
+        |why: &dyn Display| CallError::Decode { method: ask.method.name(), why: why.to_string() };
     let glance = Glance::of(&raw);
     if glance.is_doubtful || !raw.is_object() {
-        Object::parse(raw.get())
-            .map_err(|err| CallError::Decode { method: ask.method.name(), why: err.to_string() })?;
+        Object::parse(raw.get()).map_err(|err| unreadable(&err))?;
     }
     let is_task = match ask.caller.revision().era() {
         Era::Stateful => glance.has_task && !glance.has_content,
         Era::Stateless => glance.result_type == ResultType::Task,
     };
     match is_task {
-        true => Task::read(&raw)
-            .map(ToolCall::Task)
-            .map_err(|err| CallError::Decode { method: ask.method.name(), why: err.to_string() }),
-        false => read(ask.method, &raw).map(ToolCall::Done),
+        true => Task::read(&raw).map(ToolCall::Task).map_err(|err| unreadable(&err)),
+        false => CallToolResult::read(&raw).map(ToolCall::Done).map_err(|err| unreadable(&err)),
     }
 }
 

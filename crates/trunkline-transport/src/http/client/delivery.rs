@@ -18,16 +18,17 @@ use trunkline_wire::jsonrpc::Incoming;
 use trunkline_wire::method::Method;
 use trunkline_wire::revision::Era;
 
-use super::exchange::{Exchange, OutgoingRequest};
+use super::deliveries::Delivering;
+use super::exchange::{Exchange, OutgoingRequest, UnreadBody, head};
 use super::pool::Pool;
-use super::request::PostRequest;
+use super::request::{Header, PostRequest};
 use super::route::{AnswerPath, Route, SESSION, Session};
 use super::target::Address;
 
-/// What the task that delivers a message reports.
+/// What a delivery or a stream reports while it goes on.
 #[derive(Debug)]
 pub(super) struct DeliveryEvent {
-    /// Of which message.
+    /// Which one.
     pub(super) post: u64,
     pub(super) kind: EventKind,
 }
@@ -41,7 +42,7 @@ pub(super) enum EventKind {
     Message(Incoming),
     /// The HTTP+SSE stream named its endpoint.
     Endpoint(Result<Address, String>),
-    /// It is over.
+    /// The stream is over.
     End(End),
 }
 
@@ -79,34 +80,29 @@ pub(super) struct Post {
 }
 
 impl Post {
-    /// Delivers one message and reports the end.
-    pub(super) async fn carry(self: Arc<Self>, route: Arc<Route>, request: PostRequest, key: u64) {
-        // Boxed where it is rare, so that the task of a call does not carry its size.
-        if let Some(when) = request.not_before {
-            Box::pin(sleep_until(when)).await;
+    /// Delivers one message.
+    pub(super) fn carry(
+        self: Arc<Self>,
+        route: Arc<Route>,
+        request: PostRequest,
+        key: u64,
+    ) -> Delivering {
+        if request.id.is_some() && !request.is_ping && request.not_before.is_none() {
+            // The conversation keeps the deadline of a request.
+            return Box::pin(async move { self.attempt(&route, &request, key).await });
         }
-        let end = match request.id {
-            Some(_) if request.is_ping => {
-                match Box::pin(timeout(PING, self.attempt(&route, request, key))).await {
-                    Ok(end) => end,
-                    Err(_) => End::Failed(CallError::TimedOut),
-                }
+        // Nothing else keeps that of a notification, or of the transport's own `ping`.
+        let patience = if request.is_ping { PING } else { self.patience };
+        Box::pin(async move {
+            if let Some(when) = request.not_before {
+                sleep_until(when).await;
             }
-            Some(_) => self.attempt(&route, request, key).await,
-            // The conversation keeps the deadline of a request; nothing else keeps that of a
-            // notification.
-            None => {
-                let attempt = timeout(self.patience, self.attempt(&route, request, key));
-                match Box::pin(attempt).await {
-                    Ok(end) => end,
-                    Err(_) => End::Failed(CallError::TimedOut),
-                }
-            }
-        };
-        self.report(key, EventKind::End(end)).await;
+            let attempt = timeout(patience, self.attempt(&route, &request, key));
+            attempt.await.unwrap_or(End::Failed(CallError::TimedOut))
+        })
     }
 
-    async fn attempt(&self, route: &Route, request: PostRequest, key: u64) -> End {
+    async fn attempt(&self, route: &Route, request: &PostRequest, key: u64) -> End {
         // The receiver is gone once the connection is closed.
         let people = |does| {
             let _ = self.people.send((key, does));
@@ -114,12 +110,12 @@ impl Post {
         let outgoing = OutgoingRequest {
             method: http::Method::POST,
             address: &route.address,
-            body: request.body.clone(),
+            body: &request.body,
             headers: &request.headers,
             // A message that gets no answer is no reason for a login.
             people: request.id.is_some().then_some(&people as &People<'_>),
         };
-        let exchange = match self.pool.exchange(route, outgoing).await {
+        let mut exchange = match self.pool.exchange(route, &outgoing).await {
             Ok(exchange) => exchange,
             Err(why) => return End::Failed(why),
         };
@@ -133,28 +129,30 @@ impl Post {
             is_opening: request.is_opening(),
             is_ping: request.is_ping,
         };
-        match (exchange.head().reading(sent), sent.id) {
-            (Err(why), _) => End::Failed(why),
+        let head = head(&exchange.response);
+        match (head.reading(sent), sent.id) {
+            (Err(why), _) => return End::Failed(why),
             (Ok(Reading::Events), Some(id)) => {
-                Box::pin(self.follow(route, exchange, id, key)).await
+                return Box::pin(self.follow(route, exchange, id, key)).await;
             }
-            (Ok(_), _) => self.read(exchange, sent, request).await,
+            (Ok(_), _) => {}
         }
+        self.read(&head, &mut exchange.body, sent, request).await
     }
 
-    async fn read(&self, exchange: Exchange, sent: Sent, request: PostRequest) -> End {
-        let status = exchange.response.status().as_u16();
+    async fn read(
+        &self,
+        head: &Head<'_>,
+        body: &mut UnreadBody,
+        sent: Sent,
+        request: &PostRequest,
+    ) -> End {
+        let status = head.status;
         let limit = match status {
             200..300 => self.message_bytes,
             _ => self.message_bytes.min(ERROR_BYTES),
         };
-        let headers = exchange.response.headers();
-        // The common case needs no copy of the head.
-        let kept = match headers.get("content-type").map(HeaderValue::as_bytes) {
-            Some(b"application/json") if status == 200 => None,
-            _ => Some(headers.clone()),
-        };
-        let text = match exchange.text(&self.pool, limit).await {
+        let text = match body.text(&self.pool, limit).await {
             Ok(Some(text)) => text,
             // Too long an error to read; the status says enough.
             Ok(None) if status >= 300 => Bytes::new(),
@@ -164,27 +162,18 @@ impl Post {
             },
             Err(why) => return End::Failed(why),
         };
-        let field = |name: &str| kept.as_ref().and_then(|it| it.get(name)?.to_str().ok());
-        let head = Head {
-            status,
-            content_type: match &kept {
-                None => "application/json",
-                Some(_) => field("content-type").unwrap_or_default(),
-            },
-            content_encoding: "",
-            challenge: field("www-authenticate"),
-        };
-        match verdict(&head, &text, sent) {
+        let again = || Box::new(request.clone());
+        match verdict(head, &text, sent) {
             Verdict::Answer(incoming) if status >= 400 && request.method == Method::Initialize => {
-                End::Refused { incoming, status, request: Box::new(request) }
+                End::Refused { incoming, status, request: again() }
             }
             Verdict::Answer(incoming) if status == 404 && sent.in_session => {
                 End::AnswerAndGone(incoming)
             }
             Verdict::Answer(incoming) => End::Answer(incoming),
             Verdict::Accepted => End::Accepted,
-            Verdict::SessionGone => End::SessionGone(Box::new(request)),
-            Verdict::Unrecognised(error) => End::Unrecognised(error, Box::new(request)),
+            Verdict::SessionGone => End::SessionGone(again()),
+            Verdict::Unrecognised(error) => End::Unrecognised(error, again()),
             Verdict::Failed(why) => End::Failed(why),
         }
     }
@@ -237,7 +226,7 @@ impl Post {
         let mut decoder = Decoder::new(self.message_bytes);
         let mut answer = None;
         // A broken stream counts as ended.
-        while let Ok(Some(chunk)) = exchange.chunk().await {
+        while let Ok(Some(chunk)) = exchange.body.chunk().await {
             decoder.push(&chunk);
             while let Some(received) = decoder.next() {
                 let incoming = match received {
@@ -270,8 +259,8 @@ impl Post {
     fn keep(&self, mut exchange: Exchange) {
         let pool = Arc::clone(&self.pool);
         tokio::spawn(async move {
-            if let Ok(Ok(None)) = timeout(AFTER_ANSWER, exchange.chunk()).await {
-                pool.put(exchange.lease);
+            if let Ok(Ok(None)) = timeout(AFTER_ANSWER, exchange.body.chunk()).await {
+                exchange.body.give_back(&pool);
             }
         });
     }
@@ -282,26 +271,22 @@ impl Post {
             let why = "the id of its last event cannot stand in a header.";
             return Err(Refused::Forever(why.to_owned()));
         };
-        let headers = [(LAST_EVENT, value)];
+        let headers: Arc<[Header]> = Arc::new([(LAST_EVENT, value)]);
         self.get(route, &headers).await
     }
 
-    async fn get(
-        &self,
-        route: &Route,
-        headers: &[(HeaderName, HeaderValue)],
-    ) -> Result<Exchange, Refused> {
+    async fn get(&self, route: &Route, headers: &Arc<[Header]>) -> Result<Exchange, Refused> {
         let address =
             if route.answer_path == AnswerPath::Response { &route.address } else { route.home() };
-        let (method, body) = (http::Method::GET, Bytes::new());
+        let (method, body) = (http::Method::GET, &Bytes::new());
         // A stream owes no answer, so it is no reason for a login.
         let outgoing = OutgoingRequest { method, address, body, headers, people: None };
-        let exchange = match timeout(self.patience, self.pool.exchange(route, outgoing)).await {
+        let exchange = match timeout(self.patience, self.pool.exchange(route, &outgoing)).await {
             Ok(Ok(exchange)) => exchange,
             Ok(Err(why)) => return Err(Refused::Now(why.to_string())),
             Err(_) => return Err(Refused::Now("nobody answers.".to_owned())),
         };
-        let head = exchange.head();
+        let head = head(&exchange.response);
         let refused =
             |why: &str| format!("a GET was answered with HTTP status {}{why}.", head.status);
         match head.status {
@@ -320,7 +305,7 @@ impl Post {
         let mut failures = 0;
         loop {
             let id = stream.last_id.as_deref().and_then(|it| HeaderValue::from_str(it).ok());
-            let headers: Vec<_> = id.into_iter().map(|value| (LAST_EVENT, value)).collect();
+            let headers = id.into_iter().map(|value| (LAST_EVENT, value)).collect();
             let opened = Instant::now();
             match self.get(&route, &headers).await {
                 Ok(exchange) => {
@@ -343,7 +328,7 @@ impl Post {
 
     /// Opens the HTTP+SSE stream and reads it to its end.
     pub(super) async fn listen_sse(self: Arc<Self>, route: Arc<Route>, key: u64) {
-        let why = match self.get(&route, &[]).await {
+        let why = match self.get(&route, &Arc::default()).await {
             Ok(exchange) => {
                 self.sse_events(exchange, key).await;
                 "the stream ended.".to_owned()
@@ -356,7 +341,7 @@ impl Post {
     async fn sse_events(&self, mut exchange: Exchange, key: u64) {
         let mut decoder = Decoder::new(self.message_bytes);
         let mut has_endpoint = false;
-        while let Ok(Some(chunk)) = exchange.chunk().await {
+        while let Ok(Some(chunk)) = exchange.body.chunk().await {
             decoder.push(&chunk);
             while let Some(received) = decoder.next() {
                 let kind = match received {
@@ -380,17 +365,17 @@ impl Post {
     }
 
     /// Ends the session with DELETE.
-    pub(super) async fn end_session(self: Arc<Self>, route: Arc<Route>, key: u64) {
+    pub(super) async fn end_session(self: Arc<Self>, route: Arc<Route>) -> End {
         let outgoing = OutgoingRequest {
             method: http::Method::DELETE,
             address: &route.address,
-            body: Bytes::new(),
-            headers: &[],
+            body: &Bytes::new(),
+            headers: &Arc::default(),
             people: None,
         };
         // A server may refuse (405); that is fine.
-        let _ = self.pool.exchange(&route, outgoing).await;
-        self.report(key, EventKind::End(End::Accepted)).await;
+        let _ = self.pool.exchange(&route, &outgoing).await;
+        End::Accepted
     }
 
     async fn report(&self, post: u64, kind: EventKind) {
@@ -436,7 +421,7 @@ impl Stream {
 
 /// The session id in the answer to `initialize`, which must be visible ASCII (2025-11-25 §Transports).
 fn session(exchange: &Exchange) -> Option<Session> {
-    let id = exchange.response.headers().get(SESSION)?;
+    let id = exchange.response.headers.get(SESSION)?;
     let is_visible = id.as_bytes().iter().all(|byte| matches!(byte, 0x21..=0x7e));
     let mut id = (is_visible && !id.is_empty()).then(|| id.clone())?;
     id.set_sensitive(true);

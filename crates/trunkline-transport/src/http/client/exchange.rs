@@ -1,7 +1,8 @@
 //! One request → the head of its response, following redirects within the server.
 
 use bytes::Bytes;
-use http::header::{CONTENT_ENCODING, CONTENT_TYPE, LOCATION, WWW_AUTHENTICATE};
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, LOCATION, WWW_AUTHENTICATE};
+use http::response::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response};
 use http_body::Body;
 use hyper::body::Incoming;
@@ -14,23 +15,31 @@ use trunkline_proto::client::HttpError;
 use trunkline_proto::client::http::Head;
 
 use super::pool::{Lease, Once, Pool};
+use super::request::Header;
 use super::route::Route;
 use super::target::{Address, Origin};
 
 /// A response whose body is unread, and the origin that sent it.
 pub(super) struct Exchange {
-    pub(super) response: Response<Incoming>,
-    pub(super) lease: Lease,
-    pub(super) from: Address,
+    pub(super) response: Parts,
+    pub(super) body: UnreadBody,
+    pub(super) from: Arc<Address>,
+}
+
+/// The body of a response, and the connection on which it comes.
+pub(super) struct UnreadBody {
+    incoming: Incoming,
+    /// `None` once it is read.
+    lease: Option<Lease>,
 }
 
 /// A request to the server.
 pub(super) struct OutgoingRequest<'a> {
     pub(super) method: Method,
-    pub(super) address: &'a Address,
-    pub(super) body: Bytes,
+    pub(super) address: &'a Arc<Address>,
+    pub(super) body: &'a Bytes,
     /// Headers beyond those of the route.
-    pub(super) headers: &'a [(HeaderName, HeaderValue)],
+    pub(super) headers: &'a Arc<[Header]>,
     /// Reports that a person has to log in; `None` if no login may start.
     pub(super) people: Option<&'a People<'a>>,
 }
@@ -40,35 +49,28 @@ impl Pool {
     pub(super) async fn exchange(
         &self,
         route: &Route,
-        outgoing: OutgoingRequest<'_>,
+        outgoing: &OutgoingRequest<'_>,
     ) -> Result<Exchange, CallError> {
-        let mut address = outgoing.address.clone();
+        let mut from = Arc::clone(outgoing.address);
         for _ in 0..=HOPS {
-            let (response, lease) = self.admitted(route, &outgoing, &address).await?;
-            let Some(next) = redirect(&outgoing.method, &response, &address)? else {
-                return Ok(Exchange { response, lease, from: address });
+            let (response, lease) = match route.credentials(&from.origin) {
+                None => self.send(&from.origin, request(route, outgoing, &from)).await?,
+                Some(credentials) => {
+                    Box::pin(self.with_credentials(route, outgoing, &from, credentials)).await?
+                }
             };
-            address = next;
+            let Some(next) = redirect(&outgoing.method, &response, &from)? else {
+                let (response, incoming) = response.into_parts();
+                let body = UnreadBody { incoming, lease: Some(lease) };
+                return Ok(Exchange { response, body, from });
+            };
+            from = Arc::new(next);
         }
         let why = format!("it redirects more than {HOPS} times.");
         Err(CallError::Http(HttpError::new(308, why)))
     }
 
     /// Sends a request with credentials, and again as long as they offer better ones.
-    async fn admitted(
-        &self,
-        route: &Route,
-        outgoing: &OutgoingRequest<'_>,
-        address: &Address,
-    ) -> Result<(Response<Incoming>, Lease), CallError> {
-        match route.credentials(&address.origin) {
-            None => self.send(&address.origin, request(route, outgoing, address)).await,
-            Some(credentials) => {
-                Box::pin(self.with_credentials(route, outgoing, address, credentials)).await
-            }
-        }
-    }
-
     async fn with_credentials(
         &self,
         route: &Route,
@@ -115,23 +117,24 @@ impl Pool {
     }
 }
 
-impl Exchange {
-    /// The parts of the head that matter.
-    pub(super) fn head(&self) -> Head<'_> {
-        let text = |name| header(self.response.headers(), name);
-        Head {
-            status: self.response.status().as_u16(),
-            content_type: text(CONTENT_TYPE).unwrap_or_default(),
-            content_encoding: text(CONTENT_ENCODING).unwrap_or_default(),
-            challenge: text(WWW_AUTHENTICATE),
-        }
+/// The parts of a response's head that matter.
+pub(super) fn head(response: &Parts) -> Head<'_> {
+    let text = |name| header(&response.headers, name);
+    let status = response.status.as_u16();
+    Head {
+        status,
+        content_type: text(CONTENT_TYPE).unwrap_or_default(),
+        content_encoding: text(CONTENT_ENCODING).unwrap_or_default(),
+        // Only a refusal challenges.
+        challenge: (status >= 400).then(|| text(WWW_AUTHENTICATE)).flatten(),
     }
+}
 
-    /// The next chunk of the body; `None` at its end.
+impl UnreadBody {
+    /// The next chunk; `None` at the end.
     pub(super) async fn chunk(&mut self) -> Result<Option<Bytes>, CallError> {
-        let body = self.response.body_mut();
         loop {
-            match poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await {
+            match poll_fn(|cx| Pin::new(&mut self.incoming).poll_frame(cx)).await {
                 None => return Ok(None),
                 Some(Ok(frame)) => {
                     if let Ok(data) = frame.into_data() {
@@ -143,44 +146,68 @@ impl Exchange {
         }
     }
 
-    /// The whole body; `None` if it is longer than `limit`. The connection returns to the pool.
+    /// All of it; `None` if it is longer than `limit`. The connection returns to the pool.
     pub(super) async fn text(
-        mut self,
+        &mut self,
         pool: &Pool,
         limit: usize,
     ) -> Result<Option<Bytes>, CallError> {
-        let Some(first) = self.chunk().await? else {
-            pool.put(self.lease);
-            return Ok(Some(Bytes::new()));
-        };
+        let mut text = Bytes::new();
         let mut more = Vec::new();
-        while let Some(chunk) = self.chunk().await? {
+        // A body whose length was named is over with its last byte.
+        while !self.incoming.is_end_stream()
+            && let Some(chunk) = self.chunk().await?
+        {
+            if text.is_empty() {
+                text = chunk;
+                continue;
+            }
             if more.is_empty() {
-                more.extend_from_slice(&first);
+                more.extend_from_slice(&text);
             }
             if more.len() + chunk.len() > limit {
                 return Ok(None);
             }
             more.extend_from_slice(&chunk);
         }
-        pool.put(self.lease);
-        let text = if more.is_empty() { first } else { more.into() };
+        self.give_back(pool);
+        let text = if more.is_empty() { text } else { more.into() };
         Ok((text.len() <= limit).then_some(text))
+    }
+
+    /// Returns the connection to the pool, after the end.
+    pub(super) fn give_back(&mut self, pool: &Pool) {
+        if let Some(lease) = self.lease.take() {
+            pool.put(lease);
+        }
     }
 }
 
 fn request(route: &Route, outgoing: &OutgoingRequest<'_>, address: &Address) -> Request<Once> {
     let mut request = Request::new(Once::new(outgoing.body.clone()));
     *request.headers_mut() = match outgoing.method {
-        Method::POST => route.post_headers(&address.origin),
-        _ => route.bare_headers(&address.origin),
+        Method::POST => {
+            let mut headers = route.post_headers(&address.origin, outgoing.headers);
+            headers.insert(CONTENT_LENGTH, length(outgoing.body));
+            headers
+        }
+        _ => route.bare_headers(&address.origin, outgoing.headers),
     };
-    for (name, value) in outgoing.headers {
-        request.headers_mut().insert(name, value.clone());
-    }
     *request.method_mut() = outgoing.method.clone();
     *request.uri_mut() = address.path.clone();
     request
+}
+
+/// The length of a body as a header.
+fn length(body: &Bytes) -> HeaderValue {
+    let (mut digits, mut rest) = ([0; 20], body.len());
+    let mut at = digits.len();
+    while at == digits.len() || rest > 0 {
+        at -= 1;
+        digits[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+    }
+    HeaderValue::from_bytes(&digits[at..]).expect("digits can stand in a header")
 }
 
 /// The target of the redirect, if the response is one.
@@ -251,6 +278,13 @@ const NONCE: HeaderName = HeaderName::from_static("dpop-nonce");
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_length_of_a_body_is_written_in_digits() {
+        for len in [0, 7, 10, 99, 100, 4096, 1_000_000] {
+            assert_eq!(length(&vec![b'x'; len].into()), &*len.to_string());
+        }
+    }
 
     #[test]
     fn a_redirect_stays_with_the_server_or_leads_to_it_by_tls() {

@@ -10,7 +10,7 @@ use super::delivery::{End, EventKind};
 use super::request::PostRequest;
 use super::route::{AnswerPath, Route};
 use super::verdicts::{Key, Known};
-use super::{Handshake, HttpDriver, InFlight, PostFailure, SessionCheck};
+use super::{Handshake, HttpDriver, InFlight, Listening, PostFailure, SessionCheck};
 use crate::clock::now;
 use crate::handler::Handler;
 
@@ -36,7 +36,7 @@ impl<H: Handler> HttpDriver<H> {
             };
             let key = self.next_key();
             let task = tokio::spawn(listening(key, self)).abort_handle();
-            self.stream = Some(self.in_flight(key, task));
+            self.stream = Some(Listening { key, task });
         }
     }
 
@@ -168,7 +168,7 @@ impl<H: Handler> HttpDriver<H> {
         let key = self.next_key();
         let listening = Arc::clone(&self.post).listen_sse(Arc::clone(&self.route), key);
         let task = tokio::spawn(listening).abort_handle();
-        self.stream = Some(self.in_flight(key, task));
+        self.stream = Some(Listening { key, task });
     }
 
     /// Handles an event of the general stream.
@@ -234,11 +234,10 @@ impl<H: Handler> HttpDriver<H> {
         self.closing = Some(now() + self.limits.drain);
         self.timer.reset();
         if self.route.session.is_some() {
-            let key = self.next_key();
-            let ending = Arc::clone(&self.post).end_session(Arc::clone(&self.route), key);
-            let task = tokio::spawn(ending).abort_handle();
-            let in_flight = self.in_flight(key, task);
-            self.out.push(in_flight);
+            let (key, route) = (self.next_key(), Arc::clone(&self.route));
+            let ending = Arc::clone(&self.post).end_session(Arc::clone(&route));
+            let in_flight = InFlight { key, id: None, method: "".into(), since: now(), route };
+            self.out.add(in_flight, Box::pin(ending));
         }
     }
 
@@ -247,10 +246,5 @@ impl<H: Handler> HttpDriver<H> {
         self.out.clear();
         self.core.refuse_requests();
         self.closing = Some(now());
-    }
-
-    fn in_flight(&self, key: u64, task: tokio::task::AbortHandle) -> InFlight {
-        let route = Arc::clone(&self.route);
-        InFlight { key, id: None, method: "".into(), since: now(), route, task }
     }
 }

@@ -3,6 +3,7 @@
 //! A request is sent again only if nothing of it was written.
 
 use std::convert::Infallible;
+use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -70,34 +71,38 @@ impl Pool {
     }
 
     /// Sends a request and waits for the head of its response.
-    pub(crate) async fn send(
-        &self,
-        origin: &Arc<Origin>,
+    // No `async fn`: that would have room for the request twice.
+    pub(crate) fn send<'a>(
+        &'a self,
+        origin: &'a Arc<Origin>,
         mut request: Request<Once>,
-    ) -> Result<(Response<Incoming>, Lease), CallError> {
-        while let Some(mut sender) = self.take(origin) {
-            if sender.ready().await.is_err() {
-                continue;
-            }
-            match sender.try_send_request(request).await {
-                Ok(response) => {
-                    return Ok((response, Lease { origin: Arc::clone(origin), sender }));
+    ) -> impl Future<Output = Result<(Response<Incoming>, Lease), CallError>> + Send + use<'a> {
+        let mut kept = self.take(origin);
+        async move {
+            while let Some(mut sender) = kept {
+                if sender.ready().await.is_ok() {
+                    match sender.try_send_request(request).await {
+                        Ok(response) => {
+                            return Ok((response, Lease { origin: Arc::clone(origin), sender }));
+                        }
+                        Err(mut error) => match error.take_message() {
+                            // The server had closed the connection before anything was written.
+                            Some(unsent) => request = unsent,
+                            None => return Err(lost(error.error())),
+                        },
+                    }
                 }
+                kept = self.take(origin);
+            }
+            // Boxed, so that requests on a kept connection do not carry the size of a handshake.
+            let mut sender = Box::pin(self.connect(origin)).await?;
+            match sender.try_send_request(request).await {
+                Ok(response) => Ok((response, Lease { origin: Arc::clone(origin), sender })),
                 Err(mut error) => match error.take_message() {
-                    // The server had closed the connection before anything was written.
-                    Some(unsent) => request = unsent,
-                    None => return Err(lost(error.error())),
+                    Some(_) => Err(CallError::Unreachable(format!("{}.", error.error()))),
+                    None => Err(lost(error.error())),
                 },
             }
-        }
-        // Boxed, so that requests on a kept connection do not carry the size of a handshake.
-        let mut sender = Box::pin(self.connect(origin)).await?;
-        match sender.try_send_request(request).await {
-            Ok(response) => Ok((response, Lease { origin: Arc::clone(origin), sender })),
-            Err(mut error) => match error.take_message() {
-                Some(_) => Err(CallError::Unreachable(format!("{}.", error.error()))),
-                None => Err(lost(error.error())),
-            },
         }
     }
 

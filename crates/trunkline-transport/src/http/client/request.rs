@@ -1,9 +1,12 @@
 //! A message → the body and the headers of its POST.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue};
 use tokio::time::Instant;
 use trunkline_wire::header::{METHOD, NAME, ParamRegistry, encode_value, name_member};
+use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{Id, Message, MethodName, Object, Params};
 use trunkline_wire::method::Method;
 use trunkline_wire::model::meta;
@@ -11,8 +14,11 @@ use trunkline_wire::revision::Era;
 
 use super::route::{Route, VERSION};
 
+/// A header beyond those of the route.
+pub(super) type Header = (HeaderName, HeaderValue);
+
 /// A message as it is posted.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct PostRequest {
     /// The id of a request.
     pub(super) id: Option<i64>,
@@ -20,7 +26,7 @@ pub(super) struct PostRequest {
     pub(super) method: MethodName,
     pub(super) body: Bytes,
     /// The headers in which 2026-07-28 repeats parts of the body.
-    pub(super) headers: Vec<(HeaderName, HeaderValue)>,
+    pub(super) headers: Arc<[Header]>,
     /// The earliest time to send it.
     pub(super) not_before: Option<Instant>,
     /// Whether this is the retry after a lost session.
@@ -41,7 +47,7 @@ impl PostRequest {
             id: Some(id),
             method: Method::Ping.into(),
             body: body.into(),
-            headers: Vec::new(),
+            headers: Arc::default(),
             not_before: None,
             is_second_try: false,
             is_ping: true,
@@ -49,34 +55,72 @@ impl PostRequest {
     }
 }
 
-/// Serialises a message, and derives the headers of 2026-07-28 from its parameters.
-pub(super) fn write(message: &Message, route: &Route, registry: &ParamRegistry) -> PostRequest {
-    let mut body = Vec::with_capacity(512);
-    message.write(&mut body);
-    let (id, method, params) = match message {
-        Message::Request { id, method, params } => (number(id), method.clone(), Some(params)),
-        Message::Notification { method, params } => (None, method.clone(), Some(params)),
-        Message::Response { .. } => (None, MethodName::from(""), None),
-    };
-    let is_probe = method == Method::ServerDiscover && route.revision.is_none();
-    let mut headers = Vec::new();
-    if let Some(params) = params
-        && (is_probe || route.era() == Some(Era::Stateless))
-    {
-        headers.reserve(2);
-        if let Some(version) = is_probe.then(|| version(params)).flatten() {
-            headers.push((VERSION, version));
-        }
-        repeat(&method, params, registry, &mut headers);
+/// Writes messages, with the headers of 2026-07-28 that repeat their parameters.
+#[derive(Default)]
+pub(super) struct RequestWriter {
+    registry: ParamRegistry,
+    /// The last method and name that were repeated, and how: many calls of one kind follow each other.
+    last: Option<(MethodName, Json, Arc<[Header]>)>,
+}
+
+impl RequestWriter {
+    /// Learns from a list of tools which arguments are repeated.
+    pub(super) fn learn(&mut self, list_tools_result: &Json) {
+        self.registry.learn(list_tools_result);
+        self.last = None;
     }
-    PostRequest {
-        id,
-        method,
-        body: body.into(),
-        headers,
-        not_before: None,
-        is_second_try: false,
-        is_ping: false,
+
+    pub(super) fn write(&mut self, message: &Message, route: &Route) -> PostRequest {
+        let mut body = Vec::with_capacity(512);
+        message.write(&mut body);
+        let (id, method, params) = match message {
+            Message::Request { id, method, params } => (number(id), method.clone(), Some(params)),
+            Message::Notification { method, params } => (None, method.clone(), Some(params)),
+            Message::Response { .. } => (None, MethodName::from(""), None),
+        };
+        let is_probe = method == Method::ServerDiscover && route.revision.is_none();
+        let headers = match params {
+            Some(params) if is_probe => {
+                let version = version(params).map(|version| (VERSION, version));
+                version.into_iter().chain(method_header(&method)).collect()
+            }
+            Some(params) if route.era() == Some(Era::Stateless) => self.repeat(&method, params),
+            _ => Arc::default(),
+        };
+        PostRequest {
+            id,
+            method,
+            body: body.into(),
+            headers,
+            not_before: None,
+            is_second_try: false,
+            is_ping: false,
+        }
+    }
+
+    fn repeat(&mut self, method: &MethodName, params: &Params) -> Arc<[Header]> {
+        let member = method.known().and_then(name_member).and_then(|it| params.get(it));
+        let Some((member, name)) = member.and_then(|it| Some((it, it.as_str()?))) else {
+            return method_header(method).into_iter().collect();
+        };
+        if let Some((last, of, headers)) = &self.last
+            && (last, of) == (method, member)
+        {
+            return Arc::clone(headers);
+        }
+        let value = HeaderValue::from_str(&encode_value(&name)).ok();
+        let both = method_header(method).into_iter().chain(value.map(|it| (NAME_HEADER, it)));
+        if *method == Method::ToolsCall && self.registry.get(&name).is_some() {
+            let more = self.registry.headers(&name, params.get("arguments"));
+            // Annotations and encoding produce valid headers, so neither fails.
+            let more = more.into_iter().filter_map(|(name, value)| {
+                Some((HeaderName::try_from(name).ok()?, HeaderValue::try_from(value).ok()?))
+            });
+            return both.chain(more).collect();
+        }
+        let headers: Arc<[Header]> = both.collect();
+        self.last = Some((method.clone(), member.clone(), Arc::clone(&headers)));
+        headers
     }
 }
 
@@ -90,31 +134,12 @@ pub(super) fn cancels(message: &Message) -> Option<i64> {
     }
 }
 
-fn repeat(
-    method: &MethodName,
-    params: &Params,
-    registry: &ParamRegistry,
-    headers: &mut Vec<(HeaderName, HeaderValue)>,
-) {
+fn method_header(method: &MethodName) -> Option<Header> {
     let value = match method.known() {
-        Some(method) => Ok(HeaderValue::from_static(method.name())),
-        None => HeaderValue::from_str(&encode_value(method)),
+        Some(method) => HeaderValue::from_static(method.name()),
+        None => HeaderValue::from_str(&encode_value(method)).ok()?,
     };
-    headers.extend(value.ok().map(|value| (METHOD_HEADER, value)));
-    let member = method.known().and_then(name_member);
-    let Some(name) = member.and_then(|it| params.get(it)?.as_str()) else { return };
-    let value = HeaderValue::from_str(&encode_value(&name));
-    headers.extend(value.ok().map(|value| (NAME_HEADER, value)));
-    if *method == Method::ToolsCall && !registry.is_empty() {
-        for (name, value) in registry.headers(&name, params.get("arguments")) {
-            // Annotations and encoding produce valid headers, so neither fails.
-            if let (Ok(name), Ok(value)) =
-                (HeaderName::try_from(name), HeaderValue::try_from(value))
-            {
-                headers.push((name, value));
-            }
-        }
-    }
+    Some((METHOD_HEADER, value))
 }
 
 /// The revision that the probe names.

@@ -1,20 +1,21 @@
 //! Where messages currently go, and the headers they carry.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use http::header::{ACCEPT, CONTENT_TYPE, HOST, USER_AGENT};
+use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, HOST, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use trunkline_auth::credentials::Credentials;
 use trunkline_wire::header::{PROTOCOL_VERSION, SESSION_ID};
 use trunkline_wire::revision::{Era, Revision};
 
+use super::request::Header;
 use super::target::{Address, Origin};
 
 /// A route to the server. Immutable: a new session is a new route.
 #[derive(Debug)]
 pub(super) struct Route {
     /// Where messages are posted.
-    pub(super) address: Address,
+    pub(super) address: Arc<Address>,
     /// How answers arrive.
     pub(super) answer_path: AnswerPath,
     /// The negotiated revision, once known.
@@ -23,6 +24,8 @@ pub(super) struct Route {
     home: Arc<Home>,
     /// The headers of a POST to `address`.
     headers: HeaderMap,
+    /// The same with those that were repeated last.
+    last: Mutex<Option<(Arc<[Header]>, HeaderMap)>>,
 }
 
 /// How answers arrive.
@@ -43,7 +46,7 @@ pub(super) struct Session {
 
 /// The configured URL, and the credentials for it.
 struct Home {
-    address: Address,
+    address: Arc<Address>,
     given: HeaderMap,
     credentials: Option<Arc<dyn Credentials>>,
 }
@@ -61,12 +64,13 @@ impl Route {
         given: HeaderMap,
         credentials: Option<Arc<dyn Credentials>>,
     ) -> Self {
-        let home = Arc::new(Home { address: address.clone(), given, credentials });
+        let address = Arc::new(address);
+        let home = Arc::new(Home { address: Arc::clone(&address), given, credentials });
         Self::build(home, address, AnswerPath::Response, None, None)
     }
 
     /// The configured URL.
-    pub(super) fn home(&self) -> &Address {
+    pub(super) fn home(&self) -> &Arc<Address> {
         &self.home.address
     }
 
@@ -77,56 +81,66 @@ impl Route {
 
     /// The same route without a session.
     pub(super) fn without_session(&self) -> Self {
-        Self::build(Arc::clone(&self.home), self.address.clone(), self.answer_path, None, None)
+        Self::build(Arc::clone(&self.home), Arc::clone(&self.address), self.answer_path, None, None)
     }
 
     /// The same route in a session.
     pub(super) fn with_session(&self, session: Option<Session>) -> Self {
-        let (home, address) = (Arc::clone(&self.home), self.address.clone());
+        let (home, address) = (Arc::clone(&self.home), Arc::clone(&self.address));
         Self::build(home, address, self.answer_path, self.revision, session)
     }
 
     /// The same route with the negotiated revision.
     pub(super) fn speaking(&self, revision: Revision) -> Self {
-        let (home, address) = (Arc::clone(&self.home), self.address.clone());
+        let (home, address) = (Arc::clone(&self.home), Arc::clone(&self.address));
         Self::build(home, address, self.answer_path, Some(revision), self.session.clone())
     }
 
     /// The route to the endpoint that an HTTP+SSE stream named.
     pub(super) fn with_endpoint(&self, endpoint: Address) -> Self {
-        Self::build(Arc::clone(&self.home), endpoint, AnswerPath::Stream, None, None)
+        Self::build(Arc::clone(&self.home), Arc::new(endpoint), AnswerPath::Stream, None, None)
     }
 
     pub(super) fn era(&self) -> Option<Era> {
         self.revision.map(Revision::era)
     }
 
-    /// The headers of a POST to `to`. Another origin than the configured one sees none of the
+    /// The headers of a POST to `to`, and `more`. Another origin than the configured one sees none of the
     /// configured headers, and only the session it issued itself.
-    pub(super) fn post_headers(&self, to: &Arc<Origin>) -> HeaderMap {
-        match Arc::ptr_eq(to, &self.address.origin) {
-            true => self.headers.clone(),
-            false => self.build_headers(to),
+    pub(super) fn post_headers(&self, to: &Arc<Origin>, more: &Arc<[Header]>) -> HeaderMap {
+        if !Arc::ptr_eq(to, &self.address.origin) {
+            return with(self.build_headers(to), more);
         }
+        if more.is_empty() {
+            return self.headers.clone();
+        }
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let headers = match &*last {
+            Some((of, headers)) if Arc::ptr_eq(of, more) => headers,
+            _ => &last.insert((Arc::clone(more), with(self.headers.clone(), more))).1,
+        };
+        headers.clone()
     }
 
-    /// The headers of a GET or DELETE to `to`.
-    pub(super) fn bare_headers(&self, to: &Arc<Origin>) -> HeaderMap {
-        let mut headers = self.post_headers(to);
+    /// The headers of a GET or DELETE to `to`, and `more`.
+    pub(super) fn bare_headers(&self, to: &Arc<Origin>, more: &Arc<[Header]>) -> HeaderMap {
+        let mut headers = self.post_headers(to, &Arc::default());
+        headers.remove(CONTENT_LENGTH);
         headers.remove(CONTENT_TYPE);
         headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
-        headers
+        with(headers, more)
     }
 
     fn build(
         home: Arc<Home>,
-        address: Address,
+        address: Arc<Address>,
         answer_path: AnswerPath,
         revision: Option<Revision>,
         session: Option<Session>,
     ) -> Self {
         let headers = HeaderMap::new();
-        let mut route = Self { address, answer_path, revision, session, home, headers };
+        let last = Mutex::default();
+        let mut route = Self { address, answer_path, revision, session, home, headers, last };
         route.headers = route.build_headers(&route.address.origin);
         route
     }
@@ -141,6 +155,8 @@ impl Route {
         }
         headers.insert(HOST, to.name.clone());
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        // Its place, so that a copy need not grow.
+        headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
         headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
         if let Some(revision) = self.revision {
             headers.insert(VERSION, HeaderValue::from_static(revision.as_str()));
@@ -150,6 +166,13 @@ impl Route {
         }
         headers
     }
+}
+
+fn with(mut headers: HeaderMap, more: &[Header]) -> HeaderMap {
+    for (name, value) in more {
+        headers.insert(name, value.clone());
+    }
+    headers
 }
 
 pub(super) const VERSION: HeaderName = HeaderName::from_static(PROTOCOL_VERSION);
@@ -169,21 +192,42 @@ mod tests {
         let session = |origin: &Arc<Origin>| {
             Some(Session { id: HeaderValue::from_static("s"), origin: Arc::clone(origin) })
         };
+        let none = Arc::default();
         let route = Route::new(address.clone(), given, None);
         let ours = route.with_session(session(&address.origin)).speaking(Revision::V2025_11_25);
-        let at_home = ours.post_headers(&address.origin);
+        let at_home = ours.post_headers(&address.origin, &none);
         assert_eq!(at_home["authorization"], "secret");
         assert_eq!(at_home["mcp-session-id"], "s");
         assert_eq!(at_home["mcp-protocol-version"], "2025-11-25");
         assert_eq!(at_home["host"], "a:1");
-        let abroad = ours.post_headers(&other);
+        let abroad = ours.post_headers(&other, &none);
         assert!(!abroad.contains_key("authorization") && !abroad.contains_key("mcp-session-id"));
         assert_eq!(abroad["host"], "b:1");
         let theirs = route.with_session(session(&other));
-        assert!(!theirs.post_headers(&address.origin).contains_key("mcp-session-id"));
-        assert_eq!(theirs.post_headers(&other)["mcp-session-id"], "s");
+        assert!(!theirs.post_headers(&address.origin, &none).contains_key("mcp-session-id"));
+        assert_eq!(theirs.post_headers(&other, &none)["mcp-session-id"], "s");
         assert!(
-            !ours.without_session().post_headers(&address.origin).contains_key("mcp-session-id")
+            !ours
+                .without_session()
+                .post_headers(&address.origin, &none)
+                .contains_key("mcp-session-id")
         );
+    }
+
+    #[test]
+    fn headers_beyond_those_of_the_route_are_those_of_their_request() {
+        let address = Address::parse("http://a:1/mcp").unwrap();
+        let other = Address::parse("http://b:1/mcp").unwrap().origin;
+        let route = Route::new(address.clone(), HeaderMap::new(), None);
+        let named = |name: &'static str| -> Arc<[Header]> {
+            Arc::new([(HeaderName::from_static("mcp-name"), HeaderValue::from_static(name))])
+        };
+        let (one, two) = (named("one"), named("two"));
+        for (more, expected) in [(&one, "one"), (&one, "one"), (&two, "two"), (&one, "one")] {
+            assert_eq!(route.post_headers(&address.origin, more)["mcp-name"], expected);
+            assert_eq!(route.post_headers(&other, more)["mcp-name"], expected);
+            assert_eq!(route.bare_headers(&address.origin, more)["mcp-name"], expected);
+            assert!(!route.post_headers(&address.origin, &Arc::default()).contains_key("mcp-name"));
+        }
     }
 }
