@@ -174,12 +174,7 @@ impl Post {
             content_encoding: "",
             challenge: field("www-authenticate"),
         };
-        // A long text is handed over instead of being copied; a short one is a part of what was read at once.
-        let verdict = match text.len() {
-            ..LONG => verdict(&head, &*text, sent),
-            _ => verdict(&head, Vec::from(text), sent),
-        };
-        match verdict {
+        match verdict(&head, &text, sent) {
             Verdict::Answer(incoming) if status >= 400 && request.method == Method::Initialize => {
                 End::Refused { incoming, status, request: Box::new(request) }
             }
@@ -458,8 +453,6 @@ fn endpoint(from: &Address, data: &[u8]) -> Result<Address, String> {
 }
 
 const LAST_EVENT: HeaderName = HeaderName::from_static(LAST_EVENT_ID);
-/// From this length on a text is handed over.
-const LONG: usize = 256 << 10;
 /// The longest error body that is read.
 const ERROR_BYTES: usize = 64 << 10;
 /// The delay before a retry unless the server sets one.
