@@ -17,6 +17,7 @@ mod sessions;
 mod start;
 mod stdio;
 mod svg;
+mod texts;
 
 use std::fs;
 use std::path::Path;
@@ -38,7 +39,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
 type Benchmark = (&'static str, fn(&[String]) -> Result<(), String>, &'static str);
 
 /// Every benchmark: its name, the function that runs it, how it is called.
-const BENCHMARKS: [Benchmark; 10] = [
+const BENCHMARKS: [Benchmark; 11] = [
     ("instructions", instructions::run, instructions::USAGE),
     ("growth", growth::run, growth::USAGE),
     ("stdio", stdio::run, stdio::USAGE),
@@ -47,6 +48,7 @@ const BENCHMARKS: [Benchmark; 10] = [
     ("replicas", replicas::run, replicas::USAGE),
     ("sessions", sessions::run, sessions::USAGE),
     ("memory", memory::run, memory::USAGE),
+    ("texts", texts::run, texts::USAGE),
     ("start", start::run, start::USAGE),
     ("build", build::run, build::USAGE),
 ];

@@ -90,8 +90,13 @@ async fn whole(mut body: Incoming) -> Result<Bytes, hyper::Error> {
     if body.is_end_stream() {
         return Ok(first);
     }
-    let rest = body.collect().await?.to_bytes();
-    Ok([first, rest].concat().into())
+    let left = usize::try_from(body.size_hint().lower()).unwrap_or_default();
+    let mut whole = Vec::with_capacity(first.len() + left);
+    whole.extend_from_slice(&first);
+    while let Some(frame) = body.frame().await {
+        whole.extend_from_slice(&frame?.into_data().unwrap_or_default());
+    }
+    Ok(whole.into())
 }
 
 fn json(text: Vec<u8>) -> Response<Full<Bytes>> {

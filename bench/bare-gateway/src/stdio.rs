@@ -156,13 +156,17 @@ async fn write(mut stdin: pipe::Sender, shared: Arc<Shared>) {
 
 async fn read(mut stdout: pipe::Receiver, shared: Arc<Shared>) {
     let mut buffer = Vec::with_capacity(BUFFER);
+    // Up to here there is no end of a line.
+    let mut searched = 0;
     while stdout.read_buf(&mut buffer).await.is_ok_and(|count| count > 0) {
         let mut done = 0;
-        while let Some(end) = memchr::memchr(b'\n', &buffer[done..]) {
-            shared.answer(&buffer[done..done + end]);
-            done += end + 1;
+        while let Some(end) = memchr::memchr(b'\n', &buffer[searched..]) {
+            shared.answer(&buffer[done..searched + end]);
+            done = searched + end + 1;
+            searched = done;
         }
         buffer.drain(..done);
+        searched = buffer.len();
         if buffer.capacity() - buffer.len() < BUFFER / 2 {
             buffer.reserve(BUFFER);
         }

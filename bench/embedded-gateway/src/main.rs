@@ -9,6 +9,7 @@ use trunkline_gateway::{Front, Gateway, Settings, catalog};
 use trunkline_store::Memory;
 use trunkline_transport::Limits;
 use trunkline_transport::auth::MemoryVault;
+use trunkline_transport::footprint;
 use trunkline_transport::http::{Lasting, bind, serve};
 
 #[tokio::main(flavor = "current_thread")]
@@ -33,13 +34,18 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let address = listener.local_addr()?;
     let front = Front::new(&gateway, address).map_err(|failure| failure.to_string())?;
     println!("{address}");
+    // As the binary does: what a long text took is given back.
+    tokio::spawn(footprint::keep_small());
     Ok(serve(listener, front, Limits::default(), pending()).await?)
 }
 
 fn limits() -> Limits {
     let limits = Limits::default().in_flight(1024).body_bytes(LONGEST).message_bytes(LONGEST);
     let limits = limits.bodies_bytes(2 * LONGEST).bodies_share(2 * LONGEST);
-    limits.answers_bytes(2 * LONGEST).answers_share(2 * LONGEST)
+    let limits = limits.answers_bytes(2 * LONGEST).answers_share(2 * LONGEST);
+    // The driver is one caller, and has all the sessions there are.
+    let sessions = limits.sessions;
+    limits.sessions_share(sessions)
 }
 
 /// What is measured may be longer than clients need.

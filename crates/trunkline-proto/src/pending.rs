@@ -1,8 +1,9 @@
 //! Calls in flight in both directions, and their deadlines.
 //!
-//! The tables are short (tens of entries). A linear search is quicker than hashing and keeps the order
-//! of arrival.
+//! The tables of the peer's calls are short (tens of entries): a linear search is quicker than hashing and keeps the
+//! order of arrival. A gateway may have thousands of calls at one server, so ours are found by halving.
 
+use std::collections::VecDeque;
 use std::time::Instant;
 
 use trunkline_wire::json::Json;
@@ -176,13 +177,14 @@ pub(crate) struct Sent<T> {
 /// Our calls. Ids are never reused, which satisfies every revision.
 #[derive(Debug)]
 pub(crate) struct Asked<T> {
-    sent: Vec<Sent<T>>,
+    /// By id. Most answers come in the order of the calls, and then nothing is moved.
+    sent: VecDeque<Sent<T>>,
     next: i64,
 }
 
 impl<T> Default for Asked<T> {
     fn default() -> Self {
-        Self { sent: Vec::new(), next: 0 }
+        Self { sent: VecDeque::new(), next: 0 }
     }
 }
 
@@ -193,18 +195,31 @@ impl<T> Asked<T> {
     }
 
     pub(crate) fn add(&mut self, sent: Sent<T>) {
-        self.sent.push(sent);
+        match self.sent.back() {
+            Some(last) if last.id > sent.id => {
+                let at = self.sent.partition_point(|it| it.id < sent.id);
+                self.sent.insert(at, sent);
+            }
+            _ => self.sent.push_back(sent),
+        }
+    }
+
+    fn place(&self, id: &Id) -> Option<usize> {
+        let Id::Number(id) = id else { return None };
+        match self.sent.front() {
+            Some(first) if first.id == *id => Some(0),
+            _ => self.sent.binary_search_by_key(id, |it| it.id).ok(),
+        }
     }
 
     pub(crate) fn by_id(&mut self, id: &Id) -> Option<&mut Sent<T>> {
-        let Id::Number(id) = id else { return None };
-        self.sent.iter_mut().find(|it| it.id == *id)
+        let at = self.place(id)?;
+        self.sent.get_mut(at)
     }
 
     /// The same to look at.
     pub(crate) fn peek(&self, id: &Id) -> Option<&Sent<T>> {
-        let Id::Number(id) = id else { return None };
-        self.sent.iter().find(|it| it.id == *id)
+        self.sent.get(self.place(id)?)
     }
 
     pub(crate) fn by_ticket(&mut self, ticket: Ticket) -> Option<&mut Sent<T>> {
@@ -212,14 +227,13 @@ impl<T> Asked<T> {
     }
 
     pub(crate) fn settle(&mut self, id: &Id) -> Option<Sent<T>> {
-        let Id::Number(id) = id else { return None };
-        let at = self.sent.iter().position(|it| it.id == *id)?;
-        Some(self.sent.remove(at))
+        let at = self.place(id)?;
+        self.sent.remove(at)
     }
 
     pub(crate) fn settle_ticket(&mut self, ticket: Ticket) -> Option<Sent<T>> {
         let at = self.sent.iter().position(|it| it.ticket == ticket)?;
-        Some(self.sent.remove(at))
+        self.sent.remove(at)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -239,16 +253,25 @@ impl<T> Asked<T> {
     }
 
     pub(crate) fn expire(&mut self, now: Instant) -> Vec<Sent<T>> {
-        let late = |it: &mut Sent<T>| it.clock.is_some_and(|clock| clock.deadline() <= now);
-        self.sent.extract_if(.., late).collect()
+        self.extract(|it| it.clock.is_some_and(|clock| clock.deadline() <= now))
     }
 
     pub(crate) fn extract(&mut self, which: impl Fn(&Sent<T>) -> bool) -> Vec<Sent<T>> {
-        self.sent.extract_if(.., |it| which(it)).collect()
+        if !self.sent.iter().any(&which) {
+            return Vec::new();
+        }
+        let mut extracted = Vec::new();
+        for it in std::mem::take(&mut self.sent) {
+            match which(&it) {
+                true => extracted.push(it),
+                false => self.sent.push_back(it),
+            }
+        }
+        extracted
     }
 
     pub(crate) fn drain(&mut self) -> Vec<Sent<T>> {
-        std::mem::take(&mut self.sent)
+        std::mem::take(&mut self.sent).into()
     }
 
     pub(crate) fn next_timeout(&self) -> Option<Instant> {

@@ -20,7 +20,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::sync::oneshot;
 use trunkline_proto::client::{OpenError, Opened};
 use trunkline_proto::{Attached, Conversation, Input, RequestStream};
-use trunkline_wire::frame::{Decoder, Frame, Framing};
+use trunkline_wire::frame::{Decoder, Framing};
 use trunkline_wire::jsonrpc::Incoming;
 
 use crate::clock::now;
@@ -240,7 +240,7 @@ where
         if n == 0 {
             let now = now();
             // The last line may lack its line break.
-            match self.decoder.finish().map(read) {
+            match self.decoder.finish_message() {
                 Some(Ok(incoming)) => self.receive(incoming, now, cx),
                 Some(Err(why)) => self.broken = Some(why),
                 None => {}
@@ -255,7 +255,7 @@ where
     /// Handles the decoded texts while there is room for their answers.
     fn take_texts(&mut self, cx: &mut Context<'_>) {
         let now = now();
-        while let Some(incoming) = self.decoder.next().map(read) {
+        while let Some(incoming) = self.decoder.next_message() {
             match incoming {
                 Ok(incoming) => self.receive(incoming, now, cx),
                 // Calls that arrived before the fault still get their answers.
@@ -343,15 +343,6 @@ where
 
 fn is_hang_up(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
-}
-
-/// Parses a frame.
-fn read(frame: Frame<'_>) -> Result<Incoming, &'static str> {
-    match frame {
-        Frame::Text(text) => Ok(Incoming::parse(text)),
-        Frame::TooLong(malformed) => Ok(Incoming::Bad(malformed)),
-        Frame::Broken(why) => Err(why),
-    }
 }
 
 const CHUNK: usize = 64 * 1024;

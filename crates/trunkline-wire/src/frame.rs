@@ -22,7 +22,7 @@ pub mod sse;
 
 use std::ops::Range;
 
-use crate::jsonrpc::Malformed;
+use crate::jsonrpc::{Incoming, Malformed};
 use buffer::Buffer;
 
 /// The default limit on the length of a text: 16 MiB.
@@ -122,6 +122,32 @@ impl Decoder {
     /// The next frame, or `None` if more bytes are needed.
     #[allow(clippy::should_implement_trait, reason = "it lends from the buffer")]
     pub fn next(&mut self) -> Option<Frame<'_>> {
+        let cut = self.cut()?;
+        Some(self.lend(cut))
+    }
+
+    /// The next message, or why the framing is broken; `None` if more bytes are needed. A long message takes the
+    /// buffer's allocation over ([`Incoming::take`]).
+    ///
+    /// ```
+    /// # use trunkline_wire::{frame::*, jsonrpc::{Incoming, Message}};
+    /// let mut decoder = Decoder::ndjson(DEFAULT_LIMIT);
+    /// decoder.push(b"{\"jsonrpc\":\"2.0\",\"method\":\"a\"}\n");
+    /// let Some(Ok(Incoming::One(Message::Notification { method, .. }))) = decoder.next_message() else { panic!() };
+    /// assert_eq!(&*method, "a");
+    /// ```
+    pub fn next_message(&mut self) -> Option<Result<Incoming, &'static str>> {
+        let cut = self.cut()?;
+        Some(self.message(cut))
+    }
+
+    /// The message that is left at the end of the stream, as [`Decoder::finish`] has it.
+    pub fn finish_message(&mut self) -> Option<Result<Incoming, &'static str>> {
+        let cut = self.last_cut()?;
+        Some(self.message(cut))
+    }
+
+    fn cut(&mut self) -> Option<Cut> {
         self.at_start = self.at_start && !self.buffer.skip_mark();
         if self.at_start {
             return None;
@@ -132,26 +158,42 @@ impl Decoder {
                 Framing::ContentLength => Mode::ContentLength(content_length::Blocks::default()),
             };
         }
-        let cut = match &mut self.mode {
-            Mode::Newline(lines) => lines.cut(&mut self.buffer, self.limit)?,
-            Mode::ContentLength(blocks) => blocks.cut(&mut self.buffer, self.limit)?,
+        match &mut self.mode {
+            Mode::Newline(lines) => lines.cut(&mut self.buffer, self.limit),
+            Mode::ContentLength(blocks) => blocks.cut(&mut self.buffer, self.limit),
             Mode::Detect | Mode::Broken => {
                 self.buffer.clear();
-                return None;
+                None
             }
-        };
-        Some(self.lend(cut))
+        }
     }
 
     /// What is left at the end of the stream: a last line without its line break, or the error that a
     /// text was truncated.
     pub fn finish(&mut self) -> Option<Frame<'_>> {
-        let cut = match &mut self.mode {
-            Mode::Newline(lines) => lines.finish(&mut self.buffer, self.limit)?,
-            Mode::ContentLength(blocks) => blocks.finish(&mut self.buffer)?,
-            Mode::Detect | Mode::Broken => return None,
-        };
+        let cut = self.last_cut()?;
         Some(self.lend(cut))
+    }
+
+    fn last_cut(&mut self) -> Option<Cut> {
+        match &mut self.mode {
+            Mode::Newline(lines) => lines.finish(&mut self.buffer, self.limit),
+            Mode::ContentLength(blocks) => blocks.finish(&mut self.buffer),
+            Mode::Detect | Mode::Broken => None,
+        }
+    }
+
+    fn message(&mut self, cut: Cut) -> Result<Incoming, &'static str> {
+        if let Cut::Text(range) = &cut
+            && let Some(text) = self.buffer.give(range.clone())
+        {
+            return Ok(Incoming::take(text));
+        }
+        match self.lend(cut) {
+            Frame::Text(text) => Ok(Incoming::parse(text)),
+            Frame::TooLong(malformed) => Ok(Incoming::Bad(malformed)),
+            Frame::Broken(why) => Err(why),
+        }
     }
 
     fn lend(&mut self, cut: Cut) -> Frame<'_> {

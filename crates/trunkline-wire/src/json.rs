@@ -2,7 +2,7 @@
 //!
 //! A [`Json`] owns its text and shares it with its clones. It is not a slice of the message it came in:
 //! a progress token that is kept for an hour must not keep megabytes alive with it. Only the parts of a
-//! short message share its text.
+//! short message share its text, and a value that is most of a long message takes over its allocation.
 //!
 //! ```
 //! use trunkline_wire::json::Json;
@@ -19,6 +19,7 @@ use std::cell::Cell;
 use std::convert::Infallible;
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::ops::Range;
 use std::sync::Arc;
 
 use serde::de::{DeserializeOwned, DeserializeSeed, Error as _, MapAccess, Visitor};
@@ -39,6 +40,8 @@ enum Text {
     Copied(Arc<str>),
     /// A long text that was written here, in its own allocation.
     Written(Arc<Box<str>>),
+    /// A long text that was taken over from its message; of a result also what was seen of it.
+    Taken(Arc<Box<str>>, Option<Glance>),
     /// A result that came in a message, and what was seen of it then.
     Result(Arc<str>, Glance),
     /// The text of a short message, and where in it this value begins and ends.
@@ -109,6 +112,7 @@ impl Json {
     /// Copies the result that is next, and remembers what it shows.
     pub(crate) fn result(reader: &mut Reader<'_>) -> Result<Self, Unreadable> {
         let (text, glance) = Glance::read(reader)?;
+        let text = if reader.leaves(text) { LEFT } else { text };
         Ok(Self(Text::Result(text.into(), glance)))
     }
 
@@ -119,12 +123,28 @@ impl Json {
     ) -> Result<Self, Unreadable> {
         let (value, text) = (reader.value()?, reader.text());
         if text.len() > SHARED {
-            return Ok(Self::copied(value));
+            return Ok(Self::copied(if reader.leaves(value) { LEFT } else { value }));
         }
         let end = reader.position();
         let range = [end - value.len(), end].map(|it| it as u16);
         let whole = whole.get_or_insert_with(|| text.into());
         Ok(Self(Text::Part(Arc::clone(whole), range)))
+    }
+
+    /// Whether the value was left in the text that it came in.
+    pub(crate) fn is_left(&self) -> bool {
+        self.get() == LEFT
+    }
+
+    /// Takes over the text that the value was left in.
+    pub(crate) fn take_over(&mut self, mut text: String, place: Range<usize>) {
+        text.truncate(place.end);
+        text.drain(..place.start);
+        let glance = match &self.0 {
+            Text::Result(_, glance) => Some(*glance),
+            _ => None,
+        };
+        self.0 = Text::Taken(Arc::new(text.into()), glance);
     }
 
     /// The whole text that this value is a part of, if it shares that.
@@ -173,7 +193,7 @@ impl Json {
     pub fn get(&self) -> &str {
         match &self.0 {
             Text::Copied(text) | Text::Result(text, _) => text,
-            Text::Written(text) => text,
+            Text::Written(text) | Text::Taken(text, _) => text,
             Text::Part(text, [start, end]) => &text[usize::from(*start)..usize::from(*end)],
         }
     }
@@ -374,6 +394,9 @@ const SHORT: usize = 64;
 
 /// From this length on, copying costs more than a second allocation.
 const LONG: usize = 4096;
+
+/// Stands for a value that is still in the text it came in. No JSON is empty.
+const LEFT: &str = "";
 
 /// The longest text that its parts share.
 const SHARED: usize = 1024;

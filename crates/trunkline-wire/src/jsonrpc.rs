@@ -297,7 +297,12 @@ impl Object {
             }
             write_string(key, out);
             out.push(b':');
-            out.extend_from_slice(value.get().as_bytes());
+            let value = value.get().as_bytes();
+            if value.len() >= LONG {
+                // Otherwise the short members behind it would double the room.
+                out.reserve(value.len() + AFTER_LONG);
+            }
+            out.extend_from_slice(value);
         }
         out.push(b'}');
     }
@@ -401,6 +406,11 @@ impl Message {
         String::from_utf8(out).expect("messages are written from UTF-8 pieces")
     }
 }
+
+/// A value of this length decides how much room its message needs.
+const LONG: usize = 64 << 10;
+/// Room for the members behind one, and for the end of the message.
+const AFTER_LONG: usize = 4 << 10;
 
 fn write_call(method: &str, params: &Params, out: &mut Vec<u8>) {
     out.extend_from_slice(br#","method":"#);

@@ -127,7 +127,8 @@ const SERVERS: usize = 1000;
 
 const HEAD: &str = "# How fast programs start\n\n\
     Written by `cargo xtask bench start`: medians, from the start of the process to the end of the answer, each time with an\n\
-    empty state folder. CPU and memory are the process's own, without what it started.\n\n\
+    empty state folder. CPU and memory are the process's own, without what it started. [build.md](build.md) has the time that\n\
+    `cargo build` of the travel server takes.\n\n\
     | | time | CPU | memory |\n|---|---|---|---|\n";
 
 pub const USAGE: &str = "\

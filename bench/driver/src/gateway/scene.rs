@@ -8,6 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::options::{Options, Upstream};
+use crate::amount::Amount;
 use crate::calls::Calls;
 use crate::folder::{Folder, unwritable};
 use crate::http::Endpoint;
@@ -64,7 +65,28 @@ impl Scene {
         let is_pinned = cores.are_two();
         let mut scene = Scene { endpoint, is_pinned, gateway, upstream, child, _folder: folder };
         scene.wait(options)?;
+        if matches!(options.volume.amount, Amount::Calls(_)) {
+            scene.settle(options.volume.deadline)?;
+        }
         Ok(scene)
+    }
+
+    /// Waits until nothing more is begun: a gateway asks every server of its catalog what it has, and a call that is
+    /// counted meanwhile would pay for that.
+    fn settle(&self, limit: Duration) -> Result<(), String> {
+        let end = Instant::now() + limit;
+        let mut before = (self.gateway_cpu()?, self.upstream_cpu());
+        while Instant::now() < end {
+            thread::sleep(STILL);
+            let now = (self.gateway_cpu()?, self.upstream_cpu());
+            // What a server has used is gone with it.
+            let used = now.0.saturating_sub(before.0).max(now.1.abs_diff(before.1));
+            if used < STILL / 50 {
+                return Ok(());
+            }
+            before = now;
+        }
+        Err(format!("it was still busy with itself after {} s.", limit.as_secs()))
     }
 
     /// What the gateway has used, with what it has started except for the stdio server.
@@ -163,6 +185,8 @@ fn free_port() -> Result<u16, String> {
 
 /// Python takes seconds to start.
 const READY: Duration = Duration::from_secs(30);
+/// What uses next to nothing for so long has nothing to do.
+const STILL: Duration = Duration::from_millis(250);
 
 #[cfg(test)]
 mod tests {

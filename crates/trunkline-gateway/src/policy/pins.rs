@@ -17,6 +17,7 @@
 //! was not seen for 90 days, while its server was, is forgotten; so is a server that was in no catalog for that
 //! long.
 
+mod comparing;
 mod disk;
 mod file;
 mod offered;

@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use super::{ActivePlan, GatewayState, View, Visibility};
 use crate::caller::Caller;
 use crate::catalog::plan::ServerPlan;
-use crate::failure::Reason;
+use crate::failure::{Failure, Reason};
 use crate::fleet::News;
 use crate::list_changes::{Next, Told};
 use crate::logs::Logged;
@@ -72,15 +72,36 @@ impl GatewayState {
 
     /// Fetches a server's lists and takes them over. Returns the instance that listed them.
     pub(crate) async fn refresh(&self, server: &Arc<Server>, may_start: bool) -> Option<u64> {
+        self.refresh_from(server, may_start, ()).await
+    }
+
+    /// The same with a place among those that ask, which is free again before the lists are taken over.
+    async fn refresh_from(
+        &self,
+        server: &Arc<Server>,
+        may_start: bool,
+        place: impl Send,
+    ) -> Option<u64> {
         if may_start && server.placement.is_some() && self.refreshed_elsewhere(server).await {
             return None;
         }
-        self.refresh_here(server, may_start).await
+        let fetched = server.fetch(may_start).await;
+        drop(place);
+        self.take_fetched(server, fetched).await
     }
 
     /// The same where this replica's instances are asked.
     pub(crate) async fn refresh_here(&self, server: &Arc<Server>, may_start: bool) -> Option<u64> {
-        match server.fetch(may_start).await {
+        let fetched = server.fetch(may_start).await;
+        self.take_fetched(server, fetched).await
+    }
+
+    async fn take_fetched(
+        &self,
+        server: &Arc<Server>,
+        fetched: Result<Option<Fetched>, Failure>,
+    ) -> Option<u64> {
+        match fetched {
             Ok(Some(Fetched { lists, from, since, was_started, .. })) => {
                 self.take_over(server, lists).await;
                 Kind::ALL.into_iter().for_each(|kind| from.compared.add(kind, since));
@@ -226,18 +247,21 @@ impl GatewayState {
         }
     }
 
-    /// Asks servers whose lists are unknown for them, a few at a time.
+    /// Asks servers whose lists are unknown for them, a few at a time. More of them wait together until what they
+    /// offer is pinned: each change of the pins takes longer than the question.
     pub(crate) fn bootstrap(&self, active: &Arc<ActivePlan>) {
-        let room = Arc::new(Semaphore::new(active.plan.gateway.bootstrap.max(1)));
+        let asking = active.plan.gateway.bootstrap.max(1);
+        let room = Arc::new((Semaphore::new(asking), Semaphore::new(asking + TAKEN_OVER)));
         for server in active.servers.values().filter(|it| it.lists().is_none()) {
             let (this, room, server) =
                 (Weak::clone(&self.this), Arc::clone(&room), Arc::clone(server));
             tokio::spawn(async move {
-                let Ok(_place) = room.acquire().await else { return };
+                let Ok(_begun) = room.1.acquire().await else { return };
+                let Ok(place) = room.0.acquire().await else { return };
                 if let Some(this) = this.upgrade()
                     && server.lists().is_none()
                 {
-                    this.refresh(&server, true).await;
+                    this.refresh_from(&server, true, place).await;
                 }
             });
         }
@@ -264,3 +288,5 @@ impl GatewayState {
 /// How long a client waits for servers whose lists are unknown.
 const COMPLETE: Duration = Duration::from_secs(10);
 const IDLE: Duration = Duration::from_secs(60);
+/// How many servers have answered at the start and wait for their lists to be taken over.
+const TAKEN_OVER: usize = 64;

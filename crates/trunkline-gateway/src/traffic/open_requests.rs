@@ -1,7 +1,9 @@
 //! The requests of one conversation whose answers are owed, and the calls that they belong to.
 //!
-//! The tables are short, so a linear search is quicker than hashing.
+//! The table of the peer's requests is short, so a linear search is quicker than hashing. Of ours there may be thousands,
+//! but most are answered in their order, and those are found at once.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -17,7 +19,7 @@ use super::recording::Recording;
 #[derive(Default)]
 pub(super) struct OpenRequests {
     theirs: Vec<Theirs>,
-    ours: Vec<(Id, Whose)>,
+    ours: VecDeque<(Id, Whose)>,
 }
 
 /// Whom a message belongs to.
@@ -97,7 +99,11 @@ impl OpenRequests {
         request: KeptMessage,
         at: Instant,
     ) {
-        make_room(&mut self.theirs, |it| &it.id, id, |it| it.owner.call());
+        if self.theirs.len() >= self.theirs.capacity().max(MANY) {
+            self.theirs.retain(|it| is_awaited(it.owner.call()));
+            self.theirs.drain(..self.theirs.len().saturating_sub(MOST));
+        }
+        self.theirs.retain(|it| it.id != *id);
         let owner = Owner::Nobody(request, at);
         self.theirs.push(Theirs { id: id.clone(), via, token: None, owner });
     }
@@ -153,14 +159,25 @@ impl OpenRequests {
 
     /// A request of ours.
     pub(super) fn add_ours(&mut self, id: Id, owner: Whose) {
-        make_room(&mut self.ours, |it| &it.0, &id, |it| it.1.call());
-        self.ours.push((id, owner));
+        if self.ours.len() >= self.ours.capacity().max(MANY) {
+            self.ours.retain(|it| is_awaited(it.1.call()));
+            self.ours.drain(..self.ours.len().saturating_sub(MOST));
+        }
+        // We count our ids up, so that only one that is sent once more can be there.
+        let is_next = match (self.ours.back(), &id) {
+            (Some((Id::Number(last), _)), Id::Number(next)) => last < next,
+            (last, _) => last.is_none(),
+        };
+        if !is_next {
+            self.ours.retain(|it| it.0 != id);
+        }
+        self.ours.push_back((id, owner));
     }
 
     /// Our request is answered, or given up.
     pub(super) fn take_ours(&mut self, id: &Id) -> Option<Whose> {
         let at = self.ours.iter().position(|it| it.0 == *id)?;
-        Some(self.ours.swap_remove(at).1)
+        self.ours.remove(at).map(|(_, owner)| owner)
     }
 
     /// Whom a request of ours belongs to.
@@ -178,19 +195,9 @@ impl OpenRequests {
     }
 }
 
-/// Forgets an earlier request of this id, and requests whose answers will not come any more if there are many.
-fn make_room<T>(
-    all: &mut Vec<T>,
-    id_of: impl Fn(&T) -> &Id,
-    id: &Id,
-    call_of: impl Fn(&T) -> Option<&Arc<CallEntry>>,
-) {
-    // As rarely as the table would have to grow.
-    if all.len() >= all.capacity().max(MANY) {
-        all.retain(|it| call_of(it).is_some_and(|it| !it.is_over()));
-        all.drain(..all.len().saturating_sub(MOST));
-    }
-    all.retain(|it| id_of(it) != id);
+/// Whether the answer may still come: looked at as rarely as a table would have to grow.
+fn is_awaited(call: Option<&Arc<CallEntry>>) -> bool {
+    call.is_some_and(|it| !it.is_over())
 }
 
 /// How many requests may be open before those are looked for that nobody will answer, and at most.

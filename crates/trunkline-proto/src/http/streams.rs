@@ -156,6 +156,10 @@ impl Streams {
         let (id, reader) = (via.0, Some(self.readers));
         let events = std::mem::take(&mut self.spare);
         let stream = Stream { id, reader, events, oldest: 1, is_fresh: true, ..Stream::default() };
+        if self.open.capacity() == 0 {
+            // Most sessions have one request at a time, and keep the room for it.
+            self.open.reserve_exact(1);
+        }
         self.open.push(stream);
         Reader { via, number: self.readers }
     }

@@ -1,5 +1,6 @@
 //! Commands: what code on this side asks of the conversation, until the driver accepts it.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot};
@@ -63,9 +64,9 @@ pub(crate) struct Reply {
     pub(crate) listener: Option<Arc<dyn Listener>>,
 }
 
-/// Our calls in flight, and who waits for each.
+/// Our calls in flight, and who waits for each. Most end in the order in which they began: those are found at once.
 #[derive(Debug, Default)]
-pub(crate) struct Asked(Vec<(Ticket, Reply)>);
+pub(crate) struct Asked(VecDeque<(Ticket, Reply)>);
 
 impl Asked {
     /// Turns a command into an input of the conversation; `None` if the caller gave up while the
@@ -77,7 +78,7 @@ impl Asked {
             Command::Change(change) => Input::Changed(change),
             Command::Notify(method, params) => Input::Notify { method, params },
             Command::Ask(ask, reply) => {
-                self.0.push((ask.ticket, reply));
+                self.0.push_back((ask.ticket, reply));
                 Input::Ask(ask)
             }
         })
@@ -97,7 +98,7 @@ impl Asked {
 
     pub(crate) fn forget(&mut self, ticket: Ticket) -> Option<Reply> {
         let at = self.0.iter().position(|(it, _)| *it == ticket)?;
-        Some(self.0.swap_remove(at).1)
+        self.0.remove(at).map(|(_, reply)| reply)
     }
 
     /// Delivers a notification to the caller of the call it is about. Returns what the handler must

@@ -15,6 +15,7 @@ use hyper::body::Incoming;
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 use trunkline_proto::http::{Refusal, door};
+use trunkline_wire::jsonrpc;
 
 use super::budgets::Meter;
 use super::idle_tracker::{IdleTracker, RequestGuard, holding_back};
@@ -384,6 +385,14 @@ impl<D: Buf> Text<D> {
             Self::Nothing => Bytes::new(),
             Self::Piece(mut piece) => piece.copy_to_bytes(piece.remaining()),
             Self::Pieces(pieces) => pieces.into(),
+        }
+    }
+
+    /// The message that it is.
+    pub(super) fn into_incoming(self) -> jsonrpc::Incoming {
+        match self {
+            Self::Pieces(pieces) => jsonrpc::Incoming::take(pieces),
+            text => jsonrpc::Incoming::parse(text.bytes()),
         }
     }
 

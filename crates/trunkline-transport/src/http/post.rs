@@ -179,7 +179,7 @@ impl<H: Handler> Endpoint<H> {
     async fn read<B: Body>(&self, body: B, meter: &mut Meter<'_>) -> Result<Incoming, Refusal> {
         let limits = &self.settings.limits;
         let text = read(body, limits.body_bytes, limits.body_read, meter).await?;
-        Ok(Incoming::parse(text.bytes()))
+        Ok(text.into_incoming())
     }
 
     /// Admits a subscription of this many bytes: there may be as many as sessions.

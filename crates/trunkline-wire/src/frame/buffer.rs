@@ -71,6 +71,18 @@ impl Buffer {
         &self.bytes[range]
     }
 
+    /// Gives up consumed bytes together with the allocation, if that is too large to be kept and holds nothing else.
+    pub(super) fn give(&mut self, range: Range<usize>) -> Option<Vec<u8>> {
+        if self.bytes.capacity() <= KEEP || self.start < self.bytes.len() {
+            return None;
+        }
+        let mut bytes = std::mem::take(&mut self.bytes);
+        self.start = 0;
+        bytes.truncate(range.end);
+        bytes.drain(..range.start);
+        Some(bytes)
+    }
+
     pub(super) fn clear(&mut self) {
         self.bytes.clear();
         self.start = 0;

@@ -46,7 +46,7 @@ impl Glance {
     /// What the result shows. One that came in a message was looked at already.
     pub fn of(result: &Json) -> Self {
         match &result.0 {
-            Text::Result(_, glance) => *glance,
+            Text::Result(_, glance) | Text::Taken(_, Some(glance)) => *glance,
             _ => Self::at(result.get()),
         }
     }

@@ -2,6 +2,7 @@
 //! checked against the grammar (RFC 8259) and handed out as the text that they are.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use super::MAX_DEPTH;
 
@@ -13,6 +14,9 @@ pub(crate) struct Reader<'a> {
     depth: usize,
     /// The most brackets that were open at any place so far.
     deepest: usize,
+    /// A value of at least this length is left in the text, for it to take over.
+    left_from: usize,
+    left: Option<Range<usize>>,
 }
 
 /// The text is not JSON, or not what was asked for, or nests too deeply.
@@ -46,7 +50,27 @@ impl<'a> Quoted<'a> {
 impl<'a> Reader<'a> {
     #[inline]
     pub(crate) fn new(text: &'a str) -> Self {
-        Self { text, at: 0, depth: 0, deepest: 0 }
+        Self { text, at: 0, depth: 0, deepest: 0, left_from: usize::MAX, left: None }
+    }
+
+    /// Reads a text that a value may take over if it is most of it.
+    pub(crate) fn leaving_most(text: &'a str) -> Self {
+        Self { left_from: text.len() / 2 + 1, ..Self::new(text) }
+    }
+
+    /// Whether the value that was just read stays where it is.
+    #[inline]
+    pub(crate) fn leaves(&mut self, value: &str) -> bool {
+        let leaves = value.len() >= self.left_from;
+        if leaves {
+            self.left = Some(self.at - value.len()..self.at);
+        }
+        leaves
+    }
+
+    /// Where the value stands that was left in the text. There is at most one: it is most of it.
+    pub(crate) fn left(&self) -> Option<Range<usize>> {
+        self.left.clone()
     }
 
     /// Whether what was read nests deeper than a text may.

@@ -96,6 +96,48 @@ impl Incoming {
             Err(kind) => bad(kind),
         }
     }
+
+    /// Reads one text that nobody else needs. A value that is most of a long one, as the result of a call is, takes
+    /// over its allocation: there is never a second copy of it.
+    ///
+    /// ```
+    /// # use trunkline_wire::jsonrpc::{Incoming, Message};
+    /// let text = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"a":"{}"}}}}"#, "x".repeat(1 << 20));
+    /// let Incoming::One(Message::Response { outcome: Ok(result), .. }) = Incoming::take(text.into_bytes())
+    /// else { panic!() };
+    /// assert!(result.get().starts_with(r#"{"a":"xxx"#) && result.get().ends_with(r#"xxx"}"#));
+    /// ```
+    pub fn take(text: Vec<u8>) -> Self {
+        if text.len() < TAKEN || text.trim_ascii_start().starts_with(b"[") {
+            return Self::parse(&text);
+        }
+        let Ok(text) = String::from_utf8(text) else {
+            return Self::Bad(Malformed::new(MalformedKind::NotJson));
+        };
+        let mut reader = Reader::leaving_most(&text);
+        let message = Envelope::read_from(&mut reader);
+        match (message, reader.left()) {
+            (Ok(mut message), Some(place)) => {
+                if let Some(left) = left_in(&mut message) {
+                    left.take_over(text, place);
+                }
+                Self::One(message)
+            }
+            (message, _) => message.map_or_else(Self::Bad, Self::One),
+        }
+    }
+}
+
+/// The value of a message that was left in its text.
+fn left_in(message: &mut Message) -> Option<&mut Json> {
+    match message {
+        Message::Request { params: Params::Object(Object(members)), .. }
+        | Message::Notification { params: Params::Object(Object(members)), .. } => {
+            members.iter_mut().map(|(_, value)| value).find(|value| value.is_left())
+        }
+        Message::Response { outcome: Ok(result), .. } if result.is_left() => Some(result),
+        _ => None,
+    }
 }
 
 /// The items of an array.
@@ -150,8 +192,12 @@ impl Member {
 
 impl<'a> Envelope<'a> {
     fn read(text: &'a str) -> Result<Message, Malformed> {
-        let (mut reader, mut envelope) = (Reader::new(text), Self::default());
-        match envelope.fill(&mut reader).and_then(|()| reader.end()) {
+        Self::read_from(&mut Reader::new(text))
+    }
+
+    fn read_from(reader: &mut Reader<'a>) -> Result<Message, Malformed> {
+        let (text, mut envelope) = (reader.text(), Self::default());
+        match envelope.fill(reader).and_then(|()| reader.end()) {
             Ok(()) if !reader.is_too_deep() => envelope.judge(),
             Ok(()) => Err(Malformed::new(MalformedKind::TooDeep)),
             Err(_) if is_too_deep(text.as_bytes(), MAX_DEPTH) => {
@@ -404,3 +450,6 @@ const MEMBERS: [&str; 12] = [
     "taskId",
 ];
 const FEW: usize = 16;
+
+/// The shortest text that a value of it takes over. Shorter ones are cheap to copy, and their allocations are used again.
+const TAKEN: usize = 256 << 10;

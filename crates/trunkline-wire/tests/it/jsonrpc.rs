@@ -1,6 +1,8 @@
 //! The envelope: what is a message, what is not, and what is echoed.
 
 use trunkline_wire::code;
+use trunkline_wire::frame::{DEFAULT_LIMIT, Decoder, Framing, encode};
+use trunkline_wire::json::glance::Glance;
 use trunkline_wire::jsonrpc::{Id, Incoming, Malformed, MalformedKind, Message, Params};
 
 use crate::value;
@@ -267,4 +269,68 @@ fn an_id_has_a_sensible_length() {
     let digits = "9".repeat(Id::LONGEST + 1);
     let malformed = bad(&format!(r#"{{"jsonrpc":"2.0","id":{digits},"method":"ping"}}"#));
     assert_eq!((malformed.kind, malformed.id), (MalformedKind::NotJsonRpc, None));
+}
+
+#[test]
+fn a_long_text_reads_the_same_whether_it_is_lent_or_taken_over() {
+    let long = "ü stitch\\n".repeat(40_000);
+    let call =
+        |params: &str| format!(r#"{{"jsonrpc":"2.0","id":1,"method":"a","params":{params}}}"#);
+    let texts = [
+        call(&format!(r#"{{"name":"echo","arguments":{{"text":"{long}"}},"_meta":{{"a":1}}}}"#)),
+        call(&format!(r#"{{"b":"{long}","a":"{long}"}}"#)),
+        call(&format!(r#"{{"a":"{long}","a":1}}"#)),
+        call(&format!(r#"["{long}"]"#)),
+        call(&format!(r#""{long}""#)),
+        format!(r#" {{"jsonrpc":"2.0","method":"a","params":{{"a":"{long}"}}}} "#),
+        format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"content":"{long}","isError":true}}}}"#),
+        format!(r#"{{"id":1, "result": {{"resultType":"task","b":"{long}"}} ,"jsonrpc":"2.0"}}"#),
+        format!(r#"{{"jsonrpc":"2.0","id":1,"result":"{long}"}}"#),
+        // What is most of the text is no part of the message.
+        format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{}},"params":{{"a":"{long}"}}}}"#),
+        format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{}},"other":"{long}"}}"#),
+        format!(r#"{{"jsonrpc":"2.0","id":1,"error":{{"code":1,"message":"{long}"}}}}"#),
+        format!(r#"{{"jsonrpc":"2.0","id":1,"result":"{long}""#),
+        format!(r#"[{{"jsonrpc":"2.0","id":1,"result":"{long}"}}]"#),
+        format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"a":{}}}}}"#, "[".repeat(300_000)),
+    ];
+    for text in texts {
+        let taken = Incoming::take(text.clone().into_bytes());
+        assert!(taken == parse(&text), "{} … {}", &text[..80], &text[text.len() - 80..]);
+        let seen = |incoming: &Incoming| match incoming {
+            Incoming::One(Message::Response { outcome: Ok(result), .. }) => {
+                Some(Glance::of(result))
+            }
+            _ => None,
+        };
+        assert_eq!(seen(&taken), seen(&parse(&text)));
+    }
+    let mut no_text = format!(r#"{{"jsonrpc":"2.0","id":1,"result":"{long}"}}"#).into_bytes();
+    no_text[1000] = 0xff;
+    assert_eq!(Incoming::take(no_text.clone()), Incoming::parse(&no_text));
+}
+
+#[test]
+fn long_messages_come_out_of_a_stream_as_short_ones_do() {
+    let texts: Vec<String> = [400_000, 10, 300_000, 300_000, 20]
+        .map(|length| format!(r#"{{"jsonrpc":"2.0","id":1,"result":"{}"}}"#, "x".repeat(length)))
+        .into();
+    for framing in [Framing::Newline, Framing::ContentLength] {
+        let mut stream = Vec::new();
+        for text in &texts {
+            encode(framing, |out| out.extend_from_slice(text.as_bytes()), &mut stream);
+        }
+        for chunk in [1000, 400_050, stream.len()] {
+            let mut decoder = Decoder::with_framing(framing, DEFAULT_LIMIT);
+            let mut messages = Vec::new();
+            for chunk in stream.chunks(chunk) {
+                decoder.push(chunk);
+                while let Some(message) = decoder.next_message() {
+                    messages.push(message.expect("the framing is whole"));
+                }
+            }
+            let expected: Vec<Incoming> = texts.iter().map(|text| parse(text)).collect();
+            assert!(messages == expected, "{framing:?} in chunks of {chunk}");
+        }
+    }
 }

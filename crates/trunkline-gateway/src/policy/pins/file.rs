@@ -21,6 +21,7 @@ use std::time::{Duration, SystemTime};
 use tokio::task::spawn_blocking;
 use trunkline_store::Expect;
 
+use super::comparing::Comparing;
 use super::disk::{Stamp, Unread, broken, made_folder, read, replace, stamp_of, write};
 use super::shared::SharedPins;
 use super::{Approval, Held, Offered, Part, Pins, key};
@@ -36,7 +37,8 @@ pub struct PinFile {
     /// Whether anything is held back, so that calls can check without a lock.
     any: Arc<AtomicBool>,
     /// One change at a time in this process; the lock on the file is for other processes.
-    turn: Arc<tokio::sync::Mutex<()>>,
+    pub(super) turn: Arc<tokio::sync::Mutex<()>>,
+    pub(super) comparing: Comparing,
 }
 
 /// Where pins are kept.
@@ -48,22 +50,22 @@ enum Place {
 }
 
 /// The right to replace what was read.
-enum Lock {
+pub(super) enum Lock {
     File(File),
     /// What is in the store must still be what was read.
     Shared(Expect),
 }
 
 /// Why pins were not stored.
-enum Unstored {
+pub(super) enum Unstored {
     /// Another replica was faster.
     Conflict,
     Fault(PinFault),
 }
 
 #[derive(Debug, Default)]
-struct Known {
-    pins: Arc<Pins>,
+pub(super) struct Known {
+    pub(super) pins: Arc<Pins>,
     /// The file's stamp when it was last read or written.
     stamp: Option<Stamp>,
     /// The servers of the catalog, whose pins are kept.
@@ -101,9 +103,8 @@ impl PinFile {
             }
         };
         let known = Known { pins: Arc::new(pins), stamp, ..Known::default() };
-        let known = Arc::new(Mutex::new(known));
         let place = Place::File(path);
-        (Self { place, known, any: Arc::default(), turn: Arc::default() }, fault)
+        (Self::at(place, known), fault)
     }
 
     /// The pins that replicas share, which begin with those of the file, if this gateway was alone before. If
@@ -119,9 +120,20 @@ impl PinFile {
             Ok((latest, _)) => read = latest,
             Err(later) => drop(fault.get_or_insert(later)),
         }
-        let known = Arc::new(Mutex::new(Known { pins: read, ..Known::default() }));
+        let known = Known { pins: read, ..Known::default() };
         let place = Place::Shared(pins);
-        (Self { place, known, any: Arc::default(), turn: Arc::default() }, fault)
+        (Self::at(place, known), fault)
+    }
+
+    fn at(place: Place, known: Known) -> Self {
+        let known = Arc::new(Mutex::new(known));
+        Self {
+            place,
+            known,
+            any: Arc::default(),
+            turn: Arc::default(),
+            comparing: Comparing::default(),
+        }
     }
 
     /// Reads again what replicas share. Returns why that was not possible.
@@ -170,33 +182,12 @@ impl PinFile {
         offered: &[Offered],
         pinning: Pinning,
     ) -> (Vec<Held>, Option<PinFault>) {
-        let today = today();
-        let compare = |pins: &Pins| pins.compare(server, offered, pinning, today);
-        let found = compare(&self.pins());
+        let found = self.pins().compare(server, offered, pinning, today());
         if found.held.is_empty() && !found.is_news {
             self.hold(server, LISTS, Vec::new());
             return (Vec::new(), None);
         }
-        let _turn = self.turn.lock().await;
-        loop {
-            // Another process may have pinned or approved meanwhile.
-            let (latest, mut fault) = self.latest().await;
-            let mut found = compare(&latest.0);
-            let held = std::mem::take(&mut found.held);
-            let (mut pins, lock) = latest;
-            if found.is_news {
-                Arc::make_mut(&mut pins).note(server, found, today);
-                match self.store(pins, lock).await {
-                    Ok(()) => {}
-                    Err(Unstored::Conflict) => continue,
-                    Err(Unstored::Fault(later)) => drop(fault.get_or_insert(later)),
-                }
-            } else {
-                self.lock().pins = pins;
-            }
-            self.hold(server, LISTS, held.clone());
-            return (held, fault);
-        }
+        self.compare_in_turn(server, offered, pinning).await
     }
 
     /// Compares one list of one instance with the pins, and holds back what differs until the instance ends or
@@ -328,11 +319,11 @@ impl PinFile {
         self.pins().pinned(server, held.kind, &held.name)?.1.map(str::to_owned)
     }
 
-    fn pins(&self) -> Arc<Pins> {
+    pub(super) fn pins(&self) -> Arc<Pins> {
         Arc::clone(&self.lock().pins)
     }
 
-    fn hold(&self, server: &str, by: u64, held: Vec<Held>) {
+    pub(super) fn hold(&self, server: &str, by: u64, held: Vec<Held>) {
         let mut known = self.lock();
         match held.is_empty() {
             false => drop(known.held.entry(server.to_owned()).or_default().insert(by, held)),
@@ -370,7 +361,7 @@ impl PinFile {
 
     /// The current pins of the place, and the right to replace them; our own pins without that right, if they
     /// cannot be locked or read.
-    async fn latest(&self) -> ((Arc<Pins>, Option<Lock>), Option<PinFault>) {
+    pub(super) async fn latest(&self) -> ((Arc<Pins>, Option<Lock>), Option<PinFault>) {
         let path = match &self.place {
             Place::File(path) => Arc::clone(path),
             Place::Shared(pins) => {
@@ -412,7 +403,11 @@ impl PinFile {
     }
 
     /// Stores pins; in their place only if we may replace what is there.
-    async fn store(&self, mut pins: Arc<Pins>, lock: Option<Lock>) -> Result<(), Unstored> {
+    pub(super) async fn store(
+        &self,
+        mut pins: Arc<Pins>,
+        lock: Option<Lock>,
+    ) -> Result<(), Unstored> {
         let catalog = self.lock().catalog.clone();
         Arc::make_mut(&mut pins).prune(&catalog, today());
         match (lock, &self.place) {
@@ -440,7 +435,7 @@ impl PinFile {
         Ok(())
     }
 
-    fn lock(&self) -> MutexGuard<'_, Known> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -507,7 +502,7 @@ pub(super) fn today() -> u32 {
 }
 
 /// The source "lists": the numbers of instances begin with 1.
-const LISTS: u64 = 0;
+pub(super) const LISTS: u64 = 0;
 /// How long another process may hold the lock.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The pause before the next attempt.

@@ -500,3 +500,29 @@ async fn a_definition_of_one_instance_is_held_back_until_it_ends() {
     assert!(pins.gone("s", 7) && !is_held(&pins, "b"));
     assert!(!pins.gone("s", 7));
 }
+
+#[tokio::test(start_paused = true)]
+async fn servers_that_are_new_at_the_same_time_are_pinned_together() {
+    let folder = PinFolder(Folder::new());
+    let pins = folder.open();
+    let compare = |at: usize| {
+        let (pins, text) = (pins.clone(), format!("a=1 b={at}"));
+        async move { pins.compare(&format!("s{at}"), &tools(&text), Pinning::FirstUse).await }
+    };
+    let mut all: tokio::task::JoinSet<_> = (0..100).map(compare).collect();
+    // One of them is given up, whether it waits for its turn or has it.
+    all.spawn(compare(100)).abort();
+    let mut given_up = 0;
+    while let Some(ended) = all.join_next().await {
+        match ended {
+            Ok(outcome) => assert_eq!(outcome, (Vec::new(), None)),
+            Err(_) => given_up += 1,
+        }
+    }
+    assert_eq!(given_up, 1);
+    let stored = folder.open();
+    for at in 0..100 {
+        let changed = stored.compare(&format!("s{at}"), &tools("a=2 b=x"), Pinning::FirstUse).await;
+        assert_eq!(names(&changed.0), ["a", "b"], "s{at}");
+    }
+}

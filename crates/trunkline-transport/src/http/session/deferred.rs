@@ -71,6 +71,10 @@ impl Deferred {
 
     /// Attributes the calls recorded from now on to a request, until [`Self::take_todo`].
     pub(super) fn admit(&mut self, request: RequestStream, admitted: Admitted) {
+        if self.requests.capacity() == 0 {
+            // Most sessions have one request at a time, and keep the room for it.
+            self.requests.reserve_exact(1);
+        }
         self.requests.push((request, admitted));
         self.current = Some(request);
     }
