@@ -49,6 +49,22 @@ export async function leavesNothing(checks, { log, errors }) {
     });
 }
 
+/** Checks that progress right before an answer reaches the caller, though nothing comes between them. */
+export async function handsOnProgress(checks, peer) {
+    await checks.check('progress right before the answer is handed on', async () => {
+        let left = 200;
+        let handedOn = 0;
+        const caller = async () => {
+            while (left > 0) {
+                left -= 1;
+                await peer.call('progress', { steps: 1 }, { onprogress: () => { handedOn += 1; } });
+            }
+        };
+        await Promise.all(Array.from({ length: 8 }, caller));
+        assert.equal(handedOn, 200);
+    });
+}
+
 /** Checks that the answer still comes when the wire is cut, and that nothing is lost or doubled. */
 export async function resumes(checks, url, connect, revision) {
     const wire = await Wire.to(url);

@@ -9,7 +9,7 @@ import {
 import { assert, Checks, Inbox, overhear, REVISIONS, within } from './check.mjs';
 import { CAPABILITIES, converse, converseWithoutCapabilities, Person, text } from './demo.mjs';
 import { bridge, noting, PROMPTLY, serve, told } from './http.mjs';
-import { ends, resumes, staysStateless } from './sessions.mjs';
+import { ends, handsOnProgress, resumes, staysStateless } from './sessions.mjs';
 
 const { over, line } = told('ts1.mjs');
 
@@ -90,7 +90,10 @@ async function conversation(way, revision) {
     if (peer === undefined) return;
     await converse(all, peer, revision);
     if (revision === '2025-11-25') await tasks(all, peer);
-    if (way.name === 'http') await ends(all, peer);
+    if (way.name === 'http') {
+        await handsOnProgress(all, peer);
+        await ends(all, peer);
+    }
     await all.check('closes', () => peer.client.close());
 
     const silent = await connect(way, revision, {});

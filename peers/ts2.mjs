@@ -4,7 +4,7 @@ import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { assert, Checks, Inbox, overhear, REVISIONS, within } from './check.mjs';
 import { CAPABILITIES, converse, converseWithoutCapabilities, Person } from './demo.mjs';
 import { bridge, noting, PROMPTLY, serve, told } from './http.mjs';
-import { ends, leavesNothing, resumes } from './sessions.mjs';
+import { ends, handsOnProgress, leavesNothing, resumes } from './sessions.mjs';
 
 const { over, line } = told('ts2.mjs');
 const MODERN = '2026-07-28';
@@ -84,7 +84,10 @@ async function conversation(way, choice) {
     if (peer === undefined) return;
     await converse(all, { ...peer, lingers: way.lingers }, choice.revision);
     if (choice.revision === MODERN) await discovery(all, peer);
-    if (way.name === 'http') await (choice.revision === MODERN ? leavesNothing : ends)(all, peer);
+    if (way.name === 'http') {
+        await handsOnProgress(all, peer);
+        await (choice.revision === MODERN ? leavesNothing : ends)(all, peer);
+    }
     await all.check('closes', () => peer.client.close());
 
     const silent = await connect(way, choice, {});

@@ -167,8 +167,8 @@ async fn work(cx: Context, Given(it): Given<Steps>) -> String {
 async fn count(cx: &Context, steps: u32) {
     for step in 1..=steps.min(1000) {
         let progress = Progress::new(step).total(f64::from(steps));
-        cx.report(progress.message(format!("step {step} of {steps}"))).await;
         tokio::time::sleep(Duration::from_millis(5)).await;
+        cx.report(progress.message(format!("step {step} of {steps}"))).await;
     }
 }
 

@@ -43,6 +43,9 @@ use trunkline_wire::revision::Revision;
 
 /// One end of a conversation, client or server.
 pub trait Conversation {
+    /// Says that all messages share one stream, of which the peer reads several at once.
+    fn shares_one_stream(&mut self) {}
+
     /// Handles an event. Drain [`Self::poll`] afterwards.
     fn handle(&mut self, input: Input, now: Instant);
 

@@ -32,6 +32,8 @@ pub(crate) struct OpenCall<T> {
 pub(crate) struct ProgressSink {
     pub(crate) token: Json,
     pub(crate) reached: f64,
+    /// When it was last sent.
+    pub(crate) sent: Option<Instant>,
 }
 
 /// The two deadlines of a call. Activity moves the idle deadline; nothing moves the hard one.

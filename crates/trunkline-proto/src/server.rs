@@ -7,6 +7,7 @@
 mod batch;
 mod dialect;
 mod envelope_cache;
+mod head_start;
 mod instruct;
 mod reply;
 mod shared;
@@ -19,7 +20,8 @@ use std::time::Instant;
 use trunkline_wire::code;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{
-    ErrorObject, Id, Incoming, Malformed, MalformedKind, Message, MethodName, Object, Params,
+    ErrorObject, Id, Incoming, Malformed, MalformedKind, Message, MethodName, Object, Outcome,
+    Params,
 };
 use trunkline_wire::method::{self, Kind, Method, Sender};
 use trunkline_wire::model::{
@@ -128,6 +130,11 @@ impl Server {
     /// subscribed to.
     pub fn session_choices(&self) -> (Option<LogLevel>, Vec<String>) {
         self.session.as_ref().map(stateful::Session::choices).unwrap_or_default()
+    }
+
+    /// When the next answer goes out that waits until the progress before it has arrived, if one does.
+    pub fn holds_answer_until(&self) -> Option<Instant> {
+        self.shared.head_start.as_ref()?.next_timeout()
     }
 
     /// Handles a message whose era is decided.
@@ -403,7 +410,23 @@ impl Server {
         }
     }
 
+    fn on_finished(&mut self, call: CallKey, outcome: Outcome, now: Instant) {
+        let Some(open) = self.shared.calls.close(call) else { return };
+        if open.with.may_be_task
+            && let (Some(session), Ok(result)) = (&mut self.session, &outcome)
+        {
+            session.note_task(result, self.shared.config.bounds.subscriptions);
+        }
+        self.shared.stop_asking(call);
+        self.shared.finish(open, outcome, now);
+    }
+
     fn on_tick(&mut self, now: Instant) {
+        while let Some((call, outcome)) =
+            self.shared.head_start.as_mut().and_then(|it| it.take_due(now))
+        {
+            self.on_finished(call, outcome, now);
+        }
         for late in self.shared.calls.expire(now) {
             self.shared.out.push_back(Output::Abandon(late.key));
             self.shared.stop_asking(late.key);
@@ -419,18 +442,16 @@ impl Server {
 }
 
 impl Conversation for Server {
+    fn shares_one_stream(&mut self) {
+        self.shared.head_start = Some(Box::default());
+    }
+
     fn handle(&mut self, input: Input, now: Instant) {
         match input {
             Input::Received(incoming, via) => self.on_incoming(incoming, via, None, now),
             Input::Finished { call, outcome } => {
-                if let Some(open) = self.shared.calls.close(call) {
-                    if open.with.may_be_task
-                        && let (Some(session), Ok(result)) = (&mut self.session, &outcome)
-                    {
-                        session.note_task(result, self.shared.config.bounds.subscriptions);
-                    }
-                    self.shared.stop_asking(call);
-                    self.shared.finish(open, outcome, now);
+                if let Some(outcome) = self.shared.hold(call, outcome, now) {
+                    self.on_finished(call, outcome, now);
                 }
             }
             Input::Said { call, what } => self.on_said(call, what, now),
@@ -468,7 +489,8 @@ impl Conversation for Server {
     }
 
     fn next_timeout(&self) -> Option<Instant> {
-        earlier(self.shared.calls.next_timeout(), self.shared.asked.next_timeout())
+        let called = earlier(self.shared.calls.next_timeout(), self.holds_answer_until());
+        earlier(called, self.shared.asked.next_timeout())
     }
 
     fn open_calls(&self) -> usize {

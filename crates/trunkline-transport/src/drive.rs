@@ -84,12 +84,13 @@ where
     /// Joins a conversation, a handler and a byte stream. Without `framing`, the peer's first bytes
     /// decide it.
     pub fn new(
-        core: C,
+        mut core: C,
         handler: Arc<H>,
         (reader, writer): (R, W),
         framing: Option<Framing>,
         limits: Limits,
     ) -> Self {
+        core.shares_one_stream();
         let (handle, commands) = ConversationHandle::new(limits.queue);
         if let Some(witness) = handler.witness(&handle, &Attached::default()) {
             handle.set_witness(witness);

@@ -23,7 +23,7 @@ pub(super) fn progress<T>(
     if !progress.progress.is_finite() || progress.progress <= sink.reached {
         return None;
     }
-    sink.reached = progress.progress;
+    (sink.reached, sink.sent) = (progress.progress, Some(now));
     let mut params = Object::default();
     params.set("progressToken", sink.token.clone());
     progress.write_into(&mut params);

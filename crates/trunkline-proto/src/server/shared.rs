@@ -11,6 +11,7 @@ use trunkline_wire::model::{LogLevel, meta};
 use trunkline_wire::revision::{Era, Revision};
 
 use super::envelope_cache::EnvelopeCache;
+use super::head_start::{HEAD_START, HeadStart};
 use super::{Config, batch, dialect};
 use crate::pending::{Asked, Calls, Clock, OpenCall, ProgressSink, Sent, add_meta, cancelled};
 use crate::queue::Queue;
@@ -30,6 +31,8 @@ pub(super) struct Shared {
     pub(super) batches: batch::Batches,
     pub(super) envelopes: EnvelopeCache,
     pub(super) out: Queue<Output>,
+    /// Where answers wait for their progress, if they have to.
+    pub(super) head_start: Option<Box<HeadStart>>,
     /// The caller, if the instructions depend on it.
     pub(super) caller: Attached,
 }
@@ -76,6 +79,7 @@ impl Shared {
             batches: batch::Batches::default(),
             envelopes: EnvelopeCache::default(),
             out: Queue::new(),
+            head_start: None,
             caller: Attached::default(),
         }
     }
@@ -103,8 +107,11 @@ impl Shared {
         }
         let key = self.calls.next_key();
         let may_be_task = facts.params.get("task").is_some();
-        let progress =
-            facts.token.take().map(|token| ProgressSink { token, reached: f64::NEG_INFINITY });
+        let progress = facts.token.take().map(|token| ProgressSink {
+            token,
+            reached: f64::NEG_INFINITY,
+            sent: None,
+        });
         let call = Call {
             key,
             id: from.id.clone(),
@@ -135,6 +142,28 @@ impl Shared {
             },
         });
         self.out.push_back(Output::Call(call));
+    }
+
+    /// Keeps the outcome of a call whose progress is not far enough ahead; any other is returned.
+    pub(super) fn hold(
+        &mut self,
+        call: CallKey,
+        outcome: Outcome,
+        now: Instant,
+    ) -> Option<Outcome> {
+        let Some(head_start) = &mut self.head_start else { return Some(outcome) };
+        let Some(open) = self.calls.get(call) else { return Some(outcome) };
+        let Some(sent) = open.progress.as_ref().and_then(|it| it.sent) else {
+            return Some(outcome);
+        };
+        // A call that is done in time does not become late here.
+        let deadline = open.clock.map(|it| it.deadline());
+        let until = deadline.into_iter().fold(sent + HEAD_START, Instant::min);
+        if until <= now {
+            return Some(outcome);
+        }
+        head_start.hold(call, outcome, until);
+        None
     }
 
     pub(super) fn finish(&mut self, open: OpenCall<Owed>, outcome: Outcome, now: Instant) {

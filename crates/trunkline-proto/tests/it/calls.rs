@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use trunkline_proto::Timing;
 use trunkline_wire::revision::Revision;
 use trunkline_wire::revision::Revision::*;
 
@@ -142,6 +143,98 @@ fn progress_goes_out_strictly_increasing_until_the_answer() {
         done 1 $DONE
         < {"jsonrpc":"2.0","id":1,"result":$DONE}
         say 1 progress {"progress":3,"total":3}
+        "#,
+    );
+}
+
+/// Plays the script in every revision with progress of call `n` under the token `n`, on a stream that all messages share.
+#[track_caller]
+fn check_on_one_stream(script: &str) {
+    for revision in Revision::ALL {
+        let mut script = script.replace("$DONE", done(revision));
+        for id in 1..=2 {
+            let params = format!(
+                r#"{{"name":"add",{}}}"#,
+                meta(revision, &format!(r#""progressToken":{id}"#))
+            );
+            let call = format!(
+                r#"> {{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{params}}}"#
+            );
+            let told = format!(
+                r#"< {{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":{id},"progress":1}}}}"#
+            );
+            let report = format!("say {id} progress {{\"progress\":1}}\n{told}");
+            script =
+                script.replace(&format!("CALL {id}"), &format!("{call}\ncall {id} tools/call"));
+            script = script.replace(&format!("REPORT {id}"), &report);
+        }
+        server().on_one_stream().opened(revision).check(&script);
+    }
+}
+
+#[test]
+fn on_one_stream_an_answer_waits_until_its_progress_has_arrived() {
+    check_on_one_stream(
+        r#"
+        CALL 1
+        REPORT 1
+        wait 3ms
+        done 1 $DONE
+        # Nobody else waits, and its id is not free yet.
+        CALL 2
+        done 2 $DONE
+        < {"jsonrpc":"2.0","id":2,"result":$DONE}
+        wait 1ms
+        # A handler that answers twice is heard once.
+        fail 1 -32603 Too late.
+        wait 1ms
+        < {"jsonrpc":"2.0","id":1,"result":$DONE}
+        wait 700s
+        "#,
+    );
+}
+
+#[test]
+fn on_one_stream_progress_of_long_ago_delays_no_answer() {
+    check_on_one_stream(
+        r#"
+        CALL 1
+        REPORT 1
+        wait 5ms
+        done 1 $DONE
+        < {"jsonrpc":"2.0","id":1,"result":$DONE}
+        "#,
+    );
+}
+
+#[test]
+fn on_one_stream_a_call_can_be_cancelled_while_its_answer_waits() {
+    check_on_one_stream(
+        r#"
+        CALL 1
+        REPORT 1
+        done 1 $DONE
+        > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}
+        abandon 1
+        wait 700s
+        "#,
+    );
+}
+
+#[test]
+fn on_one_stream_a_call_that_is_done_in_time_does_not_become_late() {
+    let late = Timing { idle: Duration::from_secs(60), hard: Duration::from_millis(8) };
+    server().with(|it| it.bounds.call = late).on_one_stream().opened(V2025_06_18).check(
+        r#"
+        > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","_meta":{"progressToken":1}}}
+        call 1 tools/call
+        wait 6ms
+        say 1 progress {"progress":1}
+        < {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}
+        done 1 {"content":[]}
+        wait 1ms
+        wait 1ms
+        < {"jsonrpc":"2.0","id":1,"result":{"content":[]}}
         "#,
     );
 }

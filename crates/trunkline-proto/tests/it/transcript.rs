@@ -28,20 +28,21 @@ use crate::audit::Audit;
 pub(crate) fn server() -> ServerScript {
     let mut config = server::Config::new(Implementation::new("srv", "1"));
     config.capabilities = every_server_capability();
-    ServerScript { config, opening: None }
+    ServerScript { config, opening: None, shares_one_stream: false }
 }
 
 /// A client that speaks everything and answers every kind of question.
 pub(crate) fn client() -> ClientScript {
     let mut config = client::Config::new(Implementation::new("cli", "1"));
     config.capabilities = every_client_capability();
-    ClientScript { config, opening: None }
+    ClientScript { config, opening: None, shares_one_stream: false }
 }
 
 /// A server or a client, and the messages before the script.
 pub(crate) struct Script<C> {
     config: C,
     opening: Option<String>,
+    shares_one_stream: bool,
 }
 
 pub(crate) type ServerScript = Script<server::Config>;
@@ -73,7 +74,8 @@ macro_rules! both {
             #[track_caller]
             pub(crate) fn check_in_all(self, script: &str) {
                 for revision in Revision::ALL {
-                    Self { config: self.config.clone(), opening: None }.opened(revision).check(script);
+                    let config = self.config.clone();
+                    Self { config, opening: None, ..self }.opened(revision).check(script);
                 }
             }
         }
@@ -83,6 +85,11 @@ macro_rules! both {
 both! { ServerScript ClientScript }
 
 impl ServerScript {
+    /// Whose client reads several messages at once.
+    pub(crate) fn on_one_stream(self) -> Self {
+        Self { shares_one_stream: true, ..self }
+    }
+
     /// After a handshake in which the client declared every capability.
     pub(crate) fn opened(self, revision: Revision) -> Self {
         self.opened_by(
@@ -107,7 +114,10 @@ impl ServerScript {
     /// Plays the inputs among `steps`.
     pub(crate) fn play(self, steps: &[Step]) -> Vec<Step> {
         let audit = Audit::new(Side::Server, self.config.revisions);
-        let core = Server::new(Arc::new(self.config));
+        let mut core = Server::new(Arc::new(self.config));
+        if self.shares_one_stream {
+            core.shares_one_stream();
+        }
         let in_force = |core: &Server| core.session_revision();
         let mut player = Player { core, audit, now: start(), in_force };
         if let Some(opening) = &self.opening {

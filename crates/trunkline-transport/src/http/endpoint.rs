@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use http::header::{self, HeaderName, HeaderValue, ToStrError};
-use http::{Extensions, Method, Request, Response, StatusCode, Uri, request};
+use http::{Extensions, HeaderMap, Method, Request, Response, StatusCode, Uri, request};
 use http_body::Body;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -28,7 +28,7 @@ use super::budgets::Budgets;
 use super::entry::By;
 use super::expiry::Expiry;
 use super::lasting::Lasting;
-use super::response::{accepted, empty, events, no_session};
+use super::response::{accepted, empty, events, events_in, no_session};
 use super::serve::Answers;
 use super::session::{OpenRequest, Session};
 use super::sessions::Sessions;
@@ -365,16 +365,17 @@ impl<H: Handler> Endpoint<H> {
         reader: Reader,
         expiry: Expiry,
     ) -> Response<HttpBody> {
-        self.follow_after(session, reader, expiry, None)
+        self.follow_after(session, reader, expiry, None, None)
     }
 
-    /// The same, after these events.
+    /// The same, after these events, in the room of the request's header fields.
     pub(super) fn follow_after(
         &self,
         session: Arc<Session<H>>,
         reader: Reader,
         expiry: Expiry,
         begins_with: Option<Vec<u8>>,
+        room: Option<&mut HeaderMap>,
     ) -> Response<HttpBody> {
         self.end_if_closing(&session);
         let keep_alive = KeepAlive::new(self.settings.limits.stream_keep_alive);
@@ -382,7 +383,7 @@ impl<H: Handler> Endpoint<H> {
         // The answer of a call is in flight until its stream has carried it.
         let owes = shared.is_some() && !session.is_general(reader);
         let open = owes.then(|| session.begin_request()).flatten();
-        events(HttpBody::events(SessionEvents {
+        let body = HttpBody::events(SessionEvents {
             _open: open,
             session,
             reader,
@@ -391,7 +392,8 @@ impl<H: Handler> Endpoint<H> {
             begins_with,
             of: None,
             shared,
-        }))
+        });
+        events_in(room, body)
     }
 
     /// The event stream of 2024-11-05, which is the session. Its first event names the path for

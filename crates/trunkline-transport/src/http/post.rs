@@ -246,7 +246,9 @@ impl<H: Handler> Endpoint<H> {
                 events(HttpBody::whole(out))
             }
             Posted::Whole(status, text) => json_in(room, status, text),
-            Posted::Events(reader) => self.follow(session, reader, Expiry::never()),
+            Posted::Events(reader) => {
+                self.follow_after(session, reader, Expiry::never(), None, room)
+            }
             Posted::NoReply | Posted::Gone => events(HttpBody::default()),
         }
     }

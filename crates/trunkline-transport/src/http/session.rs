@@ -16,6 +16,7 @@ use std::time::Instant;
 
 use http::StatusCode;
 use tokio::runtime::Handle;
+use tokio::time::sleep_until;
 use trunkline_auth::tag::Tags;
 use trunkline_proto::http::event::{EventId, Owed};
 use trunkline_proto::http::reply;
@@ -110,6 +111,9 @@ impl<H: Handler> Session<H> {
         };
         let mut server = Server::new(core);
         server.is_for(&owner);
+        if style == Style::Single {
+            server.shares_one_stream();
+        }
         let state = State {
             core: DriverCore::new(server, commands, Deferred::default()),
             streams: Streams::new(style, bounds),
@@ -304,7 +308,7 @@ impl<H: Handler> Session<H> {
         let mut state = self.lock();
         state.closing = true;
         // The one stream of 2024-11-05 still has to carry the answers.
-        if !self.is_old || state.core.handlers.is_empty() {
+        if !self.is_old || !state.is_at_work() {
             state.end_general(now());
         }
     }
@@ -332,7 +336,7 @@ impl<H: Handler> Session<H> {
         state.streams.sweep(now);
         let is_late = state.core.conversation.next_timeout().is_some_and(|it| it <= now);
         let is_idle = since.is_some_and(|it| state.used <= it);
-        if is_idle && state.core.handlers.is_empty() && !state.streams.is_read() {
+        if is_idle && !state.is_at_work() && !state.streams.is_read() {
             state.end();
         }
         let ended = state.ended;
@@ -400,14 +404,28 @@ impl<H: Handler> Session<H> {
         state.act(true, now);
         let todo = state.core.handlers.take_todo();
         let over = request.and_then(|it| state.core.handlers.release(it));
-        if state.closing && state.core.handlers.is_empty() {
-            state.end_general(now);
-        }
+        state.end_if_done(now);
+        let holds_until = state.core.conversation.holds_answer_until();
         drop(state);
         drop(over);
+        if let Some(until) = holds_until {
+            self.tick_at(until);
+        }
         if todo.is_some() {
             self.perform(todo);
         }
+    }
+
+    /// Sends the answer that waits on the one stream of 2024-11-05: the handler that would be polled then is done.
+    fn tick_at(&self, until: Instant) {
+        let Ok(runtime) = Handle::try_current() else { return };
+        let session = self.me.clone();
+        runtime.spawn(async move {
+            sleep_until(until.into()).await;
+            if let Some(session) = session.upgrade() {
+                session.tick();
+            }
+        });
     }
 
     fn tick(&self) {
@@ -416,6 +434,7 @@ impl<H: Handler> Session<H> {
             let now = now();
             state.core.conversation.handle(Input::Tick, now);
             state.act(true, now);
+            state.end_if_done(now);
             state.core.handlers.take_todo()
         };
         self.perform(todo);
@@ -499,6 +518,18 @@ impl State {
         self.core.hand_over_all(message, via);
         let changed = self.streams.say(via, text, last, now);
         self.wake_any(changed);
+    }
+
+    /// Whether a call is worked on, or its answer waits.
+    fn is_at_work(&self) -> bool {
+        let holds_answer = self.core.conversation.holds_answer_until().is_some();
+        holds_answer || !self.core.handlers.is_empty()
+    }
+
+    fn end_if_done(&mut self, now: Instant) {
+        if self.closing && !self.is_at_work() {
+            self.end_general(now);
+        }
     }
 
     /// Ends the general stream.

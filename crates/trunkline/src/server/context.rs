@@ -13,7 +13,6 @@ use std::time::Duration;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
-use tokio::time::Instant;
 use trunkline_auth::Principal;
 use trunkline_proto::{Attached, Call, CallKey, Change, HandlerEvent, Peer};
 use trunkline_transport::conversation_handle::ConversationHandle;
@@ -65,14 +64,9 @@ pub(super) struct Facts {
     open: AtomicU32,
     /// The keys of the questions asked so far.
     keys: Mutex<BTreeSet<String>>,
-    /// When progress was last sent to a client that wants it.
-    reported: Mutex<Option<Instant>>,
     over: AtomicBool,
     ended: Notify,
 }
-
-/// The head start that the last progress notification has over the answer.
-const PROGRESS_HEAD_START: Duration = Duration::from_millis(5);
 
 tokio::task_local! {
     /// The call whose `once` effect is being polled, by the address of its facts.
@@ -121,7 +115,6 @@ impl Context {
             questions: AtomicU32::new(0),
             open: AtomicU32::new(0),
             keys: Mutex::default(),
-            reported: Mutex::new(None),
             over: AtomicBool::new(false),
             ended: Notify::new(),
         }))
@@ -142,30 +135,12 @@ impl Context {
         // Progress extends the deadline even if the client did not ask for it.
         if is_new {
             self.0.handle.say(self.0.key, HandlerEvent::Progress(progress)).await;
-            if self.0.wants_progress {
-                *lock(&self.0.reported) = Some(Instant::now());
-            }
         }
     }
 
     /// Whether no earlier run of the handler has sent this notification.
     fn is_first_time(&self) -> bool {
         lock(self.0.asker.notebook()).is_first_time()
-    }
-
-    /// Whether progress was sent that must arrive before the answer.
-    pub(super) fn has_reported(&self) -> bool {
-        lock(&self.0.reported).is_some()
-    }
-
-    /// Waits until the last progress has had time to arrive before the answer. The npm SDK
-    /// unregisters its progress callback with the answer, and loses progress that arrives together
-    /// with it.
-    pub(super) async fn let_progress_arrive(&self) {
-        let reported = *lock(&self.0.reported);
-        if let Some(reported) = reported {
-            tokio::time::sleep_until(reported + PROGRESS_HEAD_START).await;
-        }
     }
 
     /// Logs a value to the client, which gets it only if it chose this level.

@@ -243,13 +243,10 @@ impl Future for Answering {
         if let Some((run, _)) = &mut this.run {
             let ended = ready!(run.poll(cx));
             let (run, call) = this.run.take().expect("it was there just now");
-            let has_reported = |it: &&Context| it.has_reported();
-            let reported = run.handler.context().filter(has_reported).cloned();
-            this.rest = Some(match (ended, reported) {
-                (Ok(outcome), None) => return Poll::Ready(outcome),
-                (Ok(outcome), Some(context)) => Box::pin(after_progress(context, outcome)),
-                (Err(context), _) => Box::pin(ask(run, context, call)),
-            });
+            match ended {
+                Ok(outcome) => return Poll::Ready(outcome),
+                Err(context) => this.rest = Some(Box::pin(ask(run, context, call))),
+            }
         }
         match &mut this.rest {
             Some(rest) => rest.as_mut().poll(cx),
@@ -262,7 +259,7 @@ impl Future for Answering {
 async fn ask(run: Run, context: Context, call: Call) -> Outcome {
     let (job, handle) = (run.handler.job().clone(), context.0.handle.clone());
     let server = Arc::clone(&job.server);
-    let (questions, mut journal) = match run.ended(context).await {
+    let (questions, mut journal) = match run.ended(&context) {
         Ended::Left(journal) => {
             let task = TaskRequest::new();
             return match server.start_task(task, call, handle, job, Some(journal)) {
@@ -326,9 +323,8 @@ impl Run {
     }
 
     /// How a handler ended that has no outcome.
-    async fn ended(self, context: Context) -> Ended {
+    fn ended(self, context: &Context) -> Ended {
         drop(self.handler);
-        context.let_progress_arrive().await;
         let mut notebook = lock(context.0.asker.notebook());
         let questions = std::mem::take(&mut notebook.new);
         let journal = notebook.journal.clone();
@@ -340,12 +336,6 @@ impl Run {
             }
         }
     }
-}
-
-/// The outcome, once its progress has arrived.
-async fn after_progress(context: Context, outcome: Outcome) -> Outcome {
-    context.let_progress_arrive().await;
-    outcome
 }
 
 /// Runs each round twice in debug builds: a handler whose questions depend on more than its
@@ -360,7 +350,7 @@ async fn check_again(
     let mut again = Run::start(call, handle, job.clone(), Some(&journal), true);
     let again = match poll_fn(|cx| again.poll(cx)).await {
         Ok(_) => None,
-        Err(context) => Some(again.ended(context).await),
+        Err(context) => Some(again.ended(&context)),
     };
     let waited = matches!(again, Some(Ended::Asked { waited: true, .. }));
     let (same, again) = match again {

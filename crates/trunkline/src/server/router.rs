@@ -321,13 +321,7 @@ impl Inner {
                 let running = job.start(call.revision, &|job| {
                     Context::new(&job.server, &call, handle, Asker::Wire(OnceLock::new()))
                 });
-                let context = running.context().filter(|_| call.wants_progress).cloned();
-                let Some(context) = context else { return first.answer(running) };
-                Answer::later(async move {
-                    let outcome = running.await;
-                    context.let_progress_arrive().await;
-                    outcome
-                })
+                first.answer(running)
             }
             Era::Stateless => rounds::answer(call, handle, job, first),
         }

@@ -16,8 +16,7 @@ pub fn text(results: &Results) -> String {
          answer was checked. `bare` is hyper with nothing around it; `rmcp` is rmcp 3.8 in axum. A case is a revision,\n\
          the kind of reply, the length of the text and the number of connections, each with one call in flight.\n\
          `SSE` calls a tool that reports progress once before it answers. With 2025-11-25 rmcp answers every call with\n\
-         a stream. Ours waits five milliseconds between the last progress and the answer (docs/internals/choices.md):\n\
-         with a connection that calls again at once, that is what its rows of `SSE` show.\n",
+         a stream.\n",
         results.figures.rounds, results.figures.load
     );
     if results.figures.load.parse::<f64>().is_ok_and(|load| load > BUSY) {

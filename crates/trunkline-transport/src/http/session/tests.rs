@@ -45,23 +45,34 @@ struct Setting {
 
 impl Setting {
     async fn new(revision: &str, steps: u32, limits: &Limits) -> Self {
+        let style = Style::Resumable { primed: false };
+        let setting = Self::not_open(style, steps, limits);
+        setting.post(&hello(revision)).await;
+        assert!(setting.session.is_open());
+        setting.session.begin();
+        setting
+    }
+
+    /// A session over the two paths of 2024-11-05, and the reader of its one stream.
+    async fn old(steps: u32) -> (Self, Reader) {
+        let setting = Self::not_open(Style::Single, steps, &Limits::default());
+        let reader = setting.session.attach();
+        assert!(matches!(setting.post_old(&hello("2024-11-05")).await, Posted::Accepted));
+        setting.session.begin();
+        assert_eq!(setting.read(reader).matches("\"result\"").count(), 1);
+        (setting, reader)
+    }
+
+    fn not_open(style: Style, steps: u32, limits: &Limits) -> Self {
         let (open, done) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
         let handler = Gate { steps, open: Arc::clone(&open), done: Arc::clone(&done) };
         let mut config = Config::new(Implementation::new("srv", "1"));
         config.capabilities.tools = Some(Default::default());
         let tags = Tagger::random().scope("x");
-        let style = Style::Resumable { primed: false };
         let (config, handler) = (Arc::new(config), Arc::new(handler));
         let owner = Attached::default();
         let session = Session::new("x".to_owned(), config, handler, style, tags, limits, owner);
-        let setting = Self { session, open, done, busy: Arc::default() };
-        let hello = format!(
-            r#"{{"jsonrpc":"2.0","id":0,"method":"initialize","params":{{"protocolVersion":"{revision}","capabilities":{{"roots":{{}}}},"clientInfo":{{"name":"cli","version":"1"}}}}}}"#
-        );
-        setting.post(&hello).await;
-        assert!(setting.session.is_open());
-        setting.session.begin();
-        setting
+        Self { session, open, done, busy: Arc::default() }
     }
 
     async fn post(&self, text: &str) -> Posted {
@@ -69,11 +80,40 @@ impl Setting {
         self.session.post(Incoming::parse(text.as_bytes()), None, true, admitted, None).await
     }
 
+    async fn post_old(&self, text: &str) -> Posted {
+        let admitted = Admitted::new(&self.busy, None).0;
+        self.session.post(Incoming::parse(text.as_bytes()), None, false, admitted, None).await
+    }
+
+    /// The events that the reader has not had.
+    fn read(&self, reader: Reader) -> String {
+        let mut out = Vec::new();
+        self.session.read(reader, &mut Context::from_waker(Waker::noop()), &mut out);
+        String::from_utf8(out).expect("events are text")
+    }
+
+    /// Waits for the next events.
+    async fn next(&self, reader: Reader) -> String {
+        let next = poll_fn(|cx| {
+            let mut out = Vec::new();
+            self.session.read(reader, cx, &mut out);
+            if out.is_empty() { Poll::Pending } else { Poll::Ready(out) }
+        });
+        let next = timeout(Duration::from_secs(10), next).await.expect("something comes in time");
+        String::from_utf8(next).expect("events are text")
+    }
+
     async fn finished(&self, calls: u32) {
         self.open.add_permits(calls as usize);
         let done = timeout(Duration::from_secs(10), self.done.acquire_many(calls)).await;
         done.expect("every handler is done in time").expect("nobody closes it").forget();
     }
+}
+
+fn hello(revision: &str) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","id":0,"method":"initialize","params":{{"protocolVersion":"{revision}","capabilities":{{"roots":{{}}}},"clientInfo":{{"name":"cli","version":"1"}}}}}}"#
+    )
 }
 
 fn call(id: u32) -> String {
@@ -107,6 +147,40 @@ async fn a_reader_that_disconnects_unblocks_waiting_senders() {
     assert!(setting.session.is_congested());
     setting.session.detach(reader);
     setting.finished(1).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_in_events_of_its_own_does_not_wait_for_its_progress() {
+    let setting = Setting::new("2025-06-18", 1, &Limits::default()).await;
+    setting.open.add_permits(1);
+    let began = now();
+    let Posted::Events(reader) = setting.post(&call(1)).await else {
+        panic!("progress makes it a stream")
+    };
+    let mut events = setting.read(reader);
+    if !events.contains("\"result\"") {
+        events += &setting.next(reader).await;
+    }
+    assert!(events.contains("notifications/progress") && events.contains("\"result\""), "{events}");
+    assert_eq!(now(), began);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_on_the_one_stream_of_2024_waits_until_its_progress_has_arrived() {
+    let (setting, reader) = Setting::old(1).await;
+    setting.open.add_permits(1);
+    let began = now();
+    assert!(matches!(setting.post_old(&call(1)).await, Posted::Accepted));
+    let progress = setting.next(reader).await;
+    assert!(progress.contains("notifications/progress") && !progress.contains("\"result\""));
+    // A server that shuts down still sends the answer, then ends the stream.
+    setting.session.hang_up();
+    let answer = setting.next(reader).await;
+    assert!(answer.contains("\"result\""), "{answer}");
+    assert!(now() - began >= Duration::from_millis(5));
+    let mut out = Vec::new();
+    let mut cx = Context::from_waker(Waker::noop());
+    assert_eq!(setting.session.read(reader, &mut cx, &mut out), Read::End);
 }
 
 #[tokio::test]

@@ -73,7 +73,8 @@ impl<H: Handler> Endpoint<H> {
         }
         let reader = session.attach_at_beginning();
         let expiry = Expiry::of(&head.extensions);
-        self.follow_after(session, reader, expiry, Some(first).filter(|it| !it.is_empty()))
+        let first = Some(first).filter(|it| !it.is_empty());
+        self.follow_after(session, reader, expiry, first, None)
     }
 }
 

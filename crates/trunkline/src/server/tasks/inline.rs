@@ -31,7 +31,7 @@ impl Inner {
     ) -> Answer {
         lock(&self.tasks.register).draft(&id);
         let draft = DraftTask(Some((Arc::clone(self), id.clone())));
-        self.spawn_work(&id, job, context.clone());
+        self.spawn_work(&id, job, context);
         let server = Arc::clone(self);
         Answer::later(async move {
             let told = server.wait_inline(&id).await;
@@ -39,7 +39,6 @@ impl Inner {
             match told? {
                 Told::Task(task) => server.publish_task(task).await,
                 Told::Done(outcome) => {
-                    context.let_progress_arrive().await;
                     Ok(stateful::encode(outcome?, revision, &server.extras(None)))
                 }
             }
