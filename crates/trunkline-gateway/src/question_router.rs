@@ -43,7 +43,7 @@ pub(crate) struct QuestionRouter {
 /// The candidates for a message that names no call.
 #[derive(Default)]
 struct OpenCalls {
-    open: Vec<Arc<UpstreamCallContext>>,
+    open: VecDeque<Arc<UpstreamCallContext>>,
     /// Callers that cancelled a call, and until when the server may still work on it.
     left: Vec<(Arc<Caller>, Instant)>,
     served: Served,
@@ -89,7 +89,7 @@ impl OpenCalls {
             return None;
         }
         let heard = self.open.iter().rfind(|it| !it.is_parked());
-        let last = heard.or(self.open.last()).cloned()?;
+        let last = heard.or(self.open.back()).cloned()?;
         self.are_all_of(&last.caller).then_some(last)
     }
 
@@ -138,7 +138,7 @@ impl QuestionRouter {
     pub(crate) fn open_call(self: &Arc<Self>, context: &Arc<UpstreamCallContext>) -> OpenCall {
         let mut calls = self.lock();
         calls.served.note(&context.caller);
-        calls.open.push(Arc::clone(context));
+        calls.open.push_back(Arc::clone(context));
         calls.roots.opened(context);
         drop(calls);
         OpenCall { router: Arc::clone(self), context: Arc::clone(context), is_over: false }

@@ -4,7 +4,7 @@ use super::counted::Measurement;
 use super::figures::needed;
 use super::gateway::cases::{BARE, SESSION};
 use super::growth::axes::{
-    self, GATEWAY, Line, Load, SERVER, gateway, gateway_to_server, idle, idle_lines, line, told,
+    self, GATEWAY, Line, Load, SERVER, gateway, idle, idle_lines, line, told,
 };
 use super::programs::{self, Programs};
 use super::{is_quick, thousands, verdict, write_result};
@@ -128,14 +128,9 @@ static THINGS: [Thing; 7] = [
     Thing {
         what: "the same with a call that waits for an answer of the user",
         count: 1000,
-        lines: &[
-            line(SERVER, |programs, count| {
-                idle(programs, &programs::TRUNKLINE.http, "--questions", count)
-            }),
-            line(GATEWAY, |programs, count| {
-                told(gateway_to_server(programs, SESSION), "--questions", count)
-            }),
-        ],
+        lines: &[line(SERVER, |programs, count| {
+            idle(programs, &programs::TRUNKLINE.http, "--questions", count)
+        })],
     },
     Thing { what: "a tool", count: 9990, lines: &axes::TOOLS },
     Thing { what: "a server in the catalog", count: 1000, lines: &[line(GATEWAY, axes::servers)] },

@@ -206,9 +206,10 @@ fn with_catalog(mut it: Measurement, catalog: &str) -> Measurement {
     it
 }
 
-/// A gateway that lets all calls of this benchmark into its server at once.
+/// A gateway that lets all calls of this benchmark into its server at once, and has the patience that callgrind needs.
 fn roomy(it: Measurement) -> Measurement {
-    let catalog = EMBEDDED_GATEWAY.stdio_config.replace("1024", "8192");
+    let room = "maxConcurrent: 8192\n    timeouts: { callSeconds: 600 }";
+    let catalog = EMBEDDED_GATEWAY.stdio_config.replace("maxConcurrent: 1024", room);
     with_catalog(it, &catalog)
 }
 
@@ -234,17 +235,12 @@ fn server_tools(programs: &Programs, size: u64) -> Measurement {
 }
 
 fn upstream_tools(programs: &Programs, size: u64) -> Measurement {
-    told(gateway_to_server(programs, STATELESS), "--upstream", size)
-}
-
-/// A gateway in front of a server that does more than a bare one.
-pub fn gateway_to_server(programs: &Programs, revision: &'static str) -> Measurement {
-    let case = case(revision, Upstream::Http, 1);
+    let case = case(STATELESS, Upstream::Http, 1);
     let mut it = few(measurement(programs, &case, &EMBEDDED_GATEWAY));
     if let Some(at) = it.load.iter().position(|word| word == "--upstream") {
         it.load[at + 1] = programs.path(&programs::TRUNKLINE.http);
     }
-    it
+    told(it, "--upstream", size)
 }
 
 pub fn told(mut it: Measurement, option: &str, value: u64) -> Measurement {
