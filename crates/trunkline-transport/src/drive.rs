@@ -138,7 +138,7 @@ where
         })
         .await;
         // Callers that still wait learn that no answer will come.
-        self.core.conversation.handle(Input::Close, now());
+        self.core.handle(Input::Close, now());
         let mut cx = Context::from_waker(std::task::Waker::noop());
         self.act(&mut cx);
         outcome
@@ -273,8 +273,8 @@ where
     }
 
     fn receive(&mut self, incoming: Incoming, now: Instant, cx: &mut Context<'_>) {
-        self.core.show_received(&incoming, RequestStream::default());
-        self.core.conversation.handle(Input::received(incoming), now);
+        self.core.show_received(&incoming, RequestStream::default(), now);
+        self.core.handle(Input::received(incoming), now);
         self.act(cx);
     }
 
@@ -282,7 +282,7 @@ where
     fn hang_up(&mut self, cx: &mut Context<'_>) {
         self.drain();
         self.timer.reset();
-        self.core.conversation.handle(Input::Close, now());
+        self.core.handle(Input::Close, now());
         self.act(cx);
     }
 

@@ -38,6 +38,8 @@ pub(crate) struct DriverCore<C, R> {
     pub(crate) handlers: R,
     commands: CommandReceiver,
     asked: Asked,
+    /// When the conversation was told of something last: what it says then is sent at this moment.
+    at: Option<Instant>,
     /// Whether the peer can send no more answers.
     refuses_requests: bool,
 }
@@ -90,12 +92,18 @@ pub(crate) enum Urged {
 impl<C: Conversation, R: RunHandlers> DriverCore<C, R> {
     pub(crate) fn new(conversation: C, commands: CommandReceiver, handlers: R) -> Self {
         let asked = Asked::default();
-        Self { conversation, commands, handlers, asked, refuses_requests: false }
+        Self { conversation, commands, handlers, asked, at: None, refuses_requests: false }
     }
 
     /// From now on our own requests fail at once, because no answer can come.
     pub(crate) fn refuse_requests(&mut self) {
         self.refuses_requests = true;
+    }
+
+    /// Tells the conversation of something.
+    pub(crate) fn handle(&mut self, input: Input, now: Instant) {
+        self.at = Some(now);
+        self.conversation.handle(input, now);
     }
 
     /// How many of our own requests are in flight.
@@ -113,7 +121,7 @@ impl<C: Conversation, R: RunHandlers> DriverCore<C, R> {
         match urgent {
             Urgent::Cancel(ticket) => {
                 self.asked.forget(ticket);
-                self.conversation.handle(Input::Cancel(ticket), now());
+                self.handle(Input::Cancel(ticket), now());
                 Urged::Cancelled
             }
             Urgent::Close => Urged::Close,
@@ -161,21 +169,21 @@ impl<C: Conversation, R: RunHandlers> DriverCore<C, R> {
     ) -> Poll<()> {
         let next = self.conversation.next_timeout().into_iter().chain(other).min();
         ready!(timer.poll(next, cx));
-        self.conversation.handle(Input::Tick, now());
+        self.handle(Input::Tick, now());
         Poll::Ready(())
     }
 
     /// Tells the conversation that a handler has finished.
     pub(crate) fn finish(&mut self, call: CallKey, outcome: Outcome, now: Instant) {
         self.flush_handler_output(now);
-        self.conversation.handle(Input::Finished { call, outcome }, now);
+        self.handle(Input::Finished { call, outcome }, now);
     }
 
     /// Sends the conversation a tick if one of its deadlines has passed.
     pub(crate) fn check_deadlines(&mut self) -> bool {
         let is_due = self.conversation.next_timeout().is_some_and(|it| it <= now());
         if is_due {
-            self.conversation.handle(Input::Tick, now());
+            self.handle(Input::Tick, now());
         }
         is_due
     }
@@ -206,13 +214,14 @@ impl<C: Conversation, R: RunHandlers> DriverCore<C, R> {
         }
     }
 
-    /// Shows the witness what the peer sent, before the conversation handles it.
-    pub(crate) fn show_received(&self, incoming: &Incoming, via: RequestStream) {
+    /// Shows the witness what the peer sent, before the conversation handles it at this moment.
+    pub(crate) fn show_received(&mut self, incoming: &Incoming, via: RequestStream, now: Instant) {
+        self.at = Some(now);
         let Some(witness) = self.commands.witness() else { return };
         match incoming {
-            Incoming::One(message) => witness.received(message, via),
+            Incoming::One(message) => witness.received(message, via, now),
             Incoming::Batch(items) => {
-                items.iter().flatten().for_each(|message| witness.received(message, via));
+                items.iter().flatten().for_each(|message| witness.received(message, via, now));
             }
             Incoming::Bad(_) => {}
         }
@@ -249,7 +258,7 @@ impl<C: Conversation, R: RunHandlers> DriverCore<C, R> {
             Message::Request { id, .. } => self.conversation.cause_of(id),
             _ => None,
         };
-        witness.sent(message, via, cause);
+        witness.sent(message, via, cause, self.at.unwrap_or_else(now));
     }
 
     fn accept(&mut self, command: Command, now: Instant) {
@@ -257,7 +266,7 @@ impl<C: Conversation, R: RunHandlers> DriverCore<C, R> {
             return command.refuse();
         }
         if let Some(input) = self.asked.accept(command) {
-            self.conversation.handle(input, now);
+            self.handle(input, now);
         }
     }
 

@@ -2,16 +2,23 @@
 
 use std::any::Any;
 use std::fmt::Debug;
+use std::time::Instant;
 
 use trunkline_proto::{Cause, RequestStream};
 use trunkline_wire::jsonrpc::Message;
 
 /// Sees the messages of one conversation. It is told in the task of the conversation, so it must not wait.
 pub trait Witness: Any + Debug + Send + Sync {
-    /// The peer sent this, on the stream of a request if it has one. Nothing has been done about it yet.
-    fn received(&self, message: &Message, via: RequestStream);
+    /// The peer sent this at that moment, on the stream of a request if it has one. Nothing has been done about it yet.
+    fn received(&self, message: &Message, via: RequestStream, at: Instant);
 
-    /// This was sent to the peer, and is of no more use: the witness may take out of it what it keeps. A request of ours
-    /// comes with what it belongs to.
-    fn sent(&self, message: &mut Message, via: Option<RequestStream>, cause: Option<Cause<'_>>);
+    /// This was sent to the peer at that moment, and is of no more use: the witness may take out of it what it keeps. A
+    /// request of ours comes with what it belongs to.
+    fn sent(
+        &self,
+        message: &mut Message,
+        via: Option<RequestStream>,
+        cause: Option<Cause<'_>>,
+        at: Instant,
+    );
 }

@@ -238,8 +238,8 @@ impl Link {
 }
 
 impl Witness for Link {
-    fn received(&self, message: &Message, via: RequestStream) {
-        let (at, mut state) = (Instant::now(), self.state());
+    fn received(&self, message: &Message, via: RequestStream, at: Instant) {
+        let mut state = self.state();
         let whose = match message {
             Message::Request { id, .. } => {
                 return state.open.add_theirs(id, via, KeptMessage::of_read(message), at);
@@ -266,8 +266,14 @@ impl Witness for Link {
         }
     }
 
-    fn sent(&self, message: &mut Message, via: Option<RequestStream>, cause: Option<Cause<'_>>) {
-        let (at, mut state) = (Instant::now(), self.state());
+    fn sent(
+        &self,
+        message: &mut Message,
+        via: Option<RequestStream>,
+        cause: Option<Cause<'_>>,
+        at: Instant,
+    ) {
+        let mut state = self.state();
         let whose = match &*message {
             Message::Response { id: Some(id), .. } => {
                 // Without one, nobody has seen the request: another process answered it before.

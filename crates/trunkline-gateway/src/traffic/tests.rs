@@ -38,13 +38,13 @@ impl Scene {
         let (method, params) = (Method::ToolsCall.into(), Params::Object(params.clone()));
         let mut message = Message::Request { id: Id::Number(id), method, params };
         let attached = Attached::new(recording.clone());
-        self.server.sent(&mut message, None, Some(Cause::Attached(&attached)));
+        self.server.sent(&mut message, None, Some(Cause::Attached(&attached)), Instant::now());
     }
 
     /// The server answers that.
     fn answer(&self, recording: &Recording, id: i64, result: &Json) {
         let message = Message::result(Id::Number(id), result.clone());
-        self.server.received(&message, RequestStream::default());
+        self.server.received(&message, RequestStream::default(), Instant::now());
         recording.answered(Some(result));
     }
 
@@ -224,12 +224,12 @@ fn messages_are_shown_as_they_were_said_on_both_sides() {
     scene.send(&recording, 7, &params);
     let (id, method) = (Id::Text("q".into()), Method::RootsList.into());
     let question = Message::Request { id: id.clone(), method, params: Params::Absent };
-    scene.server.received(&question, RequestStream::default());
+    scene.server.received(&question, RequestStream::default(), Instant::now());
     scene.server.claim_question(&id, &recording);
     recording.asks(FROM_SERVER, &Json::empty_object());
     let roots = Json::parse(r#"{"roots":[]}"#).unwrap();
     recording.replies(TO_SERVER, Some(&roots));
-    scene.server.sent(&mut Message::result(id, roots), None, None);
+    scene.server.sent(&mut Message::result(id, roots), None, None, Instant::now());
     let result = Json::parse(r#"{"b":1.50,"a":10000000000000000000000}"#).unwrap();
     scene.answer(&recording, 7, &result);
     end(&recording, Fine, Some(result));

@@ -29,7 +29,7 @@ use tokio::task::AbortHandle;
 use tokio::task::coop::has_budget_remaining;
 use trunkline_proto::client::http::is_of_the_new_era;
 use trunkline_proto::client::{Client, Config, HttpError, OpenError, Opened, Start};
-use trunkline_proto::{Attached, Conversation, Input, Outgoing, RequestStream};
+use trunkline_proto::{Attached, Input, Outgoing, RequestStream};
 use trunkline_wire::jsonrpc::{Incoming, Message, MethodName};
 use trunkline_wire::method::Method;
 use trunkline_wire::revision::Era;
@@ -200,7 +200,7 @@ impl<H: Handler> HttpDriver<H> {
         })
         .await;
         // Callers that still wait learn that no answer will come.
-        self.core.conversation.handle(Input::Close, now());
+        self.core.handle(Input::Close, now());
         self.act(&mut Context::from_waker(Waker::noop()));
     }
 
@@ -383,8 +383,9 @@ impl<H: Handler> HttpDriver<H> {
         let via = id
             .and_then(|it| u64::try_from(it).ok())
             .map_or(RequestStream::default(), RequestStream);
-        self.core.show_received(&incoming, via);
-        self.core.conversation.handle(Input::Received(incoming, via), now());
+        let now = now();
+        self.core.show_received(&incoming, via, now);
+        self.core.handle(Input::Received(incoming, via), now);
     }
 
     fn on_end(&mut self, in_flight: &InFlight, end: End) {

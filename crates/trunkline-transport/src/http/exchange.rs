@@ -80,8 +80,9 @@ impl<H: Handler> Exchange<H> {
     /// Starts the handlers. [`Self::poll_next`] must follow in the same turn.
     pub(super) fn begin(&mut self, incoming: Incoming, era: MessageEra, cx: &mut Context<'_>) {
         let via = RequestStream::default();
-        self.core.show_received(&incoming, via);
-        self.core.conversation.receive(incoming, via, era, now());
+        let now = now();
+        self.core.show_received(&incoming, via, now);
+        self.core.conversation.receive(incoming, via, era, now);
         self.act(cx);
         self.has_just_begun = true;
     }
@@ -131,7 +132,7 @@ impl<H: Handler> Exchange<H> {
         // Commands that cannot be sent yet stay in the queue (back-pressure).
         while let Poll::Ready(urged) = self.core.poll_next(cx, self.next.is_none()) {
             if urged == Some(Urged::Close) {
-                self.core.conversation.handle(Input::Close, now());
+                self.core.handle(Input::Close, now());
             }
             self.act(cx);
             busy = true;

@@ -201,7 +201,7 @@ impl<H: Handler> Session<H> {
         if let Some(owes) = owes {
             state.streams.owes(via, owes);
         }
-        state.core.show_received(&incoming, via);
+        state.core.show_received(&incoming, via, now);
         let conversation = &mut state.core.conversation;
         match era {
             Some(era) => conversation.receive(incoming, via, era, now),
@@ -432,7 +432,7 @@ impl<H: Handler> Session<H> {
         let todo = {
             let mut state = self.lock();
             let now = now();
-            state.core.conversation.handle(Input::Tick, now);
+            state.core.handle(Input::Tick, now);
             state.act(true, now);
             state.end_if_done(now);
             state.core.handlers.take_todo()

@@ -114,6 +114,16 @@ fn tells(method: &str, params: Value) -> Message {
     message(json!({ "jsonrpc": "2.0", "method": method, "params": params }))
 }
 
+impl Link {
+    fn hears(&self, message: &Message, via: RequestStream) {
+        self.received(message, via, Instant::now());
+    }
+
+    fn sends(&self, message: &mut Message, via: Option<RequestStream>, cause: Option<Cause<'_>>) {
+        self.sent(message, via, cause, Instant::now());
+    }
+}
+
 const GENERAL: RequestStream = RequestStream(0);
 
 fn end(recording: &Recording) {
@@ -126,43 +136,43 @@ fn end(recording: &Recording) {
 fn a_call_has_its_messages_on_both_sides_and_the_rest_is_the_conversations() {
     let scene = Scene::new();
     let Scene { client, server, .. } = &scene;
-    client.received(&request(0, "initialize"), RequestStream(1));
-    client.sent(&mut result(0), Some(RequestStream(1)), None);
-    client.received(&tells("notifications/initialized", json!({})), RequestStream(2));
-    server.sent(&mut request(1, "server/discover"), None, None);
-    server.received(&result(1), GENERAL);
+    client.hears(&request(0, "initialize"), RequestStream(1));
+    client.sends(&mut result(0), Some(RequestStream(1)), None);
+    client.hears(&tells("notifications/initialized", json!({})), RequestStream(2));
+    server.sends(&mut request(1, "server/discover"), None, None);
+    server.hears(&result(1), GENERAL);
     // Two calls at once, one of which wants progress and is asked.
-    client.received(&request(5, "tools/call"), RequestStream(3));
+    client.hears(&request(5, "tools/call"), RequestStream(3));
     let first = scene.begin(5, Some(json!({ "progressToken": "p" })));
-    client.received(&request(6, "tools/call"), RequestStream(4));
+    client.hears(&request(6, "tools/call"), RequestStream(4));
     let second = scene.begin(6, None);
     for (id, recording) in [(2, &first), (3, &second)] {
         let attached = Attached::new(recording.clone());
-        server.sent(&mut request(id, "tools/call"), None, Some(Cause::Attached(&attached)));
+        server.sends(&mut request(id, "tools/call"), None, Some(Cause::Attached(&attached)));
     }
-    server.received(&tells("notifications/progress", json!({ "progressToken": 2 })), GENERAL);
+    server.hears(&tells("notifications/progress", json!({ "progressToken": 2 })), GENERAL);
     let mut progress = tells("notifications/progress", json!({ "progressToken": "p" }));
-    client.sent(&mut progress, Some(RequestStream(3)), None);
-    server.received(&tells("notifications/message", json!({})), RequestStream(3));
-    client.sent(&mut tells("notifications/message", json!({})), Some(RequestStream(4)), None);
-    server.received(&tells("notifications/message", json!({})), GENERAL);
-    server.received(&request("q", "roots/list"), GENERAL);
+    client.sends(&mut progress, Some(RequestStream(3)), None);
+    server.hears(&tells("notifications/message", json!({})), RequestStream(3));
+    client.sends(&mut tells("notifications/message", json!({})), Some(RequestStream(4)), None);
+    server.hears(&tells("notifications/message", json!({})), GENERAL);
+    server.hears(&request("q", "roots/list"), GENERAL);
     server.claim_question(&Id::Text("q".into()), &first);
     let theirs = Id::Number(5);
-    client.sent(&mut request(1, "roots/list"), None, Some(Cause::During(&theirs)));
-    client.received(&result(1), RequestStream(5));
-    server.sent(&mut result("q"), None, None);
-    server.received(&result(3), RequestStream(3));
-    client.received(&request(7, "ping"), RequestStream(6));
-    client.sent(&mut result(7), Some(RequestStream(6)), None);
+    client.sends(&mut request(1, "roots/list"), None, Some(Cause::During(&theirs)));
+    client.hears(&result(1), RequestStream(5));
+    server.sends(&mut result("q"), None, None);
+    server.hears(&result(3), RequestStream(3));
+    client.hears(&request(7, "ping"), RequestStream(6));
+    client.sends(&mut result(7), Some(RequestStream(6)), None);
     end(&second);
-    client.sent(&mut result(6), Some(RequestStream(4)), None);
+    client.sends(&mut result(6), Some(RequestStream(4)), None);
     let cancelled = |id: i64| tells("notifications/cancelled", json!({ "requestId": id }));
-    client.received(&cancelled(5), RequestStream(7));
+    client.hears(&cancelled(5), RequestStream(7));
     let over = (outcome::Outcome::Cancelled, None, None);
     first.end(over, None, Duration::ZERO, CallTarget::default);
-    server.sent(&mut cancelled(2), None, None);
-    client.sent(&mut tells("notifications/tools/list_changed", json!({})), None, None);
+    server.sends(&mut cancelled(2), None, None);
+    client.sends(&mut tells("notifications/tools/list_changed", json!({})), None, None);
     assert_eq!(
         scene.told(),
         [
@@ -180,10 +190,10 @@ fn a_call_that_is_recorded_elsewhere_and_the_polls_of_tasks_are_nobodys() {
     let scene = Scene::new();
     let (elsewhere, nothing) = (Attached::new(None::<Recording>), Attached::default());
     for (id, method, attached) in [(1, "tools/call", elsewhere), (2, "tasks/get", nothing)] {
-        scene.server.sent(&mut request(id, method), None, Some(Cause::Attached(&attached)));
+        scene.server.sends(&mut request(id, method), None, Some(Cause::Attached(&attached)));
         let progress = tells("notifications/progress", json!({ "progressToken": id }));
-        scene.server.received(&progress, GENERAL);
-        scene.server.received(&result(id), GENERAL);
+        scene.server.hears(&progress, GENERAL);
+        scene.server.hears(&result(id), GENERAL);
     }
     assert_eq!(scene.told(), Vec::<String>::new());
 }
@@ -193,8 +203,8 @@ fn the_arguments_of_a_call_that_nobody_looked_at_are_masked() {
     let scene = Scene::new();
     let params = json!({ "name": "a.pay", "arguments": { "pin": "1234" } });
     let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
-    scene.client.received(&message(call), GENERAL);
-    scene.client.sent(&mut result(1), Some(GENERAL), None);
+    scene.client.hears(&message(call), GENERAL);
+    scene.client.sends(&mut result(1), Some(GENERAL), None);
     let exported = scene.recorder.traffic.export(&TrafficFilter::default());
     let exported = String::from_utf8(exported).unwrap();
     assert!(exported.contains(r#""arguments":"***""#) && !exported.contains("1234"), "{exported}");
@@ -203,9 +213,9 @@ fn the_arguments_of_a_call_that_nobody_looked_at_are_masked() {
 #[test]
 fn what_belongs_to_a_subscription_is_one_entry_that_ends_with_it() {
     let scene = Scene::new();
-    scene.client.received(&request(1, "subscriptions/listen"), GENERAL);
+    scene.client.hears(&request(1, "subscriptions/listen"), GENERAL);
     let mut acknowledged = tells("notifications/subscriptions/acknowledged", json!({}));
-    scene.client.sent(&mut acknowledged, Some(GENERAL), None);
+    scene.client.sends(&mut acknowledged, Some(GENERAL), None);
     let told = "subscriptions/listen running: c<1 c>notifications/subscriptions/acknowledged";
     assert_eq!(scene.told(), [told]);
     let Scene { handle, client, driver, recorder, .. } = scene;
@@ -221,8 +231,8 @@ fn requests_that_are_never_answered_are_forgotten() {
     end(&recording);
     let attached = Attached::new(recording);
     for id in 0..10_000 {
-        scene.server.sent(&mut request(id, "tools/call"), None, Some(Cause::Attached(&attached)));
-        scene.client.received(&request(id, "tools/call"), GENERAL);
+        scene.server.sends(&mut request(id, "tools/call"), None, Some(Cause::Attached(&attached)));
+        scene.client.hears(&request(id, "tools/call"), GENERAL);
     }
     let sizes = [&scene.server, &scene.client].map(|it| it.state().open.len());
     assert!(sizes.iter().all(|it| *it < 1_000), "{sizes:?}");
@@ -232,8 +242,8 @@ fn requests_that_are_never_answered_are_forgotten() {
 fn a_conversation_goes_on_in_another_entry_when_its_own_is_full() {
     let scene = Scene::new();
     for id in 0..600 {
-        scene.client.received(&request(id, "ping"), GENERAL);
-        scene.client.sent(&mut result(id), Some(GENERAL), None);
+        scene.client.hears(&request(id, "ping"), GENERAL);
+        scene.client.sends(&mut result(id), Some(GENERAL), None);
     }
     let list = scene.recorder.traffic.list(&TrafficFilter::default(), None);
     assert_eq!(list["calls"].as_array().unwrap().len(), 3, "1200 messages, 512 in each");

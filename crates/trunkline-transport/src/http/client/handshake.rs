@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use trunkline_proto::client::{Client, OnSessionGone, OpenError, Opened, Start, on_session_gone};
-use trunkline_proto::{CallError, Conversation, Input};
+use trunkline_proto::{CallError, Input};
 use trunkline_wire::revision::Era;
 
 use super::delivery::{End, EventKind};
@@ -227,7 +227,7 @@ impl<H: Handler> HttpDriver<H> {
             let why = "the connection is closed.".to_owned();
             self.core.conversation.undelivered(id, CallError::Unreachable(why), now());
         }
-        self.core.conversation.handle(Input::Close, now());
+        self.core.handle(Input::Close, now());
         self.stream = None;
         self.out.retain(|it| it.id.is_none());
         self.core.refuse_requests();
