@@ -77,6 +77,9 @@ pub(crate) struct HttpDriver<H> {
     session_check: Option<SessionCheck>,
     /// The stream for messages that the server sends on its own initiative.
     stream: Option<Listening>,
+    /// Whether commands wait a turn, in which the stream is asked for: a server that has no other way should know it
+    /// before it is called.
+    lets_listen: bool,
     target: HttpTarget,
     /// The verdict on this server that the handshake relies on, if any.
     known: Option<Known>,
@@ -178,6 +181,7 @@ impl<H: Handler> HttpDriver<H> {
             handshake: Handshake::Opening,
             session_check: None,
             stream: None,
+            lets_listen: false,
             target,
             known,
             closing: None,
@@ -256,6 +260,9 @@ impl<H: Handler> HttpDriver<H> {
     }
 
     fn poll_commands(&mut self, cx: &mut Context<'_>) {
+        if std::mem::take(&mut self.lets_listen) {
+            return cx.waker().wake_by_ref();
+        }
         while let Poll::Ready(urged) = self.core.poll_next(cx, self.takes_commands()) {
             if urged == Some(Urged::Close) {
                 self.close();

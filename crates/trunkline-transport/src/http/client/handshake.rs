@@ -37,6 +37,7 @@ impl<H: Handler> HttpDriver<H> {
             let key = self.next_key();
             let task = tokio::spawn(listening(key, self)).abort_handle();
             self.stream = Some(Listening { key, task });
+            self.lets_listen = true;
         }
     }
 
