@@ -31,6 +31,18 @@ async fn a_session_is_named_in_every_request_and_given_back() {
 }
 
 #[tokio::test]
+async fn the_stream_of_a_session_is_asked_for_before_the_first_call() {
+    let script = stateful(|seen, _| match seen.what() {
+        "GET" => events(""),
+        _ => json(seen.result(DONE)),
+    })
+    .await;
+    let connection = open(&script).await.unwrap();
+    call_tool(&connection).await.unwrap();
+    assert_eq!(script.kinds()[3..], ["GET", "tools/call"]);
+}
+
+#[tokio::test]
 async fn a_session_id_that_is_not_visible_ascii_is_not_one() {
     let script = Script::start(|seen, _| match seen.what() {
         "server/discover" => headed(400, "", ""),
