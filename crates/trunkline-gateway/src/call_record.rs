@@ -53,8 +53,8 @@ pub(crate) struct CallRecord {
     pub(crate) span: Option<Box<Open>>,
     /// What operators see of the call, if calls are recorded.
     pub(crate) recording: Option<Recording>,
-    /// When the call was let through, for those who record it.
-    pub(crate) permitted: Option<Instant>,
+    /// Since when the call waits for an instance, for those who record it.
+    pub(crate) waits: Option<Instant>,
 }
 
 /// What a record needs beside the call.
@@ -91,7 +91,7 @@ impl CallRecord {
             reason: None,
             span,
             recording,
-            permitted: None,
+            waits: None,
         }
     }
 
@@ -120,8 +120,11 @@ impl CallRecord {
 
     /// What the call is about, for those who record it.
     pub(crate) fn target(&self) -> CallTarget {
-        let (server, name) = (self.server().cloned(), self.name().cloned());
-        CallTarget { server, name, tool: self.tool().cloned() }
+        match (&self.about, &self.named) {
+            (Some(target), _) => CallTarget::Known(Arc::clone(target)),
+            (None, Some(name)) => CallTarget::Named(Arc::clone(name)),
+            (None, None) => CallTarget::Nothing,
+        }
     }
 
     /// Ends the recording, with what the caller was told if anything.
@@ -132,11 +135,11 @@ impl CallRecord {
         took: Duration,
     ) {
         if let Some(recording) = &self.recording {
-            if let (Some(since), None) = (self.permitted, self.instance) {
+            if let Some(since) = self.waits {
                 recording.waited(since);
             }
             let ended = (outcome, self.reason, Some(self.id));
-            recording.end(ended, told, took, || self.target());
+            recording.end(ended, told, took, self.server(), || self.target());
         }
     }
 

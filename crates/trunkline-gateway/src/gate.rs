@@ -95,7 +95,8 @@ impl Listing {
 
     fn end(&mut self, word: outcome::Outcome, page: Option<&Outcome>) {
         if let Some((recording, began)) = self.0.take() {
-            recording.end((word, None, None), page, began.elapsed(), CallTarget::default);
+            let ended = (word, None, None);
+            recording.end(ended, page, began.elapsed(), None, CallTarget::default);
         }
     }
 }
@@ -279,7 +280,6 @@ impl Walk {
             Decided::Permit(permit) => permit,
             Decided::Told(told) => return Ok(told),
         };
-        record.permitted = record.recording.as_ref().map(|_| Instant::now());
         let result = self.perform(record, &mut about, &permit).await;
         let result = match permit.into_plugins() {
             None => result,

@@ -1,19 +1,19 @@
 //! The recorder: what was received and sent for each call on both sides, kept for operators.
 //!
-//! A call hands over the texts that it carries anyway; they are shared, not copied. Nothing of it is shown, exported or
-//! written but through [`show`], which takes the secrets out. What a schema or the catalog marks as secret is learned
-//! before a server can repeat it.
+//! What happens is written down as it happens ([`journal`]), and put together when somebody looks ([`call_log`]). Nothing
+//! of it is shown, exported or written to a file but through [`show`], which takes the secrets out. What a schema or the
+//! catalog marks as secret is learned before a server can repeat it.
 
 mod call_log;
 mod file;
 mod filter;
+mod journal;
 mod kept_message;
 mod link;
 mod marked_tools;
 mod open_requests;
 mod rates;
 mod recording;
-mod ring;
 mod show;
 mod stream;
 
@@ -24,7 +24,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use tokio::sync::broadcast;
 use trunkline_proto::{Call, Peer};
-use trunkline_recording::line::Party;
+use trunkline_recording::line::{Party, Side};
 use trunkline_recording::redact::Redactor;
 use trunkline_recording::tree::Tree;
 use trunkline_transport::conversation_handle::ConversationHandle;
@@ -32,26 +32,24 @@ use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{Message, MethodName, Object, Params};
 use trunkline_wire::method::Method;
 use trunkline_wire::model::{Tool, meta};
-use trunkline_wire::revision::{Era, Revision};
+use trunkline_wire::revision::Era;
 
 use crate::caller::Caller;
 use crate::catalog::plan::{Plan, RecordingPlan};
-use crate::outcome::Outcome;
 use crate::policy::redact::secrets_of;
 use crate::trace::Trace;
 use call_log::{CallLog, Place};
 pub(crate) use call_log::{CallTarget, FROM_CLIENT, FROM_SERVER, TO_CLIENT, TO_SERVER};
 use file::TrafficFile;
 pub use filter::TrafficFilter;
-use kept_message::KeptMessage;
+use journal::{Head, Journal, What};
+use kept_message::{Heard, Unclaimed};
 pub(crate) use link::Link;
 use marked_tools::MarkedTools;
-use open_requests::Owner;
 pub(crate) use open_requests::Whose;
 use rates::Rates;
 pub(crate) use rates::STEP;
 pub(crate) use recording::Recording;
-use ring::Ring;
 pub use stream::TrafficUpdates;
 pub(crate) use stream::event;
 
@@ -59,7 +57,8 @@ pub(crate) use stream::event;
 pub(crate) struct Traffic {
     kept: Mutex<Kept>,
     redactor: Mutex<Redactor>,
-    updates: broadcast::Sender<Arc<CallEntry>>,
+    /// The numbers of calls that changed.
+    updates: broadcast::Sender<u64>,
     /// One moment on both clocks.
     base: (SystemTime, Instant),
     digests: RandomState,
@@ -75,7 +74,7 @@ pub(crate) struct Traffic {
 
 /// What every call changes.
 struct Kept {
-    ring: Ring<Arc<CallEntry>>,
+    journal: Journal,
     /// How often each server is called. There are few.
     rates: Vec<(Arc<str>, Rates)>,
     /// The last client that called without a session.
@@ -119,21 +118,17 @@ pub(crate) struct Recorder {
     file: Option<TrafficFile>,
 }
 
-/// One call.
+/// One call, as it was when somebody looked.
+#[derive(Debug)]
 pub(crate) struct CallEntry {
     number: u64,
-    pub(crate) id: Trace,
-    began: Instant,
-    method: MethodName,
-    revision: Revision,
-    who: Who,
-    /// Whether it is a call, and not what a conversation says beside its calls.
-    is_call: bool,
-    log: Mutex<CallLog>,
+    head: Head,
+    log: CallLog,
 }
 
 /// What is told of a caller. The caller itself is not kept for that: the next call needs its memory.
-struct Who {
+#[derive(Clone, Debug)]
+pub(crate) struct Who {
     name: Option<String>,
     peer: Arc<Peer>,
     conversation: u64,
@@ -152,7 +147,7 @@ impl Traffic {
     pub(crate) fn new() -> Arc<Self> {
         Arc::new(Self {
             kept: Mutex::new(Kept {
-                ring: Ring::new(MOST_CALLS, RecordingPlan::default().keep),
+                journal: Journal::new(MOST_CALLS, RecordingPlan::default().keep),
                 rates: Vec::new(),
                 peer: None,
             }),
@@ -186,11 +181,6 @@ impl Traffic {
         self.current.lock().unwrap_or_else(PoisonError::into_inner).upgrade()
     }
 
-    /// Whether more can be said in an entry, and be found.
-    fn has_room_in(&self, entry: &CallEntry) -> bool {
-        !entry.log().is_full() && self.kept().ring.has(entry.number)
-    }
-
     /// The id of an entry that is no call.
     fn trace_of_link(&self, number: u64) -> Trace {
         Trace::new(self.digests.hash_one("links"), number)
@@ -210,9 +200,9 @@ impl Traffic {
     }
 
     /// The call that a `requestState` or a task belongs to.
-    fn known(&self, name: &str) -> Option<Arc<CallEntry>> {
+    fn known(&self, name: &str) -> Option<u64> {
         let digest = self.digests.hash_one(name);
-        self.kept().ring.named(digest).cloned()
+        self.kept().journal.named(digest)
     }
 
     /// The time on the clock of people.
@@ -224,10 +214,32 @@ impl Traffic {
         }
     }
 
-    fn tell(&self, entry: &Arc<CallEntry>) {
+    /// Those who follow the calls hear that this one has changed.
+    fn tell(&self, number: u64) {
         if self.followers.load(Ordering::Relaxed) > 0 {
             // The last follower may have left just now.
-            let _ = self.updates.send(Arc::clone(entry));
+            let _ = self.updates.send(number);
+        }
+    }
+
+    /// A message of a call, when it was received or sent. The answer comes after the end.
+    #[inline]
+    fn note(&self, number: u64, place: Place, at: Instant, said: (&Message, Option<&[u8]>)) {
+        let ((message, text), mut room) = (said, Vec::new());
+        let heard = Heard::of(message, text, &mut room);
+        if self.kept().journal.say(number, place, at, heard) {
+            self.is_answered(number);
+        }
+    }
+
+    /// More was said in a call that has ended.
+    fn is_answered(&self, number: u64) {
+        self.tell(number);
+        if self.has_file.load(Ordering::Relaxed)
+            && let Some(recorder) = self.recorder()
+            && let Some(file) = &recorder.file
+        {
+            file.write(number);
         }
     }
 
@@ -237,24 +249,6 @@ impl Traffic {
         match self.kept().rates.iter_mut().find(|(it, _)| **it == *server) {
             Some((_, rates)) => rates.show(now),
             None => Rates::default().show(now),
-        }
-    }
-
-    /// Changes the ring, and drops calls until all fit.
-    fn arrange(&self, with: impl FnOnce(&mut Kept)) {
-        let mut kept = self.kept();
-        with(&mut kept);
-        if kept.ring.is_full() {
-            self.let_go(kept);
-        }
-    }
-
-    /// Lets the oldest calls make way, and drops them outside the lock.
-    fn let_go<'a>(&'a self, mut kept: MutexGuard<'a, Kept>) {
-        while let Some(gone) = kept.ring.evict() {
-            drop(kept);
-            drop(gone);
-            kept = self.kept();
         }
     }
 
@@ -300,7 +294,7 @@ impl Recorder {
             redactor.know_values(secrets_of(plan));
             redactor.know_members(recording.redact.iter().cloned());
         }
-        traffic.arrange(|kept| kept.ring.keep(recording.keep));
+        traffic.kept().journal.keep(recording.keep);
         let keeps = recording.keeps_payloads(&plan.gateway.listen);
         if let Some(before) = before.filter(|it| it.plan == *recording && it.keeps == keeps) {
             return Ok(Some(Arc::clone(before)));
@@ -336,48 +330,38 @@ impl Recorder {
             self.traffic.learn(Party::Client, "params", &call.params.to_json());
         }
         let link = if unseen.is_none() { self.link_of(call, handle) } else { None };
-        let mut open = link.map(Link::state);
-        let claimed = open.as_mut().map(|open| {
-            let token = call.meta.as_ref().filter(|_| call.wants_progress).and_then(token_of);
-            open.claimed(&call.id, token)
-        });
         // The request as it was received, or if nobody has seen that, as it was read.
-        let mut owner = claimed.map(|it| &mut it.owner);
-        let request = owner.as_mut().and_then(|it| it.disown());
-        let (request, at) = request.unwrap_or_else(|| (request_of(call), began));
-        let entry = match earlier {
-            Some(entry) => {
-                let mut log = entry.log();
-                log.begin(began);
-                log.note(FROM_CLIENT, at, request);
-                drop(log);
-                entry
-            }
-            None => self.push_entry(caller, |number, who| {
-                let mut entry = Arc::new(CallEntry {
-                    number,
+        let begin = |request: Option<(Unclaimed, Instant)>| {
+            let (request, at) = request.unwrap_or_else(|| (request_of(call), began));
+            let mut kept = self.traffic.kept();
+            let number = match earlier {
+                Some(number) => {
+                    kept.journal.note(number, began, What::Returns);
+                    number
+                }
+                None => self.begin_in(&mut kept, caller, |_, who| Head {
                     id,
                     began,
                     method: MethodName::from(call.method.method),
                     revision: call.revision,
                     who,
                     is_call: true,
-                    log: Mutex::new(CallLog::new(self.keeps_of(number), began)),
-                });
-                // It is nobody else's yet.
-                if let Some(log) = Arc::get_mut(&mut entry).and_then(|it| it.log.get_mut().ok()) {
-                    log.begin(began);
-                    log.note(FROM_CLIENT, at, request);
-                }
-                entry
-            }),
+                    counts: Side::Client,
+                }),
+            };
+            let mut room = Vec::new();
+            kept.journal.say(number, FROM_CLIENT, at, request.heard(&mut room));
+            number
         };
-        if let Some(owner) = owner {
-            *owner = Owner::Call(Arc::clone(&entry));
-        }
-        drop(open);
-        self.traffic.tell(&entry);
-        Recording { recorder: Arc::clone(self), entry, began, unseen }
+        let number = match link {
+            Some(link) => {
+                let token = call.meta.as_ref().filter(|_| call.wants_progress).and_then(token_of);
+                link.state().claim(&call.id, token, begin)
+            }
+            None => begin(None),
+        };
+        self.traffic.tell(number);
+        Recording { recorder: Arc::clone(self), number, id, began, unseen }
     }
 
     /// Who sees what is said in the conversation of a call.
@@ -389,29 +373,20 @@ impl Recorder {
         handle.witness::<Link>()
     }
 
-    /// Makes an entry from its number and from what is told of its caller, and keeps it.
-    fn push_entry(
+    /// Begins an entry, made from its number and from what is told of its caller.
+    fn begin_in(
         &self,
+        kept: &mut Kept,
         caller: &Caller,
-        make: impl FnOnce(u64, Who) -> Arc<CallEntry>,
-    ) -> Arc<CallEntry> {
-        let mut kept = self.traffic.kept();
+        head: impl FnOnce(u64, Who) -> Head,
+    ) -> u64 {
+        let number = kept.journal.next_number();
         let who = Who::of(caller, kept.peer_of(caller));
-        let entry = make(kept.ring.next_number(), who);
-        kept.ring.push(Arc::clone(&entry));
-        if kept.ring.is_full() {
-            self.traffic.let_go(kept);
-        }
-        entry
-    }
-
-    /// Whether the messages of the entry of this number are kept.
-    fn keeps_of(&self, number: u64) -> bool {
-        self.keeps && self.is_in_sample(number)
+        kept.journal.begin(head(number, who), self.keeps && self.is_in_sample(number))
     }
 
     /// The earlier call that this request goes on with.
-    fn resumed(&self, call: &Call) -> Option<Arc<CallEntry>> {
+    fn resumed(&self, call: &Call) -> Option<u64> {
         let name = match call.method.method {
             Method::TasksGet | Method::TasksResult | Method::TasksCancel | Method::TasksUpdate => {
                 call.params.get("taskId")
@@ -436,7 +411,7 @@ impl Recorder {
 
     /// How it records, for operators.
     pub(crate) fn status(&self) -> serde_json::Value {
-        let (calls, bytes) = self.traffic.kept().ring.size();
+        let (calls, bytes) = self.traffic.kept().journal.size();
         serde_json::json!({
             "payloads": self.keeps,
             "sample": self.plan.sample,
@@ -450,54 +425,20 @@ impl Recorder {
 }
 
 impl CallEntry {
-    #[inline]
-    fn log(&self) -> MutexGuard<'_, CallLog> {
-        self.log.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn after(&self, moment: Instant) -> Duration {
-        moment.saturating_duration_since(self.began)
-    }
-
-    /// Whether the call has ended, and its caller does not come back.
-    fn is_over(&self) -> bool {
-        self.log().ended.is_some_and(|it| it.outcome != Outcome::Asked)
-    }
-
-    /// A message of the call, when it was received or sent. The answer comes after the end.
-    fn note(self: &Arc<Self>, traffic: &Traffic, place: Place, at: Instant, message: KeptMessage) {
-        let mut log = self.log();
-        log.note(place, at, message);
-        if log.ended.is_none() {
-            return;
-        }
-        let (bytes, was_shown) = (log.bytes(), std::mem::take(&mut log.is_shown));
-        let is_more = bytes > std::mem::replace(&mut log.known_bytes, bytes);
-        drop(log);
-        if is_more {
-            traffic.arrange(|kept| kept.ring.takes(self.number, bytes));
-        }
-        if was_shown {
-            traffic.tell(self);
-        }
-        if traffic.has_file.load(Ordering::Relaxed)
-            && let Some(recorder) = traffic.recorder()
-            && let Some(file) = &recorder.file
-        {
-            file.write(self);
-        }
+        moment.saturating_duration_since(self.head.began)
     }
 }
 
 /// The request that a call was read from.
-fn request_of(call: &Call) -> KeptMessage {
+fn request_of(call: &Call) -> Unclaimed {
     let mut params = call.params.clone_for_one_more();
     if let Some(meta) = &call.meta {
         params.set("_meta", meta.clone());
     }
     let (id, method) = (call.id.clone(), call.method.method.into());
-    let mut request = Message::Request { id, method, params: Params::Object(params) };
-    KeptMessage::taken_from(&mut request)
+    let request = Message::Request { id, method, params: Params::Object(params) };
+    Unclaimed::Message(Box::new(request))
 }
 
 /// The progress token in the `_meta` of a request.

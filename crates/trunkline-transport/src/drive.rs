@@ -327,8 +327,8 @@ where
                 Effect::Send(message, via) => {
                     let framing = self.framing.or(self.decoder.framing());
                     let framing = framing.unwrap_or(Framing::Newline);
-                    self.outbox.put(&message, framing);
-                    self.core.hand_over_all(message, via);
+                    let text = self.outbox.put(&message, framing);
+                    self.core.show_sent(&message, text, via);
                 }
                 Effect::Opened(facts) => self.opened.send(Ok(facts)),
                 Effect::Failed(error) => {

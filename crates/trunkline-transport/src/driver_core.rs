@@ -227,38 +227,25 @@ impl<C: Conversation, R: RunHandlers> DriverCore<C, R> {
         }
     }
 
-    /// Shows the witness what is sent.
-    #[cfg(feature = "http")]
-    pub(crate) fn show_sent(&self, message: &Message, via: Option<RequestStream>) {
-        if self.commands.witness().is_some() {
-            self.hand_over(&mut message.clone(), via);
-        }
-    }
-
-    /// The same for all that is sent as one text.
-    #[cfg(feature = "http")]
-    pub(crate) fn show_outgoing(&self, outgoing: &Outgoing, via: Option<RequestStream>) {
-        match outgoing {
-            Outgoing::One(message) => self.show_sent(message, via),
-            Outgoing::Batch(all) => all.iter().for_each(|it| self.show_sent(it, via)),
-        }
-    }
-
-    /// Leaves to the witness what was written, and is of no more use here.
-    pub(crate) fn hand_over_all(&self, mut outgoing: Outgoing, via: Option<RequestStream>) {
-        match &mut outgoing {
-            Outgoing::One(message) => self.hand_over(message, via),
-            Outgoing::Batch(all) => all.iter_mut().for_each(|it| self.hand_over(it, via)),
-        }
-    }
-
-    fn hand_over(&self, message: &mut Message, via: Option<RequestStream>) {
+    /// Shows the witness what is sent, as this text if that is at hand.
+    pub(crate) fn show_sent(
+        &self,
+        outgoing: &Outgoing,
+        text: Option<&[u8]>,
+        via: Option<RequestStream>,
+    ) {
         let Some(witness) = self.commands.witness() else { return };
-        let cause = match &*message {
-            Message::Request { id, .. } => self.conversation.cause_of(id),
-            _ => None,
+        let show = |message: &Message, text: Option<&[u8]>| {
+            let cause = match message {
+                Message::Request { id, .. } => self.conversation.cause_of(id),
+                _ => None,
+            };
+            witness.sent(message, text, via, cause, self.at.unwrap_or_else(now));
         };
-        witness.sent(message, via, cause, self.at.unwrap_or_else(now));
+        match outgoing {
+            Outgoing::One(message) => show(message, text),
+            Outgoing::Batch(all) => all.iter().for_each(|it| show(it, None)),
+        }
     }
 
     fn accept(&mut self, command: Command, now: Instant) {

@@ -12,11 +12,12 @@ pub trait Witness: Any + Debug + Send + Sync {
     /// The peer sent this at that moment, on the stream of a request if it has one. Nothing has been done about it yet.
     fn received(&self, message: &Message, via: RequestStream, at: Instant);
 
-    /// This was sent to the peer at that moment, and is of no more use: the witness may take out of it what it keeps. A
-    /// request of ours comes with what it belongs to.
+    /// This was sent to the peer at that moment, as this text if that is at hand. A request of ours comes with what it
+    /// belongs to.
     fn sent(
         &self,
-        message: &mut Message,
+        message: &Message,
+        text: Option<&[u8]>,
         via: Option<RequestStream>,
         cause: Option<Cause<'_>>,
         at: Instant,

@@ -289,7 +289,8 @@ impl Object {
         self.to_json().to()
     }
 
-    fn write(&self, out: &mut Vec<u8>) {
+    /// Appends the object as JSON.
+    pub fn write(&self, out: &mut Vec<u8>) {
         out.push(b'{');
         for (at, (key, value)) in self.0.iter().enumerate() {
             if at > 0 {

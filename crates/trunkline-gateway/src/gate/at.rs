@@ -1,7 +1,10 @@
 //! One call at one server: leases an instance, makes the call and follows it until it ends or the caller
 //! has to answer. Retries only what was not begun or may be repeated.
 
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Instant;
 
 use trunkline_proto::input_required::missing_capability;
 use trunkline_proto::{Call, CallError};
@@ -158,8 +161,13 @@ impl Walk {
                 Box::pin(self.await_comparison(server, plan, lease.instance())).await?;
                 lease
             }
-            None if !self.call.wants_progress => self.lease(server, plan).await?,
-            None => Box::pin(self.with_progress(server, self.lease(server, plan))).await?,
+            None if !self.call.wants_progress => {
+                noting_wait(&mut record.waits, self.lease(server, plan)).await?
+            }
+            None => {
+                let lease = noting_wait(&mut record.waits, self.lease(server, plan));
+                Box::pin(self.with_progress(server, lease)).await?
+            }
         };
         if self.shared.subscriptions.is_any() {
             let owner = server.pool.owner(lease.id());
@@ -219,7 +227,7 @@ impl Walk {
         let context = context.recorded(record.recording.as_ref());
         let method = self.call.method.method;
         if let Some(recording) = &record.recording {
-            let moments = (record.permitted, record.leased.unwrap_or(record.began));
+            let moments = (record.waits.take(), record.leased.unwrap_or(record.began));
             let at = (instance.id, instance.opened.revision);
             instance.is_seen_by(|| self.shared.link_of(&instance.server, instance.id));
             let is_new = instance.is_newer(record.began);
@@ -421,6 +429,19 @@ impl Walk {
             digest,
         )
     }
+}
+
+/// Waits for a future, and notes since when if that takes time.
+async fn noting_wait<T>(since: &mut Option<Instant>, future: impl Future<Output = T>) -> T {
+    let mut future = pin!(future);
+    poll_fn(|cx| {
+        let polled = future.as_mut().poll(cx);
+        if polled.is_pending() {
+            since.get_or_insert_with(Instant::now);
+        }
+        polled
+    })
+    .await
 }
 
 /// Whether the caller has a session; every caller of the stateful era has one.

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use super::{CallEntry, Traffic};
+use super::Traffic;
 
 /// A file that calls are written to. The thread ends with its last clone.
 #[derive(Clone)]
@@ -24,7 +24,8 @@ pub(crate) struct TrafficFile {
 
 /// What the thread does.
 enum Job {
-    Write(Arc<CallEntry>),
+    /// The call of this number.
+    Write(u64),
     /// Says when everything before it is written.
     Tell(oneshot::Sender<()>),
 }
@@ -43,8 +44,8 @@ impl TrafficFile {
     }
 
     /// Writes a call that has ended.
-    pub(crate) fn write(&self, entry: &Arc<CallEntry>) {
-        if self.queue.try_send(Job::Write(Arc::clone(entry))).is_err() {
+    pub(crate) fn write(&self, number: u64) {
+        if self.queue.try_send(Job::Write(number)).is_err() {
             self.lost.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -65,8 +66,8 @@ impl TrafficFile {
 
 fn write_all(mut writer: Writer, traffic: &Weak<Traffic>, jobs: &Receiver<Job>, lost: &AtomicU64) {
     while let Ok(job) = jobs.recv() {
-        let entry = match job {
-            Job::Write(entry) => entry,
+        let number = match job {
+            Job::Write(number) => number,
             Job::Tell(tell) => {
                 // Nobody may wait any more.
                 let _ = tell.send(());
@@ -75,7 +76,11 @@ fn write_all(mut writer: Writer, traffic: &Weak<Traffic>, jobs: &Receiver<Job>, 
         };
         let Some(traffic) = traffic.upgrade() else { return };
         let mut lines = Vec::new();
-        traffic.new_lines(&entry).iter().for_each(|it| it.write(&mut lines));
+        match traffic.new_lines(number) {
+            Some(new) => new.iter().for_each(|it| it.write(&mut lines)),
+            // It has made way already.
+            None => drop(lost.fetch_add(1, Ordering::Relaxed)),
+        }
         if lines.is_empty() {
             continue;
         }

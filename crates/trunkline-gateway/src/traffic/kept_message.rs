@@ -1,119 +1,123 @@
-//! What is kept of a message: what exists anyway, shared or taken over. It becomes a message again when somebody looks.
+//! A message → what is kept of it: its text, or the part of it that the rest can be made from. It becomes a message again
+//! when somebody looks.
 
 use std::sync::Arc;
 
 use trunkline_wire::json::Json;
-use trunkline_wire::jsonrpc::{Id, Incoming, Message, Object, Outcome, Params};
-use trunkline_wire::method::Method;
+use trunkline_wire::jsonrpc::{Id, Incoming, Message};
 
-/// What is kept of a message.
-#[derive(Debug)]
-pub(crate) enum KeptMessage {
-    Nothing,
-    /// The text that it was read from.
-    Text(Arc<str>),
-    Request(i64, Method, Object),
-    Result(i64, Json),
-    /// What is neither of these, or has another kind of id.
-    Other(Box<Message>),
+/// A message that was received or sent: what is kept of it, and what that is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Heard<'a> {
+    pub(super) form: Form,
+    pub(super) bytes: &'a [u8],
 }
 
-impl KeptMessage {
-    /// A message that nobody needs any more.
-    pub(super) fn taken_from(message: &mut Message) -> Self {
-        match message {
-            Message::Request { id: Id::Number(id), method, params: Params::Object(params) } => {
-                match method.known() {
-                    Some(method) => Self::Request(*id, method, std::mem::take(params)),
-                    None => Self::of(message),
-                }
-            }
-            message => Self::of(message),
-        }
-    }
+/// What the kept bytes of a message are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// They are not kept.
+    Nothing,
+    /// The same of an answer.
+    Answered,
+    /// The message.
+    Text,
+    /// The result of a response.
+    Result(i64),
+}
 
+/// A message that waits for its call.
+#[derive(Debug)]
+pub(super) enum Unclaimed {
+    Text(Arc<str>),
+    Message(Box<Message>),
+}
+
+impl Unclaimed {
     /// A message that has just been read: its text, if its parts share that.
-    pub(super) fn of_read(message: &Message) -> Self {
+    #[inline]
+    pub(super) fn of(message: &Message) -> Self {
         match message.text_read() {
             Some(text) => Self::Text(Arc::clone(text)),
-            None => Self::of(message),
+            None => Self::Message(Box::new(message.clone())),
         }
     }
 
-    /// A message that others need, too.
-    pub(super) fn of(message: &Message) -> Self {
+    /// What is kept of it; it is written to `room` if it has no text.
+    #[inline]
+    pub(super) fn heard<'a>(&'a self, room: &'a mut Vec<u8>) -> Heard<'a> {
+        match self {
+            Self::Text(text) => Heard { form: Form::Text, bytes: text.as_bytes() },
+            Self::Message(message) => Heard::of(message, None, room),
+        }
+    }
+
+    /// The message.
+    pub(super) fn into_message(self) -> Option<Message> {
+        match self {
+            Self::Text(text) => Form::Text.to_message(text.as_bytes()),
+            Self::Message(message) => Some(*message),
+        }
+    }
+}
+
+impl<'a> Heard<'a> {
+    /// What is kept of a message, of which the text may be known; it is written to `room` if there is none.
+    #[inline]
+    pub(super) fn of(message: &'a Message, text: Option<&'a [u8]>, room: &'a mut Vec<u8>) -> Self {
+        if let Some(bytes) = text {
+            return Self { form: Form::Text, bytes };
+        }
         match message {
             Message::Response { id: Some(Id::Number(id)), outcome: Ok(result) } => {
-                Self::Result(*id, result.clone())
+                Self { form: Form::Result(*id), bytes: result.get().as_bytes() }
             }
-            message => Self::Other(Box::new(message.clone())),
+            message => {
+                message.write(room);
+                Self { form: Form::Text, bytes: room }
+            }
+        }
+    }
+}
+
+impl Form {
+    /// About how many bytes the message has beside those that are kept.
+    #[inline]
+    pub(super) fn around(self) -> u32 {
+        match self {
+            Self::Result(_) => AROUND_RESULT,
+            Self::Nothing | Self::Answered | Self::Text => 0,
         }
     }
 
-    /// The message, unless it is not kept.
-    pub(super) fn to_message(&self) -> Option<Message> {
+    /// What is known of it if nothing is kept.
+    pub(super) fn of_nothing(self) -> Self {
+        if self.is_result() { Self::Answered } else { Self::Nothing }
+    }
+
+    /// The message of these bytes, unless they are not kept.
+    pub(super) fn to_message(self, bytes: &[u8]) -> Option<Message> {
         match self {
-            Self::Nothing => None,
-            Self::Text(text) => match Incoming::parse(text.as_bytes()) {
+            Self::Nothing | Self::Answered => None,
+            Self::Text => match Incoming::parse(bytes) {
                 Incoming::One(message) => Some(message),
                 _ => None,
             },
-            Self::Request(id, method, params) => {
-                let params = Params::Object(params.clone());
-                Some(Message::Request { id: Id::Number(*id), method: (*method).into(), params })
+            Self::Result(id) => {
+                let result = Json::parse(std::str::from_utf8(bytes).ok()?).ok()?;
+                Some(Message::result(Id::Number(id), result))
             }
-            Self::Result(id, result) => Some(Message::result(Id::Number(*id), result.clone())),
-            Self::Other(message) => Some(Message::clone(message)),
         }
     }
 
-    /// About how many bytes the message has as a text.
-    pub(super) fn size(&self) -> usize {
-        match self {
-            Self::Nothing => 0,
-            Self::Text(text) => text.len(),
-            Self::Request(_, method, params) => {
-                ENVELOPE + method.name().len() + size_of_members(params)
-            }
-            Self::Result(_, result) => ENVELOPE + result.get().len(),
-            Self::Other(message) => size_of_message(message),
-        }
+    /// Whether it is the result of a request.
+    pub(super) fn is_result(self) -> bool {
+        matches!(self, Self::Result(_) | Self::Answered)
     }
 }
 
-fn size_of_members(params: &Object) -> usize {
-    params.iter().map(|(name, value)| name.len() + value.get().len() + 4).sum()
-}
-
-/// About how many bytes a message has as a text.
-fn size_of_message(message: &Message) -> usize {
-    let members = |params: &Params| match params {
-        Params::Absent => 0,
-        Params::Object(params) => size_of_members(params),
-        Params::Array(items) => items.iter().map(|it| it.get().len() + 1).sum::<usize>(),
-    };
-    ENVELOPE
-        + match message {
-            Message::Request { method, params, .. } | Message::Notification { method, params } => {
-                method.len() + members(params)
-            }
-            Message::Response { outcome, .. } => return size_of_outcome(outcome),
-        }
-}
-
-/// About how many bytes a response has as a text.
-pub(crate) fn size_of_outcome(outcome: &Outcome) -> usize {
-    ENVELOPE
-        + match outcome {
-            Ok(result) => result.get().len(),
-            Err(error) => {
-                error.message.len() + error.data.as_ref().map_or(0, |it| it.get().len()) + ENVELOPE
-            }
-        }
-}
-
-/// The parts of a message around its parameters or its result.
-const ENVELOPE: usize = 36;
+/// The parts of a response around its result, if its id is short.
+const AROUND_RESULT: u32 = 35;
 
 #[cfg(test)]
 mod tests {
@@ -137,19 +141,19 @@ mod tests {
             ),
         ];
         for text in &texts {
-            let parsed = || match Incoming::parse(text.as_bytes()) {
-                Incoming::One(message) => message,
-                other => panic!("{other:?}"),
-            };
-            for kept in [
-                KeptMessage::of_read(&parsed()),
-                KeptMessage::of(&parsed()),
-                KeptMessage::taken_from(&mut parsed()),
-            ] {
-                let message = kept.to_message();
+            let Incoming::One(message) = Incoming::parse(text.as_bytes()) else { panic!("{text}") };
+            let check = |shown: Heard<'_>| {
+                let message = shown.form.to_message(shown.bytes);
                 assert_eq!(message.map(|it| it.to_text()).as_ref(), Some(text));
-                assert!(kept.size().abs_diff(text.len()) < 40, "{} {text}", kept.size());
-            }
+                let size = shown.bytes.len() + shown.form.around() as usize;
+                assert!(size.abs_diff(text.len()) < 3, "{size} {text}");
+                assert_eq!(shown.form.of_nothing().to_message(shown.bytes), None);
+            };
+            check(Heard::of(&message, None, &mut Vec::new()));
+            check(Heard::of(&message, Some(text.as_bytes()), &mut Vec::new()));
+            let unclaimed = Unclaimed::of(&message);
+            check(unclaimed.heard(&mut Vec::new()));
+            assert_eq!(unclaimed.into_message().map(|it| it.to_text()).as_ref(), Some(text));
         }
     }
 }

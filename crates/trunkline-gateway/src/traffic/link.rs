@@ -15,14 +15,14 @@ use trunkline_wire::method::Method;
 use trunkline_wire::model::meta;
 use trunkline_wire::revision::Revision;
 
-use super::call_log::{CallLog, CallTarget, Ended};
-use super::kept_message::KeptMessage;
-use super::open_requests::{OpenRequests, Owner, Theirs, Whose};
+use super::call_log::{CallTarget, Ended};
+use super::journal::{Head, What};
+use super::kept_message::Unclaimed;
+use super::open_requests::{OpenRequests, Owner, Whose};
 use super::recording::Recording;
-use super::{CallEntry, Recorder, Traffic};
+use super::{Recorder, Traffic};
 use crate::caller::Caller;
 use crate::outcome;
-use crate::trace::Trace;
 
 /// What the recorder sees of one conversation.
 pub(crate) struct Link {
@@ -34,14 +34,24 @@ pub(crate) struct Link {
 #[derive(Default)]
 pub(super) struct State {
     open: OpenRequests,
-    /// The entry for what belongs to no call.
-    own: Option<Arc<CallEntry>>,
+    /// The number of the entry for what belongs to no call.
+    own: Option<u64>,
 }
 
 impl State {
-    /// The peer's request of this id, which a call claims with its progress token if it wants progress.
-    pub(super) fn claimed(&mut self, id: &Id, token: Option<Json>) -> &mut Theirs {
-        self.open.claimed(id, token)
+    /// The peer's request of this id becomes that of a call, which has the number that it gets from what was received
+    /// and when.
+    #[inline]
+    pub(super) fn claim(
+        &mut self,
+        id: &Id,
+        token: Option<Json>,
+        call: impl FnOnce(Option<(Unclaimed, Instant)>) -> u64,
+    ) -> u64 {
+        let (request, claimed) = self.open.claim(id);
+        let number = call(request);
+        (claimed.token, claimed.owner) = (token, Owner::Call(number));
+        number
     }
 }
 
@@ -89,13 +99,15 @@ impl Link {
         if !state.open.has_theirs(id) {
             return;
         }
-        let owner = &mut state.claimed(id, None).owner;
-        let question = owner.disown();
-        *owner = Owner::Call(Arc::clone(&recording.entry));
-        drop(state);
-        if let Some((question, at)) = question {
-            recording.entry.note(&self.traffic, (self.side(), Direction::In), at, question);
-        }
+        state.claim(id, None, |question| {
+            let (number, place) = (recording.number, (self.side(), Direction::In));
+            if let Some((question, at)) = question {
+                let mut room = Vec::new();
+                let heard = question.heard(&mut room);
+                self.traffic.kept().journal.say(number, place, at, heard);
+            }
+            number
+        });
     }
 
     fn side(&self) -> Side {
@@ -112,22 +124,31 @@ impl Link {
     /// Notes a message in the conversation's own entry.
     fn note_own(&self, state: &mut State, direction: Direction, message: &Message, at: Instant) {
         let Some(recorder) = self.traffic.recorder() else { return };
-        let known = state.own.take().filter(|it| self.traffic.has_room_in(it));
-        let entry = known.unwrap_or_else(|| self.begin_own(&recorder, message, at));
-        state.own = Some(Arc::clone(&entry));
+        let known = state.own.filter(|it| self.traffic.kept().journal.has_room_in(*it));
+        let number = known.unwrap_or_else(|| self.begin_own(&recorder, message, at));
+        state.own = Some(number);
         {
-            let mut log = entry.log();
-            if let (Message::Response { outcome, .. }, None) = (message, log.ended) {
-                log.end(ended(&entry, outcome, at));
-                note_revision(&mut log, outcome);
+            let mut kept = self.traffic.kept();
+            if let Message::Response { outcome, .. } = message
+                && kept.journal.has_ended(number) == Some(false)
+            {
+                let word = match outcome {
+                    Ok(_) => outcome::Outcome::Ok,
+                    Err(_) => outcome::Outcome::Error,
+                };
+                let ended = self.ended(number, word);
+                kept.journal.note(number, at, ended);
+                if let Some(revision) = revision_in(outcome) {
+                    kept.journal.note(number, at, What::Speaks(revision));
+                }
             }
         }
-        entry.note(&self.traffic, (self.side(), direction), at, KeptMessage::of(message));
-        self.traffic.tell(&entry);
+        self.traffic.note(number, (self.side(), direction), at, (message, None));
+        self.traffic.tell(number);
     }
 
     /// An entry that begins with this message. Only a request is answered.
-    fn begin_own(&self, recorder: &Recorder, first: &Message, at: Instant) -> Arc<CallEntry> {
+    fn begin_own(&self, recorder: &Recorder, first: &Message, at: Instant) -> u64 {
         let (method, params) = match first {
             Message::Request { method, params, .. } | Message::Notification { method, params } => {
                 (method.clone(), Some(params))
@@ -148,35 +169,39 @@ impl Link {
             }
             With::Server { .. } => Caller::linked(&Attached::default(), 0, false, Arc::default()),
         };
-        let entry = recorder.push_entry(&caller, |number, who| {
-            let mut log = CallLog::new(recorder.keeps_of(number), at);
-            if let With::Server { server, instance, .. } = &self.with {
-                let server = Some(Arc::clone(server));
-                log.target = Some(CallTarget { server, ..CallTarget::default() });
-                log.instance = Some((*instance, revision));
-                log.counts = Side::Server;
-            }
-            let id = self.traffic.trace_of_link(number);
-            Arc::new(CallEntry {
-                number,
-                id,
-                began: at,
-                method,
-                revision,
-                who,
-                is_call: false,
-                log: Mutex::new(log),
-            })
+        let mut kept = self.traffic.kept();
+        let number = recorder.begin_in(&mut kept, &caller, |number, who| Head {
+            id: self.traffic.trace_of_link(number),
+            began: at,
+            method,
+            revision,
+            who,
+            is_call: false,
+            counts: self.side(),
         });
-        if !matches!(first, Message::Request { .. }) {
-            entry.log().end(ended_ok(entry.id, at));
+        if let With::Server { server, instance, .. } = &self.with {
+            let (server, instance) = (CallTarget::Server(Arc::clone(server)), *instance);
+            kept.journal.note(number, at, What::IsWith { server, instance, revision });
         }
-        entry
+        if !matches!(first, Message::Request { .. }) {
+            kept.journal.note(number, at, self.ended(number, outcome::Outcome::Ok));
+        }
+        number
+    }
+
+    /// The end of an entry of the conversation's own.
+    fn ended(&self, number: u64, outcome: outcome::Outcome) -> What {
+        What::Ends(Ended { outcome, reason: None, trace: self.traffic.trace_of_link(number) })
+    }
+
+    /// Whether nothing more is said in a call.
+    fn is_over(&self, number: u64) -> bool {
+        self.traffic.kept().journal.is_over(number)
     }
 
     /// A request that no call claimed turns out to be the conversation's own.
-    fn disown(&self, state: &mut State, unclaimed: Option<(KeptMessage, Instant)>) {
-        let unclaimed = unclaimed.and_then(|(request, at)| Some((request.to_message()?, at)));
+    fn disown(&self, state: &mut State, unclaimed: Option<(Unclaimed, Instant)>) {
+        let unclaimed = unclaimed.and_then(|(request, at)| Some((request.into_message()?, at)));
         if let Some((message, at)) = unclaimed {
             self.note_own(state, Direction::In, &message, at);
         }
@@ -214,7 +239,7 @@ impl Link {
     /// Whom a request of the peer belonged to that is over.
     fn whose_was(&self, state: &mut State, owner: Owner) -> Whose {
         match owner {
-            Owner::Call(entry) => Whose::Call(entry),
+            Owner::Call(number) => Whose::Call(number),
             Owner::Nobody(request, began) => {
                 self.disown(state, Some((request, began)));
                 Whose::Conversation
@@ -242,7 +267,8 @@ impl Witness for Link {
         let mut state = self.state();
         let whose = match message {
             Message::Request { id, .. } => {
-                return state.open.add_theirs(id, via, KeptMessage::of_read(message), at);
+                let is_over = |number| self.is_over(number);
+                return state.open.add_theirs(id, via, Unclaimed::of(message), at, is_over);
             }
             Message::Response { id, .. } => id.as_ref().and_then(|it| state.open.take_ours(it)),
             Message::Notification { method, params } => {
@@ -250,14 +276,10 @@ impl Witness for Link {
             }
         };
         match whose {
-            Some(Whose::Call(entry)) => {
+            Some(Whose::Call(number)) => {
                 drop(state);
-                entry.note(
-                    &self.traffic,
-                    (self.side(), Direction::In),
-                    at,
-                    KeptMessage::of(message),
-                );
+                let place = (self.side(), Direction::In);
+                self.traffic.note(number, place, at, (message, None));
             }
             Some(Whose::Nobody) => {}
             Some(Whose::Conversation) | None => {
@@ -268,13 +290,14 @@ impl Witness for Link {
 
     fn sent(
         &self,
-        message: &mut Message,
+        message: &Message,
+        text: Option<&[u8]>,
         via: Option<RequestStream>,
         cause: Option<Cause<'_>>,
         at: Instant,
     ) {
         let mut state = self.state();
-        let whose = match &*message {
+        let whose = match message {
             Message::Response { id: Some(id), .. } => {
                 // Without one, nobody has seen the request: another process answered it before.
                 let Some(owner) = state.open.take_theirs(id) else { return };
@@ -283,7 +306,7 @@ impl Witness for Link {
             Message::Response { id: None, .. } => Whose::Conversation,
             Message::Request { id, method, .. } => {
                 let whose = self.whose_becomes(&state, method, cause);
-                state.open.add_ours(id.clone(), whose.clone());
+                state.open.add_ours(id.clone(), whose, |number| self.is_over(number));
                 whose
             }
             Message::Notification { method, params } => {
@@ -297,11 +320,10 @@ impl Witness for Link {
             }
         };
         match whose {
-            Whose::Call(entry) => {
+            Whose::Call(number) => {
                 drop(state);
-                let (place, kept) =
-                    ((self.side(), Direction::Out), KeptMessage::taken_from(message));
-                entry.note(&self.traffic, place, at, kept);
+                let place = (self.side(), Direction::Out);
+                self.traffic.note(number, place, at, (message, text));
             }
             Whose::Nobody => {}
             Whose::Conversation => self.note_own(&mut state, Direction::Out, message, at),
@@ -312,18 +334,12 @@ impl Witness for Link {
 impl Drop for Link {
     fn drop(&mut self) {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let Some(entry) = state.own.take() else { return };
-        let has_ended = {
-            let (at, mut log) = (Instant::now(), entry.log());
-            let was_open = log.ended.is_none();
-            if was_open {
-                let outcome = outcome::Outcome::Cancelled;
-                log.end(Ended { outcome, reason: None, at, trace: entry.id });
-            }
-            was_open
-        };
-        if has_ended {
-            self.traffic.tell(&entry);
+        let Some(number) = state.own.take() else { return };
+        let is_open = self.traffic.kept().journal.has_ended(number) == Some(false);
+        if is_open {
+            let ended = self.ended(number, outcome::Outcome::Cancelled);
+            self.traffic.kept().journal.note(number, Instant::now(), ended);
+            self.traffic.tell(number);
         }
     }
 }
@@ -334,25 +350,10 @@ impl fmt::Debug for Link {
     }
 }
 
-fn ended(entry: &CallEntry, outcome: &Outcome, at: Instant) -> Ended {
-    match outcome {
-        Ok(_) => ended_ok(entry.id, at),
-        Err(_) => Ended { outcome: outcome::Outcome::Error, ..ended_ok(entry.id, at) },
-    }
-}
-
-fn ended_ok(trace: Trace, at: Instant) -> Ended {
-    Ended { outcome: outcome::Outcome::Ok, reason: None, at, trace }
-}
-
-/// The answer to `initialize` names the revision.
-fn note_revision(log: &mut CallLog, outcome: &Outcome) {
-    let Ok(result) = outcome else { return };
-    let version = Object::parse(result.get()).ok().and_then(|mut it| it.take("protocolVersion"));
-    log.spoken = version.and_then(|it| Revision::parse(&it.as_str()?));
-    if let (Some((_, revision)), Some(spoken)) = (&mut log.instance, log.spoken) {
-        *revision = spoken;
-    }
+/// The revision that the answer to `initialize` names.
+fn revision_in(outcome: &Outcome) -> Option<Revision> {
+    let mut result = Object::parse(outcome.as_ref().ok()?.get()).ok()?;
+    Revision::parse(&result.take("protocolVersion")?.as_str()?)
 }
 
 #[cfg(test)]

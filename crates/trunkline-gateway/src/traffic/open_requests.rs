@@ -1,31 +1,33 @@
 //! The requests of one conversation whose answers are owed, and the calls that they belong to.
 //!
-//! The table of the peer's requests is short, so a linear search is quicker than hashing. Of ours there may be thousands,
-//! but most are answered in their order, and those are found at once.
+//! The table of the peer's requests is short, so a linear search is quicker than hashing; the last one has a place of its
+//! own. Of ours there may be thousands, but most are answered in
+//! their order, and those are found at once.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::time::Instant;
 
 use trunkline_proto::RequestStream;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Id;
 
-use super::CallEntry;
-use super::kept_message::KeptMessage;
+use super::kept_message::Unclaimed;
 use super::recording::Recording;
 
 /// The open requests in both directions.
 #[derive(Default)]
 pub(super) struct OpenRequests {
+    /// The peer's last request.
+    last: Option<Theirs>,
     theirs: Vec<Theirs>,
     ours: VecDeque<(Id, Whose)>,
 }
 
 /// Whom a message belongs to.
-#[derive(Clone)]
+#[derive(Clone, Copy)]
 pub(crate) enum Whose {
-    Call(Arc<CallEntry>),
+    /// The call of this number.
+    Call(u64),
     /// No call: the conversation itself.
     Conversation,
     /// A call that is not recorded, or is recorded elsewhere.
@@ -33,24 +35,22 @@ pub(crate) enum Whose {
 }
 
 impl Whose {
-    fn call(&self) -> Option<&Arc<CallEntry>> {
+    /// The call of a recording, or nobody's.
+    pub(crate) fn of(recording: Option<&Recording>) -> Self {
+        recording.map_or(Self::Nobody, |it| Self::Call(it.number))
+    }
+
+    fn call(self) -> Option<u64> {
         match self {
-            Self::Call(entry) => Some(entry),
+            Self::Call(number) => Some(number),
             _ => None,
         }
     }
 }
 
-impl Whose {
-    /// The call of a recording, or nobody's.
-    pub(crate) fn of(recording: Option<&Recording>) -> Self {
-        recording.map_or(Self::Nobody, |it| Self::Call(Arc::clone(&it.entry)))
-    }
-}
-
-impl From<Option<Arc<CallEntry>>> for Whose {
-    fn from(entry: Option<Arc<CallEntry>>) -> Self {
-        entry.map_or(Self::Conversation, Self::Call)
+impl From<Option<u64>> for Whose {
+    fn from(call: Option<u64>) -> Self {
+        call.map_or(Self::Conversation, Self::Call)
     }
 }
 
@@ -59,108 +59,133 @@ pub(super) struct Theirs {
     id: Id,
     via: RequestStream,
     /// Where its progress goes, if its call wants progress.
-    token: Option<Json>,
+    pub(super) token: Option<Json>,
     pub(super) owner: Owner,
 }
 
 /// Whom a request of the peer belongs to.
 pub(super) enum Owner {
     /// No call has claimed it yet: here it is, and when it came.
-    Nobody(KeptMessage, Instant),
-    Call(Arc<CallEntry>),
+    Nobody(Unclaimed, Instant),
+    /// The call of this number.
+    Call(u64),
     /// It belongs to no call.
     Conversation,
 }
 
 impl Owner {
-    fn call(&self) -> Option<&Arc<CallEntry>> {
+    fn call(&self) -> Option<u64> {
         match self {
-            Self::Call(entry) => Some(entry),
+            Self::Call(number) => Some(*number),
             _ => None,
         }
     }
 
     /// The request, if nobody has claimed it. It belongs to the conversation from now on.
     #[inline]
-    pub(super) fn disown(&mut self) -> Option<(KeptMessage, Instant)> {
-        let Self::Nobody(request, at) = self else { return None };
-        let unclaimed = (std::mem::replace(request, KeptMessage::Nothing), *at);
-        *self = Self::Conversation;
-        Some(unclaimed)
+    pub(super) fn disown(&mut self) -> Option<(Unclaimed, Instant)> {
+        let Self::Nobody(..) = self else { return None };
+        match std::mem::replace(self, Self::Conversation) {
+            Self::Nobody(request, at) => Some((request, at)),
+            _ => None,
+        }
     }
 }
 
 impl OpenRequests {
     /// A request of the peer.
+    #[inline]
     pub(super) fn add_theirs(
         &mut self,
         id: &Id,
         via: RequestStream,
-        request: KeptMessage,
+        request: Unclaimed,
         at: Instant,
+        is_over: impl Fn(u64) -> bool,
     ) {
-        if self.theirs.len() >= self.theirs.capacity().max(MANY) {
-            self.theirs.retain(|it| is_awaited(it.owner.call()));
-            self.theirs.drain(..self.theirs.len().saturating_sub(MOST));
-        }
-        self.theirs.retain(|it| it.id != *id);
         let owner = Owner::Nobody(request, at);
-        self.theirs.push(Theirs { id: id.clone(), via, token: None, owner });
+        let last = Theirs { id: id.clone(), via, token: None, owner };
+        if let Some(before) = self.last.replace(last) {
+            self.add(before, is_over);
+        }
     }
 
-    /// A request of the peer that a call claims, with its progress token if it wants progress.
-    pub(super) fn claimed(&mut self, id: &Id, token: Option<Json>) -> &mut Theirs {
-        let found = self.theirs.iter().position(|it| it.id == *id);
-        let at = found.unwrap_or_else(|| {
-            let (via, owner) = (RequestStream::default(), Owner::Conversation);
-            self.theirs.push(Theirs { id: id.clone(), via, token: None, owner });
-            self.theirs.len() - 1
-        });
-        let claimed = &mut self.theirs[at];
-        claimed.token = token;
-        claimed
+    /// Those whose calls are over are looked for as rarely as the table would have to grow.
+    fn add(&mut self, theirs: Theirs, is_over: impl Fn(u64) -> bool) {
+        if self.theirs.len() >= self.theirs.capacity().max(MANY) {
+            self.theirs.retain(|it| it.owner.call().is_some_and(|it| !is_over(it)));
+            self.theirs.drain(..self.theirs.len().saturating_sub(MOST));
+        }
+        self.theirs.retain(|it| it.id != theirs.id);
+        self.theirs.push(theirs);
+    }
+
+    /// A request of the peer that a call claims: the request, if nobody has claimed it before, and its place in the
+    /// table.
+    #[inline]
+    pub(super) fn claim(&mut self, id: &Id) -> (Option<(Unclaimed, Instant)>, &mut Theirs) {
+        let claimed = match &mut self.last {
+            Some(last) if last.id == *id => last,
+            _ => {
+                let at = self.theirs.iter().position(|it| it.id == *id).unwrap_or_else(|| {
+                    let (via, owner) = (RequestStream::default(), Owner::Conversation);
+                    self.theirs.push(Theirs { id: id.clone(), via, token: None, owner });
+                    self.theirs.len() - 1
+                });
+                &mut self.theirs[at]
+            }
+        };
+        (claimed.owner.disown(), claimed)
     }
 
     /// The peer's request is answered.
+    #[inline]
     pub(super) fn take_theirs(&mut self, id: &Id) -> Option<Owner> {
+        if let Some(last) = self.last.take_if(|it| it.id == *id) {
+            return Some(last.owner);
+        }
         let at = self.theirs.iter().position(|it| it.id == *id)?;
         Some(self.theirs.swap_remove(at).owner)
     }
 
     /// Whether a request of the peer is open.
     pub(super) fn has_theirs(&self, id: &Id) -> bool {
-        self.theirs.iter().any(|it| it.id == *id)
+        self.all().any(|it| it.id == *id)
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Theirs> {
+        self.theirs.iter().chain(&self.last)
     }
 
     /// The call of a request of the peer.
-    pub(super) fn theirs(&self, id: &Id) -> Option<Arc<CallEntry>> {
-        self.theirs.iter().find(|it| it.id == *id)?.owner.call().cloned()
+    pub(super) fn theirs(&self, id: &Id) -> Option<u64> {
+        self.all().find(|it| it.id == *id)?.owner.call()
     }
 
     /// The call whose progress has this token.
-    pub(super) fn with_token(&self, token: &Json) -> Option<Arc<CallEntry>> {
+    pub(super) fn with_token(&self, token: &Json) -> Option<u64> {
         let is_it = |it: &&Theirs| it.token.as_ref().is_some_and(|it| it.get() == token.get());
-        self.theirs.iter().find(is_it)?.owner.call().cloned()
+        self.all().find(is_it)?.owner.call()
     }
 
     /// The call of the request that came on this stream, or the only call.
-    pub(super) fn on_stream(&self, via: RequestStream) -> Option<Arc<CallEntry>> {
-        let calls = || self.theirs.iter().filter(|it| it.owner.call().is_some());
+    pub(super) fn on_stream(&self, via: RequestStream) -> Option<u64> {
+        let calls = || self.all().filter(|it| it.owner.call().is_some());
         let found = calls().find(|it| it.via == via && via != RequestStream::default());
         let found = found.or_else(|| if calls().count() == 1 { calls().next() } else { None });
-        found?.owner.call().cloned()
+        found?.owner.call()
     }
 
     /// The peer's request on this stream that no call has claimed: it belongs to none.
-    pub(super) fn disown(&mut self, via: RequestStream) -> Option<(KeptMessage, Instant)> {
-        let on_it = self.theirs.iter_mut().filter(|it| it.via == via);
+    pub(super) fn disown(&mut self, via: RequestStream) -> Option<(Unclaimed, Instant)> {
+        let on_it = self.theirs.iter_mut().chain(&mut self.last).filter(|it| it.via == via);
         on_it.map(|it| &mut it.owner).find_map(Owner::disown)
     }
 
     /// A request of ours.
-    pub(super) fn add_ours(&mut self, id: Id, owner: Whose) {
+    pub(super) fn add_ours(&mut self, id: Id, owner: Whose, is_over: impl Fn(u64) -> bool) {
         if self.ours.len() >= self.ours.capacity().max(MANY) {
-            self.ours.retain(|it| is_awaited(it.1.call()));
+            self.ours.retain(|it| it.1.call().is_some_and(|it| !is_over(it)));
             self.ours.drain(..self.ours.len().saturating_sub(MOST));
         }
         // We count our ids up, so that only one that is sent once more can be there.
@@ -175,14 +200,18 @@ impl OpenRequests {
     }
 
     /// Our request is answered, or given up.
+    #[inline]
     pub(super) fn take_ours(&mut self, id: &Id) -> Option<Whose> {
+        if self.ours.front().is_some_and(|it| it.0 == *id) {
+            return self.ours.pop_front().map(|(_, owner)| owner);
+        }
         let at = self.ours.iter().position(|it| it.0 == *id)?;
         self.ours.remove(at).map(|(_, owner)| owner)
     }
 
     /// Whom a request of ours belongs to.
     pub(super) fn ours(&self, id: &Id) -> Option<Whose> {
-        self.ours.iter().find(|it| it.0 == *id).map(|it| it.1.clone())
+        self.ours.iter().find(|it| it.0 == *id).map(|it| it.1)
     }
 
     /// Whom our request belongs to on whose stream something came, or the only call.
@@ -191,13 +220,8 @@ impl OpenRequests {
             return Some(whose);
         }
         let mut calls = self.ours.iter().filter_map(|it| it.1.call());
-        calls.next().filter(|_| calls.next().is_none()).cloned().map(Whose::Call)
+        calls.next().filter(|_| calls.next().is_none()).map(Whose::Call)
     }
-}
-
-/// Whether the answer may still come: looked at as rarely as a table would have to grow.
-fn is_awaited(call: Option<&Arc<CallEntry>>) -> bool {
-    call.is_some_and(|it| !it.is_over())
 }
 
 /// How many requests may be open before those are looked for that nobody will answer, and at most.
@@ -207,6 +231,6 @@ const MOST: usize = 4_096;
 #[cfg(test)]
 impl OpenRequests {
     pub(super) fn len(&self) -> usize {
-        self.theirs.len() + self.ours.len()
+        self.theirs.len() + usize::from(self.last.is_some()) + self.ours.len()
     }
 }

@@ -1,6 +1,7 @@
 //! A recorded call → what operators and files get of it, without secrets.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -14,8 +15,9 @@ use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{Message, Params};
 use trunkline_wire::method::Method;
 
-use super::call_log::Said;
+use super::call_log::{CallLog, Said};
 use super::filter::{Facts, TrafficFilter};
+use super::journal::Head;
 use super::{CallEntry, Traffic};
 use crate::merge::Kind;
 use crate::policy::stamp::rfc3339;
@@ -23,23 +25,28 @@ use crate::policy::stamp::rfc3339;
 impl Traffic {
     /// The calls that fit, newest first.
     pub(crate) fn list(&self, filter: &TrafficFilter, replica: Option<&str>) -> Value {
-        let (all, dropped) = self.all();
-        let oldest = all.last().map(|it| it.id.to_string());
         let limit = filter.limit.unwrap_or(SHOWN).min(MOST_SHOWN);
-        let wanted = self.wanted(&all, filter).take(limit);
-        let calls: Vec<Value> = wanted.map(|it| self.summary(it, replica)).collect();
+        let wanted = self.wanted(filter, false).take(limit);
+        let calls: Vec<Value> = wanted.map(|it| self.summary(&it, replica)).collect();
+        let (dropped, oldest) = {
+            let kept = self.kept();
+            let oldest =
+                kept.journal.head(kept.journal.numbers().start).map(|it| it.id.to_string());
+            (kept.journal.dropped(), oldest)
+        };
         json!({ "calls": calls, "dropped": dropped, "oldest": oldest })
     }
 
     /// One call with its messages, as JSON: messages keep their own spelling of numbers and their order of members.
     pub(crate) fn detail(&self, id: &str, replica: Option<&str>) -> Option<String> {
-        let entry = self.all().0.into_iter().find(|it| it.id.to_string() == id)?;
-        let mut told = self.summary(&entry, replica);
-        let (said, keeps, left_out) = {
-            let log = entry.log();
-            (log.said(0), log.keeps(), log.left_out)
+        let entry = {
+            let kept = self.kept();
+            let number = kept.journal.number_of(|it| it.id.to_string() == id)?;
+            kept.journal.entry(number, Some(0))?
         };
-        let messages = self.redacted(&entry, &said);
+        let mut told = self.summary(&entry, replica);
+        let CallLog { said, keeps, left_out, .. } = &entry.log;
+        let messages = self.redacted(&entry, said);
         let shown = said.iter().zip(messages).map(|(said, message)| Told {
             t: ms(said.at),
             side: said.side,
@@ -66,12 +73,10 @@ impl Traffic {
 
     /// The calls that fit as lines of a recording, oldest first.
     pub(crate) fn export(&self, filter: &TrafficFilter) -> Vec<u8> {
-        let (all, _) = self.all();
-        let mut wanted: Vec<_> = self.wanted(&all, filter).collect();
-        wanted.truncate(filter.limit.unwrap_or(usize::MAX));
+        let wanted = self.wanted(filter, true).take(filter.limit.unwrap_or(usize::MAX));
+        let mut lines: Vec<Line> = wanted.flat_map(|it| self.lines(&it, 0)).collect();
         let mut out = Vec::new();
         self.write_begin(&mut out);
-        let mut lines: Vec<Line> = wanted.iter().flat_map(|it| self.lines(it)).collect();
         lines.sort_by_key(|it| it.t);
         lines.iter().for_each(|it| it.write(&mut out));
         out
@@ -89,37 +94,25 @@ impl Traffic {
         Line { recording: Some(begin), ..Line::at(unix_ms(now)) }.write(out);
     }
 
-    /// The messages of a call as lines of a recording.
-    fn lines(&self, entry: &CallEntry) -> Vec<Line> {
-        let said = entry.log().said(0);
-        self.lines_of(entry, &said)
+    /// The messages of a call that are in no file yet, as lines of a recording; `None` if it has made way.
+    pub(crate) fn new_lines(&self, number: u64) -> Option<Vec<Line>> {
+        let unwritten = self.kept().journal.unwritten(number);
+        unwritten.map(|(entry, from)| self.lines(&entry, from))
     }
 
-    /// The same for those that are in no file yet.
-    pub(crate) fn new_lines(&self, entry: &CallEntry) -> Vec<Line> {
-        let said = {
-            let mut log = entry.log();
-            let said = log.said(log.written);
-            log.written += said.len();
-            said
-        };
-        self.lines_of(entry, &said)
-    }
-
-    fn lines_of(&self, entry: &CallEntry, said: &[Said]) -> Vec<Line> {
-        let (target, instance, spoken) = {
-            let log = entry.log();
-            (log.target.clone().unwrap_or_default(), log.instance, log.spoken)
-        };
+    /// The messages of a call but the first so many, as lines of a recording.
+    fn lines(&self, entry: &CallEntry, from: usize) -> Vec<Line> {
+        let CallEntry { head, log, .. } = entry;
+        let said = log.said.get(from..).unwrap_or_default();
         let messages = self.redacted(entry, said);
-        let began = self.at(entry.began);
+        let began = self.at(head.began);
         // Clients of requests that stand for themselves may use the same ids.
-        let stream = (!entry.who.has_session).then(|| number_of(entry));
-        let session = u32::try_from(entry.who.conversation).ok().filter(|_| entry.who.has_session);
+        let stream = (!head.who.has_session).then(|| number_of(entry));
+        let session = u32::try_from(head.who.conversation).ok().filter(|_| head.who.has_session);
         let line = |(said, message): (&Said, Option<Json>)| {
             let revision = match said.side {
-                Side::Client => Some(spoken.unwrap_or(entry.revision)),
-                Side::Server => instance.map(|it| it.1),
+                Side::Client => Some(log.spoken.unwrap_or(head.revision)),
+                Side::Server => log.instance.map(|it| it.1),
             };
             Line {
                 side: Some(said.side),
@@ -127,10 +120,10 @@ impl Traffic {
                 session: Some(session.unwrap_or(STATELESS)),
                 stream,
                 revision: revision.map(|it| it.as_str().to_owned()),
-                call: Some(entry.id.to_string()),
-                principal: entry.who.name.clone(),
-                server: target.server.as_deref().map(str::to_owned),
-                instance: instance.map(|it| it.0),
+                call: Some(head.id.to_string()),
+                principal: head.who.name.clone(),
+                server: log.target.server().map(|it| it.to_string()),
+                instance: log.instance.map(|it| it.0),
                 message: Some(message?),
                 ..Line::at(unix_ms(began + said.at))
             }
@@ -141,12 +134,13 @@ impl Traffic {
 
     /// The newest call of a client that claims this version, which only one has.
     pub(crate) fn id_of(&self, version: &str) -> Option<String> {
-        let is_it = |it: &CallEntry| {
+        let is_it = |it: &Head| {
             let info = it.who.peer.info.as_ref().filter(|_| it.is_call);
             info.is_some_and(|info| info.version == version)
         };
         let kept = self.kept();
-        kept.ring.iter().find(|it| is_it(it)).map(|it| it.id.to_string())
+        let number = kept.journal.number_of(is_it)?;
+        Some(kept.journal.head(number)?.id.to_string())
     }
 
     /// Something that a server said to an operator, as JSON without secrets.
@@ -161,48 +155,54 @@ impl Traffic {
 
     /// The last calls that ended, newest first, in short.
     pub(crate) fn recent(&self, limit: usize) -> Vec<Value> {
-        let (all, _) = self.all();
-        let redactor = self.redactor();
-        let told = |entry: &Arc<CallEntry>| {
-            let log = entry.log();
-            let is_list = entry.method.known().is_some_and(|it| Kind::of_method(it).is_some());
-            let ended = log.ended.filter(|_| entry.is_call && !is_list)?;
-            let target = log.target.clone().unwrap_or_default();
-            let text = |it: &str| redactor.text(it).into_owned();
+        let told = |entry: CallEntry| {
+            let CallEntry { head, log, .. } = &entry;
+            let is_list = head.method.known().is_some_and(|it| Kind::of_method(it).is_some());
+            let (at, ended) = log.ended.filter(|_| head.is_call && !is_list)?;
+            let redactor = self.redactor();
+            let text = |it: &Arc<str>| redactor.text(it).into_owned();
             Some(json!({
-                "time": rfc3339(self.at(ended.at)),
-                "server": target.server.as_deref(),
-                "method": entry.method.as_str(),
-                "name": target.name.as_deref().map(text).unwrap_or_default(),
-                "principal": entry.who.name,
-                "ms": ms(entry.after(ended.at)),
+                "time": rfc3339(self.at(at)),
+                "server": log.target.server().map(|it| &**it),
+                "method": head.method.as_str(),
+                "name": log.target.name().map(text).unwrap_or_default(),
+                "principal": head.who.name,
+                "ms": ms(entry.after(at)),
                 "outcome": ended.outcome.word(),
                 "traceId": ended.trace.to_string(),
             }))
         };
-        all.iter().filter_map(told).take(limit).collect()
+        self.all(false).filter_map(told).take(limit).collect()
     }
 
     /// All changes to come.
-    pub(super) fn follow(&self) -> broadcast::Receiver<Arc<CallEntry>> {
+    pub(super) fn follow(&self) -> broadcast::Receiver<u64> {
         self.updates.subscribe()
     }
 
-    /// All calls, newest first, and how many made way.
-    fn all(&self) -> (Vec<Arc<CallEntry>>, u64) {
+    /// Those of the calls that have ended or made way.
+    pub(super) fn ended_of(&self, calls: &HashSet<u64>) -> Vec<u64> {
         let kept = self.kept();
-        (kept.ring.iter().cloned().collect(), kept.ring.dropped())
+        calls.iter().copied().filter(|it| kept.journal.has_ended(*it) != Some(false)).collect()
     }
 
-    fn wanted<'a>(
-        &'a self,
-        all: &'a [Arc<CallEntry>],
-        filter: &'a TrafficFilter,
-    ) -> impl Iterator<Item = &'a Arc<CallEntry>> {
+    /// A call without the texts of its messages, unless it has made way.
+    pub(super) fn entry(&self, number: u64) -> Option<CallEntry> {
+        self.kept().journal.entry(number, None)
+    }
+
+    /// All calls, newest first, with the texts of their messages or without. Others go on meanwhile.
+    fn all(&self, has_texts: bool) -> impl Iterator<Item = CallEntry> {
+        let numbers = self.kept().journal.numbers();
+        let texts = has_texts.then_some(0);
+        numbers.rev().filter_map(move |it| self.kept().journal.entry(it, texts))
+    }
+
+    fn wanted(&self, filter: &TrafficFilter, has_texts: bool) -> impl Iterator<Item = CallEntry> {
         let mut is_past = filter.before.is_none();
-        all.iter().filter(move |entry| {
+        self.all(has_texts).filter(move |entry| {
             let was_past = is_past;
-            is_past |= filter.before.as_ref().is_some_and(|it| *it == entry.id.to_string());
+            is_past |= filter.before.as_ref().is_some_and(|it| *it == entry.head.id.to_string());
             was_past && self.fits(entry, filter)
         })
     }
@@ -216,37 +216,36 @@ impl Traffic {
             server: shown.server.as_deref().unwrap_or_default(),
             outcome: shown.outcome.unwrap_or("running"),
             principal: shown.principal.as_deref().unwrap_or_default(),
-            method: entry.method.as_str(),
+            method: entry.head.method.as_str(),
             name: shown.name.as_deref().unwrap_or_default(),
             client: shown.client.as_ref().map(|it| it.0.as_str()).unwrap_or_default(),
             reason: shown.reason.unwrap_or_default(),
-            age: Instant::now().saturating_duration_since(entry.began),
+            age: Instant::now().saturating_duration_since(entry.head.began),
         })
     }
 
     pub(super) fn summary(&self, entry: &CallEntry, replica: Option<&str>) -> Value {
         let shown = Shown::of(entry, &self.redactor());
-        let mut log = entry.log();
-        log.is_shown = log.ended.is_some();
+        let CallEntry { head, log, .. } = entry;
         let now = Instant::now();
         let stages = log.stages(now).into_iter().map(
             |(stage, from, to)| json!({ "stage": stage.word(), "from": ms(from), "to": ms(to) }),
         );
         json!({
-            "id": entry.id.to_string(),
-            "at": rfc3339(self.at(entry.began)),
-            "method": entry.method.as_str(),
+            "id": head.id.to_string(),
+            "at": rfc3339(self.at(head.began)),
+            "method": head.method.as_str(),
             "name": shown.name,
             "server": shown.server,
             "instance": log.instance.map(|it| it.0.to_string()),
             "principal": shown.principal,
             "client": shown.client.map(|(name, version)| json!({ "name": name, "version": version })),
-            "revision": log.spoken.unwrap_or(entry.revision).as_str(),
+            "revision": log.spoken.unwrap_or(head.revision).as_str(),
             "serverRevision": log.instance.map(|it| it.1.as_str()),
             "state": if log.ended.is_some() { "done" } else { "running" },
             "outcome": shown.outcome,
             "reason": shown.reason,
-            "ms": ms(entry.after(log.ended.map_or(now, |it| it.at))),
+            "ms": ms(entry.after(log.ended.map_or(now, |it| it.0))),
             "stages": stages.collect::<Vec<_>>(),
             "bytesIn": log.bytes_in,
             "bytesOut": log.bytes_out,
@@ -258,9 +257,8 @@ impl Traffic {
 
     /// The messages as they may be shown.
     fn redacted(&self, entry: &CallEntry, said: &[Said]) -> Vec<Option<Json>> {
-        let target = entry.log().target.clone().unwrap_or_default();
         let mut redactor = self.redactor();
-        if let Some(tool) = &target.tool {
+        if let Some(tool) = entry.log.target.tool() {
             // The caller knows the tool by another name than its server.
             let names = said.iter().filter_map(|it| called(it.message.as_ref()?));
             for name in names.chain([tool.name.clone()]) {
@@ -271,7 +269,7 @@ impl Traffic {
             // Each link has ids of its own.
             let session = number_of(entry).wrapping_mul(2).wrapping_add(said.side as u32);
             let message = said.message.as_ref()?;
-            let json = Json::parse(match entry.is_call {
+            let json = Json::parse(match entry.head.is_call {
                 true => message.to_text(),
                 false => without_arguments(message).to_text(),
             });
@@ -306,25 +304,24 @@ struct Shown {
 
 impl Shown {
     fn of(entry: &CallEntry, redactor: &Redactor) -> Self {
-        let log = entry.log();
+        let CallEntry { head, log, .. } = entry;
         let text = |it: &str| redactor.text(it).into_owned();
-        let target = log.target.as_ref();
-        let server = target.and_then(|it| it.server.as_deref()).map(text);
-        let name = target.and_then(|it| it.name.as_deref());
+        let server = log.target.server().map(|it| text(it));
+        let name = log.target.name().map(|it| &**it);
         let name = name.map(|name| match &server {
             // A URI names its place itself.
             Some(server) if !name.contains(':') => Cow::Owned(format!("{server}.{name}")),
             _ => Cow::Borrowed(name),
         });
-        let info = entry.who.peer.info.as_ref();
+        let info = head.who.peer.info.as_ref();
         Self {
             // What is said beside calls is about the server as a whole.
-            name: name.map(|it| text(&it)).or_else(|| server.clone().filter(|_| !entry.is_call)),
+            name: name.map(|it| text(&it)).or_else(|| server.clone().filter(|_| !head.is_call)),
             server,
-            principal: entry.who.name.as_deref().map(text),
+            principal: head.who.name.as_deref().map(text),
             client: info.map(|it| (text(&it.name), text(&it.version))),
-            outcome: log.ended.map(|it| it.outcome.word()),
-            reason: log.ended.and_then(|it| it.reason),
+            outcome: log.ended.map(|(_, it)| it.outcome.word()),
+            reason: log.ended.and_then(|(_, it)| it.reason),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The changes of recorded calls → events for whoever follows them.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -11,17 +11,17 @@ use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::time::{sleep, timeout};
 
 use super::filter::TrafficFilter;
-use super::{CallEntry, Traffic, UPDATES};
+use super::{Traffic, UPDATES};
 use crate::policy::hidden::escape_json;
 
 /// Follows recorded calls.
 pub struct TrafficUpdates {
     traffic: Arc<Traffic>,
-    updates: broadcast::Receiver<Arc<CallEntry>>,
+    updates: broadcast::Receiver<u64>,
     filter: TrafficFilter,
     replica: Option<String>,
     /// The calls that were told and go on: whoever has heard of one also hears of its end.
-    running: HashMap<u64, Arc<CallEntry>>,
+    running: HashSet<u64>,
     allowance: Allowance,
 }
 
@@ -38,7 +38,7 @@ impl TrafficUpdates {
             traffic: Arc::clone(traffic),
             filter,
             replica,
-            running: HashMap::new(),
+            running: HashSet::new(),
             allowance: Allowance::full(Instant::now()),
         }
     }
@@ -57,15 +57,15 @@ impl TrafficUpdates {
             sleep(TOGETHER).await;
             while changed.len() < UPDATES {
                 match self.updates.try_recv() {
-                    Ok(entry) => changed.push(entry),
+                    Ok(number) => changed.push(number),
                     Err(TryRecvError::Lagged(more)) => missed += more,
                     Err(TryRecvError::Empty | TryRecvError::Closed) => break,
                 }
             }
             if missed > 0 {
                 // Their ends may be among what was missed.
-                let over = self.running.values().filter(|it| it.log().ended.is_some());
-                changed.splice(0..0, over.cloned());
+                let over = self.traffic.ended_of(&self.running);
+                changed.splice(0..0, over);
             }
             let piece = self.events(&changed, missed);
             if !piece.is_empty() {
@@ -75,22 +75,27 @@ impl TrafficUpdates {
     }
 
     /// The newest calls, as many as may be told; `missed` of them were lost before.
-    fn events(&mut self, changed: &[Arc<CallEntry>], mut missed: u64) -> Vec<u8> {
+    fn events(&mut self, changed: &[u64], mut missed: u64) -> Vec<u8> {
         self.allowance.grow(Instant::now());
         let (mut seen, mut told) = (HashSet::new(), Vec::new());
-        for entry in changed.iter().rev().filter(|it| seen.insert(it.number)) {
-            if !self.traffic.fits(entry, &self.filter) {
+        for number in changed.iter().rev().copied().filter(|it| seen.insert(*it)) {
+            let Some(entry) = self.traffic.entry(number) else {
+                // It has made way already.
+                missed += 1;
+                continue;
+            };
+            if !self.traffic.fits(&entry, &self.filter) {
                 continue;
             }
-            let is_known = self.running.remove(&entry.number).is_some();
+            let is_known = self.running.remove(&number);
             if !is_known && !self.allowance.take() {
                 missed += 1;
                 continue;
             }
-            if entry.log().ended.is_none() && self.running.len() < UPDATES {
-                self.running.insert(entry.number, Arc::clone(entry));
+            if entry.log.ended.is_none() && self.running.len() < UPDATES {
+                self.running.insert(number);
             }
-            told.push(self.traffic.summary(entry, self.replica.as_deref()));
+            told.push(self.traffic.summary(&entry, self.replica.as_deref()));
         }
         let mut out = if missed > 0 { dropped(missed) } else { Vec::new() };
         told.iter().rev().for_each(|it| event(&mut out, "call", it.to_string()));

@@ -7,14 +7,16 @@ use trunkline_testkit::Folder;
 use trunkline_transport::witness::Witness;
 use trunkline_wire::jsonrpc::Id;
 use trunkline_wire::method::{self, Sender};
+use trunkline_wire::revision::Revision;
 
 use super::*;
 use crate::fixture::plan;
+use crate::merge::{Item, Target};
 use crate::outcome;
 use crate::outcome::Outcome::{Asked, Ok as Fine, ToolError};
 
 fn whose(attached: &Attached) -> Whose {
-    Whose::from(attached.get::<Recording>().map(|it| Arc::clone(&it.entry)))
+    Whose::from(attached.get::<Recording>().map(|it| it.number))
 }
 
 /// A recorder, and what it is told.
@@ -36,9 +38,9 @@ impl Scene {
     /// A call reaches the server, as the request of this id.
     fn send(&self, recording: &Recording, id: i64, params: &Object) {
         let (method, params) = (Method::ToolsCall.into(), Params::Object(params.clone()));
-        let mut message = Message::Request { id: Id::Number(id), method, params };
+        let message = Message::Request { id: Id::Number(id), method, params };
         let attached = Attached::new(recording.clone());
-        self.server.sent(&mut message, None, Some(Cause::Attached(&attached)), Instant::now());
+        self.server.sent(&message, None, None, Some(Cause::Attached(&attached)), Instant::now());
     }
 
     /// The server answers that.
@@ -121,8 +123,8 @@ fn tool(name: &str, schema: Value) -> Arc<Tool> {
 }
 
 fn target(tool: &Arc<Tool>) -> CallTarget {
-    let (server, name) = (Some(Arc::from("a")), Some(Arc::from(tool.name.as_str())));
-    CallTarget { server, name, tool: Some(Arc::clone(tool)) }
+    let (server, name) = (Arc::from("a"), Arc::from(tool.name.as_str()));
+    CallTarget::Known(Arc::new(Target { server, name, item: Item::Tool(Arc::clone(tool)) }))
 }
 
 fn end(recording: &Recording, outcome: outcome::Outcome, told: Option<Json>) {
@@ -131,6 +133,7 @@ fn end(recording: &Recording, outcome: outcome::Outcome, told: Option<Json>) {
         (outcome, None, None),
         told.as_ref(),
         Duration::from_millis(5),
+        None,
         CallTarget::default,
     );
 }
@@ -229,7 +232,7 @@ fn messages_are_shown_as_they_were_said_on_both_sides() {
     recording.asks(FROM_SERVER, &Json::empty_object());
     let roots = Json::parse(r#"{"roots":[]}"#).unwrap();
     recording.replies(TO_SERVER, Some(&roots));
-    scene.server.sent(&mut Message::result(id, roots), None, None, Instant::now());
+    scene.server.sent(&Message::result(id, roots), None, None, None, Instant::now());
     let result = Json::parse(r#"{"b":1.50,"a":10000000000000000000000}"#).unwrap();
     scene.answer(&recording, 7, &result);
     end(&recording, Fine, Some(result));
@@ -318,8 +321,8 @@ mcpServers:
     let echo = secrets.join(" ");
     scene.call(&plain, json!({ "text": echo }), json!({ "content": [{ "text": echo }] }));
     let named = scene.begin("resources/read", json!({ "uri": echo }));
-    let about = || CallTarget { name: Some(Arc::from(echo.as_str())), ..CallTarget::default() };
-    named.end((Fine, None, None), None, Duration::ZERO, about);
+    let about = || CallTarget::Named(Arc::from(echo.as_str()));
+    named.end((Fine, None, None), None, Duration::ZERO, None, about);
     let everything = scene.everything();
     for secret in secrets {
         assert!(!everything.contains(secret), "{secret} in {everything}");
@@ -355,16 +358,17 @@ fn of_a_sample_so_many_are_kept() {
     let say = tool("say", json!({}));
     (0..1000).for_each(|_| scene.call(&say, json!({}), json!({})));
     let all = scene.recorder.traffic.kept();
-    let kept = all.ring.iter().filter(|it| it.log().keeps()).count();
+    let keeps = |it: &u64| all.journal.entry(*it, None).is_some_and(|it| it.log.keeps);
+    let kept = all.journal.numbers().filter(keeps).count();
     assert!((80..=120).contains(&kept), "{kept}");
 }
 
 #[test]
-fn the_ring_is_bounded_and_says_what_it_dropped() {
+fn the_journal_is_bounded_and_says_what_it_dropped() {
     let mut scene = Scene::of("gateway: { recording: { keep: 1MiB } }\nmcpServers: {}");
     let (say, text) = (tool("say", json!({})), "x".repeat(100_000));
     (0..20).for_each(|_| scene.call(&say, json!({}), json!({ "text": text })));
-    let (calls, bytes) = scene.recorder.traffic.kept().ring.size();
+    let (calls, bytes) = scene.recorder.traffic.kept().journal.size();
     assert!(bytes <= 1 << 20 && (3..8).contains(&calls), "{calls} {bytes}");
     assert_eq!(scene.list(&[])["dropped"], json!(20 - calls));
 }

@@ -30,7 +30,8 @@ impl Outbox {
         Self { bytes: Vec::new(), written: 0, needs_flush: false, limit, excess: 0, moved: now() }
     }
 
-    pub(super) fn put(&mut self, message: &Outgoing, framing: Framing) {
+    /// Takes in a message. Returns its text, where that is a line.
+    pub(super) fn put(&mut self, message: &Outgoing, framing: Framing) -> Option<&[u8]> {
         let (before, was_congested) = (self.bytes.len(), self.is_congested());
         encode(framing, |out| message.write(out), &mut self.bytes);
         let is_answer = !matches!(message, Outgoing::One(Message::Request { .. }));
@@ -39,6 +40,8 @@ impl Outbox {
             true => self.excess,
             false => 0,
         };
+        let is_line = framing == Framing::Newline;
+        self.bytes.get(before..self.bytes.len() - 1).filter(|_| is_line)
     }
 
     /// Writes everything that is ready at once. Returns whether anything was written.

@@ -323,10 +323,9 @@ impl<H: Handler> HttpDriver<H> {
         }
     }
 
-    /// Writes a message, which is then left to whoever watches.
     fn write(&mut self, message: Message) -> PostRequest {
         let request = self.writer.write(&message, &self.route);
-        self.core.hand_over_all(Outgoing::One(message), None);
+        self.core.show_sent(&Outgoing::One(message), Some(&request.body), None);
         request
     }
 

@@ -156,7 +156,7 @@ impl<H: Handler> Exchange<H> {
                 Effect::Send(Outgoing::One(Message::Notification { method, .. }), _)
                     if method == Method::Cancelled => {}
                 Effect::Send(message, via) => {
-                    self.core.show_outgoing(&message, via);
+                    self.core.show_sent(&message, None, via);
                     match self.next {
                         None => self.next = Some(message),
                         Some(_) => self.more.push_back(message),

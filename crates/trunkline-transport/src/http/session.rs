@@ -515,7 +515,7 @@ impl State {
         let is_answer =
             matches!(message, Outgoing::One(Message::Response { .. }) | Outgoing::Batch(_));
         let last = is_answer.then(|| reply::status(&message, Era::Stateful, dispatched));
-        self.core.hand_over_all(message, via);
+        self.core.show_sent(&message, Some(&text), via);
         let changed = self.streams.say(via, text, last, now);
         self.wake_any(changed);
     }

@@ -13,6 +13,7 @@ use trunkline_wire::model::Implementation;
 
 use super::*;
 use crate::fixture::plan;
+use crate::trace::Trace;
 use crate::traffic::TrafficFilter;
 
 /// A client and a server, with the gateway between them.
@@ -91,7 +92,7 @@ impl Scene {
 fn whose(attached: &Attached) -> Whose {
     match attached.get::<Option<Recording>>() {
         Some(None) => Whose::Nobody,
-        _ => Whose::from(attached.get::<Recording>().map(|it| Arc::clone(&it.entry))),
+        _ => Whose::from(attached.get::<Recording>().map(|it| it.number)),
     }
 }
 
@@ -119,8 +120,8 @@ impl Link {
         self.received(message, via, Instant::now());
     }
 
-    fn sends(&self, message: &mut Message, via: Option<RequestStream>, cause: Option<Cause<'_>>) {
-        self.sent(message, via, cause, Instant::now());
+    fn sends(&self, message: &Message, via: Option<RequestStream>, cause: Option<Cause<'_>>) {
+        self.sent(message, None, via, cause, Instant::now());
     }
 }
 
@@ -129,7 +130,7 @@ const GENERAL: RequestStream = RequestStream(0);
 fn end(recording: &Recording) {
     let told: Outcome = Ok(Json::empty_object());
     let ended = (outcome::Outcome::Ok, None, None);
-    recording.end(ended, Some(&told), Duration::ZERO, CallTarget::default);
+    recording.end(ended, Some(&told), Duration::ZERO, None, CallTarget::default);
 }
 
 #[test]
@@ -137,9 +138,9 @@ fn a_call_has_its_messages_on_both_sides_and_the_rest_is_the_conversations() {
     let scene = Scene::new();
     let Scene { client, server, .. } = &scene;
     client.hears(&request(0, "initialize"), RequestStream(1));
-    client.sends(&mut result(0), Some(RequestStream(1)), None);
+    client.sends(&result(0), Some(RequestStream(1)), None);
     client.hears(&tells("notifications/initialized", json!({})), RequestStream(2));
-    server.sends(&mut request(1, "server/discover"), None, None);
+    server.sends(&request(1, "server/discover"), None, None);
     server.hears(&result(1), GENERAL);
     // Two calls at once, one of which wants progress and is asked.
     client.hears(&request(5, "tools/call"), RequestStream(3));
@@ -148,31 +149,31 @@ fn a_call_has_its_messages_on_both_sides_and_the_rest_is_the_conversations() {
     let second = scene.begin(6, None);
     for (id, recording) in [(2, &first), (3, &second)] {
         let attached = Attached::new(recording.clone());
-        server.sends(&mut request(id, "tools/call"), None, Some(Cause::Attached(&attached)));
+        server.sends(&request(id, "tools/call"), None, Some(Cause::Attached(&attached)));
     }
     server.hears(&tells("notifications/progress", json!({ "progressToken": 2 })), GENERAL);
-    let mut progress = tells("notifications/progress", json!({ "progressToken": "p" }));
-    client.sends(&mut progress, Some(RequestStream(3)), None);
+    let progress = tells("notifications/progress", json!({ "progressToken": "p" }));
+    client.sends(&progress, Some(RequestStream(3)), None);
     server.hears(&tells("notifications/message", json!({})), RequestStream(3));
-    client.sends(&mut tells("notifications/message", json!({})), Some(RequestStream(4)), None);
+    client.sends(&tells("notifications/message", json!({})), Some(RequestStream(4)), None);
     server.hears(&tells("notifications/message", json!({})), GENERAL);
     server.hears(&request("q", "roots/list"), GENERAL);
     server.claim_question(&Id::Text("q".into()), &first);
     let theirs = Id::Number(5);
-    client.sends(&mut request(1, "roots/list"), None, Some(Cause::During(&theirs)));
+    client.sends(&request(1, "roots/list"), None, Some(Cause::During(&theirs)));
     client.hears(&result(1), RequestStream(5));
-    server.sends(&mut result("q"), None, None);
+    server.sends(&result("q"), None, None);
     server.hears(&result(3), RequestStream(3));
     client.hears(&request(7, "ping"), RequestStream(6));
-    client.sends(&mut result(7), Some(RequestStream(6)), None);
+    client.sends(&result(7), Some(RequestStream(6)), None);
     end(&second);
-    client.sends(&mut result(6), Some(RequestStream(4)), None);
+    client.sends(&result(6), Some(RequestStream(4)), None);
     let cancelled = |id: i64| tells("notifications/cancelled", json!({ "requestId": id }));
     client.hears(&cancelled(5), RequestStream(7));
     let over = (outcome::Outcome::Cancelled, None, None);
-    first.end(over, None, Duration::ZERO, CallTarget::default);
-    server.sends(&mut cancelled(2), None, None);
-    client.sends(&mut tells("notifications/tools/list_changed", json!({})), None, None);
+    first.end(over, None, Duration::ZERO, None, CallTarget::default);
+    server.sends(&cancelled(2), None, None);
+    client.sends(&tells("notifications/tools/list_changed", json!({})), None, None);
     assert_eq!(
         scene.told(),
         [
@@ -190,7 +191,7 @@ fn a_call_that_is_recorded_elsewhere_and_the_polls_of_tasks_are_nobodys() {
     let scene = Scene::new();
     let (elsewhere, nothing) = (Attached::new(None::<Recording>), Attached::default());
     for (id, method, attached) in [(1, "tools/call", elsewhere), (2, "tasks/get", nothing)] {
-        scene.server.sends(&mut request(id, method), None, Some(Cause::Attached(&attached)));
+        scene.server.sends(&request(id, method), None, Some(Cause::Attached(&attached)));
         let progress = tells("notifications/progress", json!({ "progressToken": id }));
         scene.server.hears(&progress, GENERAL);
         scene.server.hears(&result(id), GENERAL);
@@ -204,7 +205,7 @@ fn the_arguments_of_a_call_that_nobody_looked_at_are_masked() {
     let params = json!({ "name": "a.pay", "arguments": { "pin": "1234" } });
     let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
     scene.client.hears(&message(call), GENERAL);
-    scene.client.sends(&mut result(1), Some(GENERAL), None);
+    scene.client.sends(&result(1), Some(GENERAL), None);
     let exported = scene.recorder.traffic.export(&TrafficFilter::default());
     let exported = String::from_utf8(exported).unwrap();
     assert!(exported.contains(r#""arguments":"***""#) && !exported.contains("1234"), "{exported}");
@@ -214,8 +215,8 @@ fn the_arguments_of_a_call_that_nobody_looked_at_are_masked() {
 fn what_belongs_to_a_subscription_is_one_entry_that_ends_with_it() {
     let scene = Scene::new();
     scene.client.hears(&request(1, "subscriptions/listen"), GENERAL);
-    let mut acknowledged = tells("notifications/subscriptions/acknowledged", json!({}));
-    scene.client.sends(&mut acknowledged, Some(GENERAL), None);
+    let acknowledged = tells("notifications/subscriptions/acknowledged", json!({}));
+    scene.client.sends(&acknowledged, Some(GENERAL), None);
     let told = "subscriptions/listen running: c<1 c>notifications/subscriptions/acknowledged";
     assert_eq!(scene.told(), [told]);
     let Scene { handle, client, driver, recorder, .. } = scene;
@@ -231,7 +232,7 @@ fn requests_that_are_never_answered_are_forgotten() {
     end(&recording);
     let attached = Attached::new(recording);
     for id in 0..10_000 {
-        scene.server.sends(&mut request(id, "tools/call"), None, Some(Cause::Attached(&attached)));
+        scene.server.sends(&request(id, "tools/call"), None, Some(Cause::Attached(&attached)));
         scene.client.hears(&request(id, "tools/call"), GENERAL);
     }
     let sizes = [&scene.server, &scene.client].map(|it| it.state().open.len());
@@ -243,7 +244,7 @@ fn a_conversation_goes_on_in_another_entry_when_its_own_is_full() {
     let scene = Scene::new();
     for id in 0..600 {
         scene.client.hears(&request(id, "ping"), GENERAL);
-        scene.client.sends(&mut result(id), Some(GENERAL), None);
+        scene.client.sends(&result(id), Some(GENERAL), None);
     }
     let list = scene.recorder.traffic.list(&TrafficFilter::default(), None);
     assert_eq!(list["calls"].as_array().unwrap().len(), 3, "1200 messages, 512 in each");

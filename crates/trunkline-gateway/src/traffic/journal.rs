@@ -1,0 +1,560 @@
+//! What happens to recorded calls, in the order in which it happens.
+//!
+//! The texts of messages are copied one behind the other into pieces of memory, so that nothing of a call has to stay
+//! where it was. What a plain call consists of (a request, its way to a server, two answers) has its place in the call's
+//! slot; whatever is more gets memory of its own. A call is put together when somebody looks ([`CallLog`]). The oldest
+//! piece makes way as a whole, and with it the calls that may have something in it.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::Instant;
+
+use trunkline_recording::line::{Direction, Side};
+use trunkline_wire::jsonrpc::MethodName;
+use trunkline_wire::revision::Revision;
+
+use super::call_log::{CallLog, CallTarget, Ended, Place, Said, Stage};
+use super::kept_message::{Form, Heard};
+use super::{CallEntry, Who};
+use crate::outcome::Outcome;
+use crate::trace::Trace;
+
+/// The last calls, bounded by count and by bytes.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    /// The oldest first; the last one is written to.
+    pieces: VecDeque<Piece>,
+    /// The number of the oldest piece.
+    first_piece: u32,
+    /// A piece that made way, to be used again.
+    spare: Vec<u8>,
+    calls: VecDeque<Slot>,
+    /// The number of the oldest call.
+    first: u64,
+    most: usize,
+    keep: usize,
+    /// The texts of a piece, unless one is longer.
+    most_texts: usize,
+    /// The memory of all calls and pieces.
+    bytes: usize,
+    /// How many calls made way.
+    dropped: u64,
+    /// Which call a name belongs to, such as the digest of a `requestState`.
+    names: HashMap<u64, u64>,
+}
+
+/// Some memory for texts, which makes way as a whole.
+#[derive(Debug)]
+struct Piece {
+    texts: Vec<u8>,
+    /// The newest call that can have something in it.
+    newest: u64,
+}
+
+/// What happens to a call beside its messages.
+#[derive(Debug)]
+pub(crate) enum What {
+    /// Its caller comes back to it.
+    Returns,
+    /// It is about to reach an instance.
+    Sends(Sends),
+    /// From now on the time belongs to this stage.
+    Enters(Stage),
+    /// Somebody is asked; so many questions reach the caller.
+    Asks(u32),
+    /// So many more questions reach the caller.
+    Parks(u32),
+    /// What it is about, if nothing else has said so.
+    IsAbout(CallTarget),
+    /// It is what is said to this instance beside calls.
+    IsWith { server: CallTarget, instance: u64, revision: Revision },
+    /// A handshake agreed on this revision.
+    Speaks(Revision),
+    /// It ends, or its round does.
+    Ends(Ended),
+}
+
+/// A call reaches an instance.
+#[derive(Debug)]
+pub(crate) struct Sends {
+    pub(crate) to: CallTarget,
+    pub(crate) instance: u64,
+    pub(crate) revision: Revision,
+    /// Whether the instance started for it.
+    pub(crate) is_new: bool,
+    /// Since when it has waited, if at all.
+    pub(crate) waits: Option<Instant>,
+}
+
+/// What is known of a call at its beginning.
+#[derive(Clone, Debug)]
+pub(crate) struct Head {
+    pub(crate) id: Trace,
+    pub(crate) began: Instant,
+    pub(crate) method: MethodName,
+    pub(crate) revision: Revision,
+    pub(crate) who: Who,
+    /// Whether it is a call, and not what a conversation says beside its calls.
+    pub(crate) is_call: bool,
+    /// The side whose bytes are counted.
+    pub(crate) counts: Side,
+}
+
+/// A call, and how much is known of it.
+#[derive(Debug)]
+struct Slot {
+    head: Head,
+    /// The first messages.
+    said: [Option<Noted>; PLAIN],
+    /// How many of them there are.
+    count: u8,
+    /// How many of them came before it was sent and before it ended.
+    sent_after: u8,
+    ended_after: u8,
+    keeps: bool,
+    has_ended: bool,
+    /// It has ended, and its caller does not come back.
+    is_over: bool,
+    sends: Option<(Instant, Sends)>,
+    ends: Option<(Instant, Ended)>,
+    /// What came after the first of all that has no place above.
+    more: Vec<(Instant, Event)>,
+    limits: Limits,
+    /// The messages that are in a file.
+    written: usize,
+    names: Vec<u64>,
+}
+
+/// How much of its bounds a call with more than its first messages has used.
+#[derive(Debug, Default)]
+struct Limits {
+    has_target: bool,
+    /// Messages among `more`, and the rest.
+    said: u32,
+    steps: u32,
+    /// The bytes of kept messages among them.
+    kept: usize,
+    /// Messages that were too many or too large to keep, and the bytes of those of which nothing is known.
+    left_out: u32,
+    bytes_in: u64,
+    bytes_out: u64,
+}
+
+#[derive(Debug)]
+enum Event {
+    Says(Noted),
+    Happens(What),
+}
+
+/// A message: so many bytes in a piece.
+#[derive(Clone, Copy, Debug)]
+struct Noted {
+    at: Instant,
+    form: Form,
+    place: Place,
+    piece: u32,
+    start: u32,
+    length: u32,
+    size: u32,
+}
+
+impl Journal {
+    /// At most about `most` calls, and no more than about `keep` bytes.
+    pub(crate) fn new(most: usize, keep: usize) -> Self {
+        let (pieces, spare, calls, names) = Default::default();
+        let mut journal = Self {
+            pieces,
+            first_piece: 0,
+            spare,
+            calls,
+            first: 1,
+            most,
+            keep,
+            most_texts: 0,
+            bytes: 0,
+            dropped: 0,
+            names,
+        };
+        journal.keep(keep);
+        journal
+    }
+
+    /// Changes the bound on bytes.
+    pub(crate) fn keep(&mut self, bytes: usize) {
+        self.keep = bytes;
+        self.most_texts = (bytes / PIECES).clamp(SMALLEST, TEXTS);
+        self.make_way();
+    }
+
+    /// The number of the next call.
+    #[inline]
+    pub(crate) fn next_number(&self) -> u64 {
+        self.first + self.calls.len() as u64
+    }
+
+    /// A call begins, which has the next number; its messages are kept, or only their sizes.
+    #[inline]
+    pub(crate) fn begin(&mut self, head: Head, keeps: bool) -> u64 {
+        if self.calls.len() >= self.most + BATCH || self.calls.len() == self.calls.capacity() {
+            self.make_room_for_calls();
+        }
+        let number = self.next_number();
+        self.calls.push_back(Slot {
+            head,
+            said: [None; PLAIN],
+            count: 0,
+            sent_after: 0,
+            ended_after: 0,
+            keeps,
+            has_ended: false,
+            is_over: false,
+            sends: None,
+            ends: None,
+            more: Vec::new(),
+            limits: Limits::default(),
+            written: 0,
+            names: Vec::new(),
+        });
+        self.bytes += size_of::<Slot>();
+        number
+    }
+
+    /// Something happens to a call.
+    #[inline]
+    pub(crate) fn note(&mut self, number: u64, at: Instant, what: What) {
+        let Some(slot) = self.slot(number) else { return };
+        let is_plain = slot.more.is_empty();
+        match what {
+            What::Sends(sends) if is_plain && slot.sends.is_none() && slot.ends.is_none() => {
+                slot.sent_after = slot.count;
+                slot.sends = Some((at, sends));
+            }
+            What::Ends(ended) if is_plain && slot.ends.is_none() => {
+                (slot.has_ended, slot.is_over) = (true, ended.outcome != Outcome::Asked);
+                slot.ended_after = slot.count;
+                slot.ends = Some((at, ended));
+            }
+            what => self.note_more(number, at, what),
+        }
+    }
+
+    #[cold]
+    fn note_more(&mut self, number: u64, at: Instant, what: What) {
+        let Some(slot) = self.slot(number) else { return };
+        if slot.limits.steps >= MOST_STEPS && !matches!(what, What::Ends(_)) {
+            return;
+        }
+        slot.limits.steps += 1;
+        match &what {
+            What::Ends(ended) => {
+                (slot.has_ended, slot.is_over) = (true, ended.outcome != Outcome::Asked);
+            }
+            What::Returns => (slot.has_ended, slot.is_over) = (false, false),
+            What::Sends { .. } | What::IsWith { .. } => slot.limits.has_target = true,
+            _ => {}
+        }
+        self.push(number, at, Event::Happens(what));
+    }
+
+    /// A message. Returns whether the call had ended before.
+    #[inline]
+    pub(crate) fn say(&mut self, number: u64, place: Place, at: Instant, heard: Heard<'_>) -> bool {
+        let Heard { form, bytes } = heard;
+        let has_room = |it: &Piece| it.texts.capacity() - it.texts.len() >= bytes.len();
+        if !self.pieces.back().is_some_and(has_room) {
+            self.add_piece(bytes.len());
+        }
+        let piece = self.first_piece.wrapping_add(self.pieces.len() as u32 - 1);
+        let at_place = number.wrapping_sub(self.first) as usize;
+        let (Some(slot), Some(texts)) = (self.calls.get_mut(at_place), self.pieces.back_mut())
+        else {
+            return false;
+        };
+        let is_plain = slot.more.is_empty() && slot.keeps && bytes.len() <= LARGEST;
+        match slot.said.get_mut(usize::from(slot.count)) {
+            Some(free) if is_plain => {
+                let (start, length) = (texts.texts.len() as u32, bytes.len() as u32);
+                texts.texts.extend_from_slice(bytes);
+                let size = length + form.around();
+                *free = Some(Noted { at, form, place, piece, start, length, size });
+                slot.count += 1;
+                slot.has_ended
+            }
+            _ => self.say_more(number, place, at, heard),
+        }
+    }
+
+    #[cold]
+    fn say_more(&mut self, number: u64, place: Place, at: Instant, heard: Heard<'_>) -> bool {
+        let Heard { form, bytes } = heard;
+        let piece = self.first_piece.wrapping_add(self.pieces.len() as u32 - 1);
+        let at_place = number.wrapping_sub(self.first) as usize;
+        let (Some(slot), Some(texts)) = (self.calls.get_mut(at_place), self.pieces.back_mut())
+        else {
+            return false;
+        };
+        let ((said, kept), has_ended) = (slot.size(), slot.has_ended);
+        let limits = &mut slot.limits;
+        let size = u32::try_from(bytes.len()).unwrap_or(u32::MAX).saturating_add(form.around());
+        if said >= MOST_MESSAGES {
+            limits.left_out += 1;
+            match place {
+                (side, _) if side != slot.head.counts => {}
+                (_, Direction::In) => limits.bytes_in += u64::from(size),
+                (_, Direction::Out) => limits.bytes_out += u64::from(size),
+            }
+            return has_ended;
+        }
+        limits.said += 1;
+        let takes = slot.keeps && bytes.len() <= LARGEST && kept + bytes.len() <= MOST_KEPT;
+        let (start, length) = (texts.texts.len() as u32, bytes.len() as u32);
+        let noted = match takes {
+            true => {
+                limits.kept += bytes.len();
+                texts.texts.extend_from_slice(bytes);
+                Noted { at, form, place, piece, start, length, size }
+            }
+            false => {
+                limits.left_out += u32::from(slot.keeps);
+                Noted { at, form: form.of_nothing(), place, piece, start, length: 0, size }
+            }
+        };
+        self.push(number, at, Event::Says(noted));
+        has_ended
+    }
+
+    fn push(&mut self, number: u64, at: Instant, event: Event) {
+        let Some(slot) = self.slot(number) else { return };
+        let room = slot.more.capacity();
+        slot.more.push((at, event));
+        self.bytes += (slot.more.capacity() - room) * size_of::<(Instant, Event)>();
+        self.make_way();
+    }
+
+    /// The caller of this call may come back under this name.
+    pub(crate) fn name(&mut self, number: u64, name: u64) {
+        let Some(slot) = self.slot(number) else { return };
+        if slot.names.len() >= MOST_NAMES {
+            return;
+        }
+        slot.names.push(name);
+        self.names.insert(name, number);
+    }
+
+    /// The call of this name.
+    pub(crate) fn named(&self, name: u64) -> Option<u64> {
+        self.names.get(&name).copied()
+    }
+
+    /// Whether more can be said in an entry, and be found.
+    pub(crate) fn has_room_in(&self, number: u64) -> bool {
+        let (said, kept) = self.known(number).map_or((MOST_MESSAGES, 0), Slot::size);
+        said < MOST_MESSAGES && kept < MOST_KEPT / 2
+    }
+
+    /// Whether a call has ended; `None` if it has made way.
+    pub(crate) fn has_ended(&self, number: u64) -> Option<bool> {
+        self.known(number).map(|it| it.has_ended)
+    }
+
+    /// Whether a call has ended and its caller does not come back, or it has made way.
+    pub(crate) fn is_over(&self, number: u64) -> bool {
+        self.known(number).is_none_or(|it| it.is_over)
+    }
+
+    /// Whether something has said what a call is about.
+    pub(crate) fn has_target(&self, number: u64) -> bool {
+        self.known(number).is_some_and(|it| it.sends.is_some() || it.limits.has_target)
+    }
+
+    /// The calls there are.
+    pub(crate) fn numbers(&self) -> std::ops::Range<u64> {
+        self.first..self.next_number()
+    }
+
+    /// The newest call of which this is true.
+    pub(crate) fn number_of(&self, is_it: impl Fn(&Head) -> bool) -> Option<u64> {
+        let place = self.calls.iter().rposition(|it| is_it(&it.head))?;
+        Some(self.first + place as u64)
+    }
+
+    /// What is known of a call from its beginning.
+    pub(crate) fn head(&self, number: u64) -> Option<&Head> {
+        self.known(number).map(|it| &it.head)
+    }
+
+    /// How many calls made way.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// How many calls there are, and the bytes that they take.
+    pub(crate) fn size(&self) -> (usize, usize) {
+        (self.calls.len(), self.bytes)
+    }
+
+    /// A call, put together; with the texts of its messages but the first so many, or without any.
+    pub(crate) fn entry(&self, number: u64, texts_from: Option<usize>) -> Option<CallEntry> {
+        let slot = self.known(number)?;
+        let mut log = CallLog::new(slot.head.began, slot.head.is_call);
+        let limits = &slot.limits;
+        (log.keeps, log.left_out) = (slot.keeps, limits.left_out);
+        (log.bytes_in, log.bytes_out) = (limits.bytes_in, limits.bytes_out);
+        let hear = |log: &mut CallLog, noted: &Noted| {
+            let is_wanted = texts_from.is_some_and(|from| log.said.len() >= from);
+            let message = if is_wanted { self.message(noted) } else { None };
+            let ((side, direction), size) = (noted.place, noted.size);
+            match direction {
+                _ if side != slot.head.counts => {}
+                Direction::In => log.bytes_in += u64::from(size),
+                Direction::Out => log.bytes_out += u64::from(size),
+            }
+            log.hear(noted.place, noted.at, noted.form.is_result());
+            let at = log.after(noted.at);
+            log.said.push(Said { at, side, direction, size: size as usize, message });
+        };
+        for after in 0..=slot.count {
+            if let Some((at, sends)) = slot.sends.as_ref().filter(|_| slot.sent_after == after) {
+                log.sends(*at, sends);
+            }
+            if let Some((at, ended)) = slot.ends.filter(|_| slot.ended_after == after) {
+                log.ends(at, ended);
+            }
+            if let Some(noted) = slot.said.get(usize::from(after)).and_then(Option::as_ref) {
+                hear(&mut log, noted);
+            }
+        }
+        for (at, event) in &slot.more {
+            match event {
+                Event::Says(noted) => hear(&mut log, noted),
+                Event::Happens(what) => log.apply(*at, what),
+            }
+        }
+        Some(CallEntry { number, head: slot.head.clone(), log })
+    }
+
+    /// A call with those of its messages that are in no file yet, which they are from now on, and how many were before.
+    pub(crate) fn unwritten(&mut self, number: u64) -> Option<(CallEntry, usize)> {
+        let from = self.known(number)?.written;
+        let entry = self.entry(number, Some(from))?;
+        self.slot(number)?.written = entry.log.said.len();
+        Some((entry, from))
+    }
+
+    fn message(&self, noted: &Noted) -> Option<trunkline_wire::jsonrpc::Message> {
+        let piece = self.pieces.get(noted.piece.wrapping_sub(self.first_piece) as usize)?;
+        let (start, length) = (noted.start as usize, noted.length as usize);
+        noted.form.to_message(piece.texts.get(start..start + length)?)
+    }
+
+    #[cold]
+    fn add_piece(&mut self, bytes: usize) {
+        let newest = self.next_number() - 1;
+        if let Some(last) = self.pieces.back_mut() {
+            last.newest = newest;
+        }
+        let room = if bytes > LARGEST { 0 } else { bytes.max(self.most_texts) };
+        let mut texts = std::mem::take(&mut self.spare);
+        texts.reserve_exact(room);
+        self.bytes += texts.capacity();
+        self.pieces.push_back(Piece { texts, newest });
+        self.make_way();
+    }
+
+    /// Lets the oldest calls make way if there are too many. The table never grows by itself.
+    #[cold]
+    fn make_room_for_calls(&mut self) {
+        if self.calls.len() >= self.most + BATCH {
+            self.drop_calls(self.first + BATCH as u64 - 1);
+            while self.pieces.len() > 1
+                && self.pieces.front().is_some_and(|it| it.newest < self.first)
+            {
+                self.drop_piece();
+            }
+        }
+        self.make_way();
+        if self.calls.len() == self.calls.capacity() {
+            // As many as there can ever be: memory that is not used yet costs nothing.
+            let most = (self.keep / size_of::<Slot>() + 1).min(self.most) + BATCH;
+            self.calls.reserve_exact(most.saturating_sub(self.calls.len()).max(BATCH));
+        }
+    }
+
+    /// Drops the oldest pieces and calls until the rest fits.
+    fn make_way(&mut self) {
+        while self.bytes > self.keep {
+            match self.pieces.front() {
+                Some(piece) if self.pieces.len() > 1 => {
+                    self.drop_calls(piece.newest);
+                    self.drop_piece();
+                }
+                _ if self.calls.len() > 1 => self.drop_calls(self.first),
+                _ => return,
+            }
+        }
+    }
+
+    /// Drops the oldest calls, up to this one.
+    fn drop_calls(&mut self, newest: u64) {
+        let count = (newest + 1).saturating_sub(self.first);
+        let count = usize::try_from(count).unwrap_or(usize::MAX).min(self.calls.len());
+        for slot in self.calls.drain(..count) {
+            self.bytes -= size_of::<Slot>();
+            self.bytes -= slot.more.capacity() * size_of::<(Instant, Event)>();
+            for name in &slot.names {
+                self.names.remove(name);
+            }
+        }
+        self.first += count as u64;
+        self.dropped += count as u64;
+    }
+
+    /// Drops the oldest piece.
+    fn drop_piece(&mut self) {
+        let Some(Piece { mut texts, .. }) = self.pieces.pop_front() else { return };
+        self.first_piece = self.first_piece.wrapping_add(1);
+        self.bytes -= texts.capacity();
+        // One that held a long text is too large to be used again.
+        if texts.capacity() <= self.most_texts {
+            texts.clear();
+            self.spare = texts;
+        }
+    }
+
+    #[inline]
+    fn slot(&mut self, number: u64) -> Option<&mut Slot> {
+        self.calls.get_mut(number.wrapping_sub(self.first) as usize)
+    }
+
+    fn known(&self, number: u64) -> Option<&Slot> {
+        self.calls.get(number.wrapping_sub(self.first) as usize)
+    }
+}
+
+impl Slot {
+    /// How many messages there are, and the bytes of those that are kept.
+    fn size(&self) -> (u32, usize) {
+        let first: usize = self.said.iter().flatten().map(|it| it.length as usize).sum();
+        (u32::from(self.count) + self.limits.said, first + self.limits.kept)
+    }
+}
+
+/// The messages of a plain call.
+const PLAIN: usize = 4;
+/// How many calls make way at once, for those that are too many.
+const BATCH: usize = 64;
+/// How many names a call may have: rounds and tasks.
+const MOST_NAMES: usize = 64;
+/// The bounds of one call: events, messages, the bytes of one message and of all that are kept.
+const MOST_STEPS: u32 = 128;
+const MOST_MESSAGES: u32 = 512;
+const LARGEST: usize = 1 << 20;
+const MOST_KEPT: usize = 4 << 20;
+/// The texts of a piece: those of some hundred short calls. An allocation of this size has pages of its own, and does not
+/// stand in the way of others.
+const TEXTS: usize = 256 << 10;
+/// How many pieces there are at least if little may be kept, and the texts of one then.
+const PIECES: usize = 16;
+const SMALLEST: usize = 4 << 10;
+
+#[cfg(test)]
+mod tests;
