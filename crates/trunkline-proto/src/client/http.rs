@@ -4,6 +4,8 @@
 //! the era alone: only a body that a stateless server writes keeps the conversation in that era, and
 //! only a 4xx without information means an older server.
 
+use std::borrow::Cow;
+
 use trunkline_wire::code;
 use trunkline_wire::jsonrpc::{Id, Incoming, Malformed, MalformedKind, Message};
 
@@ -106,12 +108,13 @@ impl Head<'_> {
 /// let Verdict::Answer(incoming) = verdict else { panic!("it is the answer") };
 /// assert!(answers(&incoming, 1));
 /// ```
-pub fn verdict(head: &Head<'_>, body: &[u8], sent: Sent) -> Verdict {
+pub fn verdict<'a>(head: &Head<'_>, body: impl Into<Cow<'a, [u8]>>, sent: Sent) -> Verdict {
+    let body = body.into();
     let Some(id) = sent.id else {
         return match head.status {
             200..300 => Verdict::Accepted,
             404 if sent.in_session => Verdict::SessionGone,
-            _ => failed(head, body),
+            _ => failed(head, &body),
         };
     };
     match head.status {
@@ -121,21 +124,21 @@ pub fn verdict(head: &Head<'_>, body: &[u8], sent: Sent) -> Verdict {
         404 if sent.in_session && sent.is_ping => return Verdict::SessionGone,
         _ => {}
     }
-    let incoming = Incoming::parse(body);
+    let incoming = Incoming::parse(&body);
     if answers(&incoming, id) && (is_result(&incoming) || !stands_alone(head, sent)) {
         return Verdict::Answer(incoming);
     }
     match head.status {
         404 if sent.in_session => Verdict::SessionGone,
         // About the caller or the server's health, not about its era.
-        401 | 403 | 407 | 408 | 425 | 429 | 511 => failed(head, body),
-        500..600 if sent.is_opening => failed(head, body),
+        401 | 403 | 407 | 408 | 425 | 429 | 511 => failed(head, &body),
+        500..600 if sent.is_opening => failed(head, &body),
         400..600 => match refusal(incoming, id, sent.is_opening) {
             Some(incoming) => Verdict::Answer(incoming),
-            None if head.status >= 500 => failed(head, body),
-            None => Verdict::Unrecognised(http_error(head, body)),
+            None if head.status >= 500 => failed(head, &body),
+            None => Verdict::Unrecognised(http_error(head, &body)),
         },
-        _ => failed(head, body),
+        _ => failed(head, &body),
     }
 }
 
@@ -177,7 +180,7 @@ pub fn too_long(id: i64) -> Incoming {
     })
 }
 
-fn on_success(head: &Head<'_>, body: &[u8], id: i64) -> Verdict {
+fn on_success(head: &Head<'_>, body: Cow<'_, [u8]>, id: i64) -> Verdict {
     if !head.is("application/json") {
         let what = match head.content_type {
             "" => "nothing".to_owned(),
@@ -186,7 +189,12 @@ fn on_success(head: &Head<'_>, body: &[u8], id: i64) -> Verdict {
         let message = format!("it holds {what} where JSON or an event stream should be.");
         return Verdict::Unrecognised(HttpError::new(head.status, message));
     }
-    match claim(Incoming::parse(body), id) {
+    // A long text is taken over, not copied.
+    let incoming = match body {
+        Cow::Owned(text) => Incoming::take(text),
+        Cow::Borrowed(text) => Incoming::parse(text),
+    };
+    match claim(incoming, id) {
         Some(incoming) => Verdict::Answer(incoming),
         None => {
             let message = "it holds JSON, but no answer to the request.";

@@ -1,5 +1,6 @@
 //! The body of a response, and the body of a request.
 
+use std::borrow::Cow;
 use std::convert::Infallible;
 use std::future::{Future as _, poll_fn};
 use std::pin::{Pin, pin};
@@ -342,7 +343,7 @@ impl<D: Buf> Text<D> {
     }
 
     /// The bytes that it would hold with one more piece, if at most `most` can come.
-    fn size_with(&self, data: &D, limit: usize, most: usize) -> Result<usize, Refusal> {
+    pub(super) fn size_with(&self, data: &D, limit: usize, most: usize) -> Result<usize, Refusal> {
         let needed = self.bytes().len() + data.remaining();
         if needed > limit {
             return Err(door::too_long(limit));
@@ -356,7 +357,7 @@ impl<D: Buf> Text<D> {
     }
 
     /// Appends one more piece; the result holds `size` bytes.
-    fn and(self, mut data: D, size: usize) -> Self {
+    pub(super) fn and(self, mut data: D, size: usize) -> Self {
         let mut pieces = match self {
             Self::Nothing if data.chunk().len() == data.remaining() => return Self::Piece(data),
             Self::Nothing => Vec::with_capacity(size),
@@ -377,6 +378,14 @@ impl<D: Buf> Text<D> {
             data.advance(length);
         }
         Self::Pieces(pieces)
+    }
+
+    /// The text, to be read or taken over.
+    pub(super) fn take(&mut self) -> Cow<'_, [u8]> {
+        match self {
+            Self::Pieces(pieces) => Cow::Owned(std::mem::take(pieces)),
+            text => Cow::Borrowed(text.bytes()),
+        }
     }
 
     /// The text, to be kept.

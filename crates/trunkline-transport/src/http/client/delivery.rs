@@ -24,6 +24,7 @@ use super::pool::Pool;
 use super::request::{Header, PostRequest};
 use super::route::{AnswerPath, Route, SESSION, Session};
 use super::target::Address;
+use crate::http::body::Text;
 
 /// What a delivery or a stream reports while it goes on.
 #[derive(Debug)]
@@ -152,10 +153,10 @@ impl Post {
             200..300 => self.message_bytes,
             _ => self.message_bytes.min(ERROR_BYTES),
         };
-        let text = match body.text(&self.pool, limit).await {
+        let mut text = match body.text(&self.pool, limit).await {
             Ok(Some(text)) => text,
             // Too long an error to read; the status says enough.
-            Ok(None) if status >= 300 => Bytes::new(),
+            Ok(None) if status >= 300 => Text::Nothing,
             Ok(None) => match sent.id.filter(|_| !sent.answers_elsewhere) {
                 Some(id) => return End::Answer(too_long(id)),
                 None => return End::Accepted,
@@ -163,7 +164,7 @@ impl Post {
             Err(why) => return End::Failed(why),
         };
         let again = || Box::new(request.clone());
-        match verdict(head, &text, sent) {
+        match verdict(head, text.take(), sent) {
             Verdict::Answer(incoming) if status >= 400 && request.method == Method::Initialize => {
                 End::Refused { incoming, status, request: again() }
             }

@@ -18,6 +18,7 @@ use super::pool::{Lease, Once, Pool};
 use super::request::Header;
 use super::route::Route;
 use super::target::{Address, Origin};
+use crate::http::body::Text;
 
 /// A response whose body is unread, and the origin that sent it.
 pub(super) struct Exchange {
@@ -151,28 +152,19 @@ impl UnreadBody {
         &mut self,
         pool: &Pool,
         limit: usize,
-    ) -> Result<Option<Bytes>, CallError> {
-        let mut text = Bytes::new();
-        let mut more = Vec::new();
-        // A body whose length was named is over with its last byte.
+    ) -> Result<Option<Text<Bytes>>, CallError> {
+        // A body whose length was named needs no more room than that, and is over with its last byte.
+        let most = self.incoming.size_hint().upper();
+        let most = most.and_then(|it| usize::try_from(it).ok()).map_or(limit, |it| it.min(limit));
+        let mut text = Text::Nothing;
         while !self.incoming.is_end_stream()
             && let Some(chunk) = self.chunk().await?
         {
-            if text.is_empty() {
-                text = chunk;
-                continue;
-            }
-            if more.is_empty() {
-                more.extend_from_slice(&text);
-            }
-            if more.len() + chunk.len() > limit {
-                return Ok(None);
-            }
-            more.extend_from_slice(&chunk);
+            let Ok(size) = text.size_with(&chunk, limit, most) else { return Ok(None) };
+            text = text.and(chunk, size);
         }
         self.give_back(pool);
-        let text = if more.is_empty() { text } else { more.into() };
-        Ok((text.len() <= limit).then_some(text))
+        Ok(Some(text))
     }
 
     /// Returns the connection to the pool, after the end.
