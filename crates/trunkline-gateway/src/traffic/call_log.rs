@@ -11,6 +11,7 @@ use trunkline_wire::model::Tool;
 use trunkline_wire::revision::Revision;
 
 use super::journal::{Sends, What};
+use super::kept_message::KeptText;
 use crate::merge::Target;
 use crate::outcome::Outcome;
 use crate::trace::Trace;
@@ -127,7 +128,13 @@ pub(crate) struct Said {
     pub(crate) direction: Direction,
     pub(crate) size: usize,
     /// `None` if it is not kept.
-    pub(crate) message: Option<Message>,
+    pub(crate) text: Option<KeptText>,
+}
+
+impl Said {
+    pub(crate) fn message(&self) -> Option<Message> {
+        self.text.as_ref()?.to_message()
+    }
 }
 
 /// On which link, and in which direction.

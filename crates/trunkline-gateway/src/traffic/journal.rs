@@ -13,7 +13,7 @@ use trunkline_wire::jsonrpc::MethodName;
 use trunkline_wire::revision::Revision;
 
 use super::call_log::{CallLog, CallTarget, Ended, Place, Said, Stage};
-use super::kept_message::{Form, Heard};
+use super::kept_message::{Form, Heard, KeptText};
 use super::{CallEntry, Who};
 use crate::outcome::Outcome;
 use crate::trace::Trace;
@@ -259,9 +259,10 @@ impl Journal {
     #[inline]
     pub(crate) fn say(&mut self, number: u64, place: Place, at: Instant, heard: Heard<'_>) -> bool {
         let Heard { form, bytes } = heard;
-        let has_room = |it: &Piece| it.texts.capacity() - it.texts.len() >= bytes.len();
+        let needed = if bytes.len() <= LARGEST { bytes.len() } else { 0 };
+        let has_room = |it: &Piece| it.texts.capacity() - it.texts.len() >= needed;
         if !self.pieces.back().is_some_and(has_room) {
-            self.add_piece(bytes.len());
+            self.add_piece(needed);
         }
         let piece = self.first_piece.wrapping_add(self.pieces.len() as u32 - 1);
         let at_place = number.wrapping_sub(self.first) as usize;
@@ -401,7 +402,7 @@ impl Journal {
         (log.bytes_in, log.bytes_out) = (limits.bytes_in, limits.bytes_out);
         let hear = |log: &mut CallLog, noted: &Noted| {
             let is_wanted = texts_from.is_some_and(|from| log.said.len() >= from);
-            let message = if is_wanted { self.message(noted) } else { None };
+            let text = if is_wanted { self.text(noted) } else { None };
             let ((side, direction), size) = (noted.place, noted.size);
             match direction {
                 _ if side != slot.head.counts => {}
@@ -410,7 +411,7 @@ impl Journal {
             }
             log.hear(noted.place, noted.at, noted.form.is_result());
             let at = log.after(noted.at);
-            log.said.push(Said { at, side, direction, size: size as usize, message });
+            log.said.push(Said { at, side, direction, size: size as usize, text });
         };
         for after in 0..=slot.count {
             if let Some((at, sends)) = slot.sends.as_ref().filter(|_| slot.sent_after == after) {
@@ -440,10 +441,11 @@ impl Journal {
         Some((entry, from))
     }
 
-    fn message(&self, noted: &Noted) -> Option<trunkline_wire::jsonrpc::Message> {
+    fn text(&self, noted: &Noted) -> Option<KeptText> {
         let piece = self.pieces.get(noted.piece.wrapping_sub(self.first_piece) as usize)?;
         let (start, length) = (noted.start as usize, noted.length as usize);
-        noted.form.to_message(piece.texts.get(start..start + length)?)
+        let bytes = piece.texts.get(start..start + length)?;
+        Heard { form: noted.form, bytes }.to_kept()
     }
 
     #[cold]
@@ -452,9 +454,8 @@ impl Journal {
         if let Some(last) = self.pieces.back_mut() {
             last.newest = newest;
         }
-        let room = if bytes > LARGEST { 0 } else { bytes.max(self.most_texts) };
         let mut texts = std::mem::take(&mut self.spare);
-        texts.reserve_exact(room);
+        texts.reserve_exact(bytes.max(self.most_texts));
         self.bytes += texts.capacity();
         self.pieces.push_back(Piece { texts, newest });
         self.make_way();

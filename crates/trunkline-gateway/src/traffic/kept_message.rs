@@ -13,6 +13,28 @@ pub(crate) struct Heard<'a> {
     pub(super) bytes: &'a [u8],
 }
 
+/// The same, copied.
+#[derive(Clone, Debug)]
+pub(crate) struct KeptText {
+    form: Form,
+    bytes: Box<[u8]>,
+}
+
+impl KeptText {
+    pub(super) fn to_message(&self) -> Option<Message> {
+        self.form.to_message(&self.bytes)
+    }
+}
+
+impl Heard<'_> {
+    /// Copies it, if something is kept.
+    pub(super) fn to_kept(self) -> Option<KeptText> {
+        let Self { form, bytes } = self;
+        let is_kept = !matches!(form, Form::Nothing | Form::Answered);
+        is_kept.then(|| KeptText { form, bytes: bytes.into() })
+    }
+}
+
 /// What the kept bytes of a message are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {

@@ -257,18 +257,19 @@ impl Traffic {
 
     /// The messages as they may be shown.
     fn redacted(&self, entry: &CallEntry, said: &[Said]) -> Vec<Option<Json>> {
+        let messages: Vec<Option<Message>> = said.iter().map(Said::message).collect();
         let mut redactor = self.redactor();
         if let Some(tool) = entry.log.target.tool() {
             // The caller knows the tool by another name than its server.
-            let names = said.iter().filter_map(|it| called(it.message.as_ref()?));
+            let names = messages.iter().flatten().filter_map(called);
             for name in names.chain([tool.name.clone()]) {
                 redactor.know_tool(&name, Some(&tool.input_schema), tool.output_schema.as_ref());
             }
         }
-        let mut masked = |said: &Said| {
+        let mut masked = |(said, message): (&Said, &Option<Message>)| {
             // Each link has ids of its own.
             let session = number_of(entry).wrapping_mul(2).wrapping_add(said.side as u32);
-            let message = said.message.as_ref()?;
+            let message = message.as_ref()?;
             let json = Json::parse(match entry.head.is_call {
                 true => message.to_text(),
                 false => without_arguments(message).to_text(),
@@ -278,7 +279,7 @@ impl Traffic {
             let by = Party::of(said.side, said.direction);
             Some(if redactor.redact(by, session, &mut tree) { tree.to_json() } else { json })
         };
-        said.iter().map(&mut masked).collect()
+        said.iter().zip(&messages).map(&mut masked).collect()
     }
 }
 

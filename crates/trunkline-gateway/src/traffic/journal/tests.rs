@@ -51,7 +51,7 @@ fn told(journal: &Journal, number: u64) -> Vec<String> {
     let line = |it: &Said| {
         let side = if it.side == Side::Client { "client" } else { "server" };
         let way = if it.direction == Direction::In { "in" } else { "out" };
-        let text = it.message.as_ref().map_or("-".to_owned(), Message::to_text);
+        let text = it.message().map_or("-".to_owned(), |it| it.to_text());
         format!("{} {side} {way} {text}", it.at.as_millis())
     };
     entry.log.said.iter().map(line).collect()
@@ -92,7 +92,7 @@ fn calls_that_go_on_together_are_told_apart_and_in_order() {
     });
     assert_eq!(questions, [2, 2, 1]);
     let without = journal.entry(1, None).unwrap().log.said;
-    assert!(without.iter().all(|it| it.message.is_none() && it.size > 30), "{without:?}");
+    assert!(without.iter().all(|it| it.text.is_none() && it.size > 30), "{without:?}");
     journal.note(2, ms(9), ends(Outcome::Asked));
     assert_eq!((journal.has_ended(2), journal.is_over(2)), (Some(true), false));
     assert!(journal.hears(2, TO_CLIENT, 9, &result(1)), "the answer comes after the end");
@@ -173,12 +173,14 @@ fn one_call_takes_no_more_than_its_bounds() {
     assert!(!journal.has_room_in(number));
     let log = journal.entry(number, Some(0)).unwrap().log;
     assert_eq!(log.said.len(), MOST_MESSAGES as usize);
-    assert_eq!(log.said.iter().filter(|it| it.message.is_some()).count(), 7);
+    assert_eq!(log.said.iter().filter(|it| it.text.is_some()).count(), 7);
     assert_eq!(log.left_out, 2 * MOST_MESSAGES - 7);
     assert!(journal.size().1 < MOST_KEPT + (1 << 20), "{}", journal.size().1);
     let number = journal.begin(head(), true);
+    let pieces = journal.pieces.len();
     journal.hears(number, TO_CLIENT, 1, &result(LARGEST));
     assert_eq!(told(&journal, number), ["1 client out -"]);
+    assert_eq!(journal.pieces.len(), pieces, "what is not kept needs no room");
     assert_eq!(journal.entry(number, None).unwrap().log.left_out, 1);
     (0..10_000).for_each(|_| journal.note(number, ms(1), What::Returns));
     journal.note(number, ms(2), ends(Outcome::Ok));
@@ -204,7 +206,7 @@ fn each_message_is_written_to_a_file_once() {
     let mut journal = Journal::new(10, 1 << 20);
     let number = journal.begin(head(), true);
     let texts = |(entry, from): (CallEntry, usize)| {
-        let said = entry.log.said.iter().map(|it| it.message.is_some()).collect::<Vec<_>>();
+        let said = entry.log.said.iter().map(|it| it.text.is_some()).collect::<Vec<_>>();
         (said, from)
     };
     journal.hears(number, FROM_CLIENT, 0, &result(1));
