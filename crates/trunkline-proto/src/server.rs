@@ -37,6 +37,7 @@ use crate::{
 };
 use shared::{Asking, From, Shared};
 
+#[cfg(feature = "http")]
 pub(crate) use envelope_cache::ReadEnvelope;
 pub use envelope_cache::{ClientEnvelope, EnvelopeCache, StatelessRequest};
 pub use instruct::Instruct;

@@ -55,8 +55,8 @@ pub fn text(results: &Results) -> String {
 /// The files of charts, by name.
 pub fn charts(results: &Results) -> Vec<(&'static str, String)> {
     let servers = |case: &Case| match case.kind {
-        Kind::Server { revision, reply, payload, connections } => {
-            Some(targets::share_of_bare(revision, reply, payload, connections))
+        Kind::Server { reply, payload, connections, .. } => {
+            Some(targets::share_of_bare(reply, payload, connections))
         }
         _ => None,
     };

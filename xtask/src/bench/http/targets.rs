@@ -27,10 +27,10 @@ impl Target {
 }
 
 /// The share of the bare server's throughput that is promised for a case.
-pub fn share_of_bare(revision: &str, reply: &str, payload: u32, connections: u32) -> Option<f64> {
+pub fn share_of_bare(reply: &str, payload: u32, connections: u32) -> Option<f64> {
     match (reply, payload, connections) {
-        ("json", SHORT, 16 | 64) => Some(if revision == MODERN { 0.75 } else { 0.70 }),
-        ("sse", SHORT, 16 | 64) => Some(0.60),
+        ("json", SHORT, 16 | 64) => Some(0.85),
+        ("sse", SHORT, 16 | 64) => Some(0.80),
         ("json", LONG, 16) => Some(0.75),
         _ => None,
     }
@@ -42,7 +42,7 @@ pub fn all(results: &Results) -> Vec<Target> {
     for (revision, reply, payload, connections) in promised() {
         let case = cases::server(revision, reply, payload, connections);
         let throughput = |of| results.figures.ratio(&case, OURS, of, |s| s.calls_per_s);
-        let share = share_of_bare(revision, reply, payload, connections).unwrap_or(1.0);
+        let share = share_of_bare(reply, payload, connections).unwrap_or(1.0);
         add(format!("{}: ÷ bare", case.name), Bound::AtLeast(share), throughput("bare"));
         let times = match (reply, payload) {
             ("sse", _) => 2.5,
@@ -50,6 +50,10 @@ pub fn all(results: &Results) -> Vec<Target> {
             _ => 3.0,
         };
         add(format!("{}: ÷ rmcp", case.name), Bound::AtLeast(times), throughput("rmcp"));
+        if (reply, payload) == ("json", SHORT) {
+            let cpu = results.figures.ratio(&case, "rmcp", OURS, |s| s.cpu_us);
+            add(format!("{}: CPU of rmcp ÷ ours", case.name), Bound::AtLeast(4.0), cpu);
+        }
         if (revision, reply, payload) == (MODERN, "json", SHORT) {
             let cpu = results.figures.ratio(&case, OURS, "bare", |s| s.cpu_us);
             add(format!("{}: CPU ÷ bare", case.name), Bound::AtMost(1.35), cpu);
@@ -61,7 +65,7 @@ pub fn all(results: &Results) -> Vec<Target> {
         add(format!("{}: p50 ÷ bare", case.name), Bound::AtMost(1.20), p50);
     }
     let case = cases::client("stateless", 16);
-    for (of, times) in [("bare", 0.50), ("rmcp", 5.0)] {
+    for (of, times) in [("bare", 0.70), ("rmcp", 5.0)] {
         let throughput = results.figures.ratio(&case, OURS, of, |s| s.calls_per_s);
         add(format!("{}: ÷ {of}", case.name), Bound::AtLeast(times), throughput);
     }
@@ -104,7 +108,7 @@ mod tests {
         let case = cases::server(MODERN, "json", SHORT, 16);
         let sample = |calls_per_s, cpu_us| Sample { calls_per_s, cpu_us, ..Sample::default() };
         results.figures.add(&case, "bare", sample(100.0, 10.0));
-        results.figures.add(&case, OURS, sample(80.0, 14.0));
+        results.figures.add(&case, OURS, sample(90.0, 14.0));
         let met: Vec<_> = all(&results)
             .into_iter()
             .filter(|target| target.measured.is_some())
