@@ -131,6 +131,9 @@ struct Limits {
     /// Messages among `more`, and the rest.
     said: u32,
     steps: u32,
+    /// The rounds after that, and the last end.
+    rounds: u32,
+    ends: Option<(Instant, Ended)>,
     /// The bytes of kept messages among them.
     kept: usize,
     /// Messages that were too many or too large to keep, and the bytes of those of which nothing is known.
@@ -240,19 +243,24 @@ impl Journal {
     #[cold]
     fn note_more(&mut self, number: u64, at: Instant, what: What) {
         let Some(slot) = self.slot(number) else { return };
-        if slot.limits.steps >= MOST_STEPS && !matches!(what, What::Ends(_)) {
-            return;
-        }
-        slot.limits.steps += 1;
         match &what {
             What::Ends(ended) => {
                 (slot.has_ended, slot.is_over) = (true, ended.outcome != Outcome::Asked);
             }
             What::Returns => (slot.has_ended, slot.is_over) = (false, false),
-            What::Sends { .. } | What::IsWith { .. } => slot.limits.has_target = true,
+            What::Sends(_) | What::IsWith { .. } => slot.limits.has_target = true,
             _ => {}
         }
-        self.push(number, at, Event::Happens(what));
+        if slot.limits.steps < MOST_STEPS {
+            slot.limits.steps += 1;
+            return self.push(number, at, Event::Happens(what));
+        }
+        // Of a task that is polled for hours, this much is still right.
+        match what {
+            What::Returns => slot.limits.rounds += 1,
+            What::Ends(ended) => slot.limits.ends = Some((at, ended)),
+            _ => {}
+        }
     }
 
     /// A message. Returns whether the call had ended before.
@@ -429,6 +437,10 @@ impl Journal {
                 Event::Says(noted) => hear(&mut log, noted),
                 Event::Happens(what) => log.apply(*at, what),
             }
+        }
+        log.rounds += limits.rounds;
+        if limits.rounds > 0 || limits.ends.is_some() {
+            log.ended = limits.ends.filter(|_| slot.has_ended);
         }
         Some(CallEntry { number, head: slot.head.clone(), log })
     }
