@@ -15,11 +15,12 @@ pub struct Options {
     times: usize,
     config: String,
     tool: Option<String>,
+    is_warm: bool,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { times: 20, config: String::new(), tool: None }
+        Options { times: 20, config: String::new(), tool: None, is_warm: false }
     }
 }
 
@@ -31,6 +32,7 @@ impl Measurement for Options {
             "--times" => self.times = number(option, value)?,
             "--config" => self.config = value.into(),
             "--tool" => self.tool = Some(value.into()),
+            "--warm" => self.is_warm = value == "yes",
             _ => return Ok(false),
         }
         Ok(true)
@@ -54,15 +56,11 @@ fn measure(options: &Options, subject: &Subject) -> Result<(), String> {
                 .replace("{folder}", &folder.path().display().to_string())
         };
         let command: Vec<String> = subject.command.iter().map(fill).collect();
-        let begun = Instant::now();
-        let mut server = Server::spawn(&command, DEADLINE)?;
-        let tool = options.tool.as_deref().unwrap_or("echo");
-        let mut calls = Calls::new(Revision::V2025_11_25, tool, 100);
-        greet(&mut server, &calls)?;
-        if options.tool.is_some() {
-            call(&mut server, &mut calls)?;
+        if options.is_warm {
+            start(options, &command)?.1.finish()?;
         }
-        times.push(begun.elapsed());
+        let (taken, server) = start(options, &command)?;
+        times.push(taken);
         cpu.push(server.process.cpu()?);
         resident = server.process.resident_kib()?;
         server.finish()?;
@@ -73,6 +71,19 @@ fn measure(options: &Options, subject: &Subject) -> Result<(), String> {
         json!({"label": subject.label, "times": options.times, "ms": times, "cpu_ms": cpu, "resident_kib": resident})
     );
     Ok(())
+}
+
+/// Starts the server and waits until it has answered; how long that took.
+fn start(options: &Options, command: &[String]) -> Result<(Duration, Server), String> {
+    let begun = Instant::now();
+    let mut server = Server::spawn(command, DEADLINE)?;
+    let tool = options.tool.as_deref().unwrap_or("echo");
+    let mut calls = Calls::new(Revision::V2025_11_25, tool, 100);
+    greet(&mut server, &calls)?;
+    if options.tool.is_some() {
+        call(&mut server, &mut calls)?;
+    }
+    Ok((begun.elapsed(), server))
 }
 
 /// The first call, which may have to start something.
@@ -94,6 +105,7 @@ driver start [OPTIONS] -- SERVER [ARGUMENT…]
   --label NAME          printed with the figures
   --times N             how often it is started; the median counts (20)
   --config TEXT         written to a file whose name `{config}` becomes; `{folder}` is an empty folder
-  --tool NAME           until a call of this tool is answered, not only the handshake";
+  --tool NAME           until a call of this tool is answered, not only the handshake
+  --warm yes            started once before in the same folder, which is not measured";
 
 const DEADLINE: Duration = Duration::from_secs(60);

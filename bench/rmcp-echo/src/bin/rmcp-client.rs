@@ -17,7 +17,8 @@ fn main() -> ExitCode {
 }
 
 async fn connect(options: Options) -> Result<Vec<Client>, String> {
-    client_loop::open_each(&options, async |options| Ok(Client(Arc::new(open(options).await?)))).await
+    client_loop::open_each(&options, async |options| Ok(Client(Arc::new(open(options).await?))))
+        .await
 }
 
 async fn open(options: &Options) -> Result<RunningService<RoleClient, ClientConfig>, String> {

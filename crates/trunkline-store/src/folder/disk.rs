@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::Damage;
-use super::files::{keep_private, make_private, open_private, read_file, sync_folder, unavailable};
+use super::files::{
+    make_private, make_private_in, open_private, read_file, sync_folder, unavailable,
+};
 use super::ledger::Ledger;
 use super::locks::Locks;
 use super::name::{self, Named};
@@ -42,10 +44,7 @@ impl Disk {
     ) -> Result<Self, StoreError> {
         let make = || -> io::Result<_> {
             make_private(&root)?;
-            for folder in ["entries", "leases", "temp", "locks"] {
-                make_private(&root.join(folder))?;
-                keep_private(&root.join(folder))?;
-            }
+            make_private_in(&root, &["entries", "leases", "temp", "locks"])?;
             Ok((Locks::open(&root.join("locks"))?, Ledger::open(&root.join("ledger"))?))
         };
         let (locks, ledger) = make().map_err(unavailable(&root, "opened"))?;

@@ -24,19 +24,39 @@ pub(super) fn make_private(path: &Path) -> io::Result<()> {
     if let Some(parent) = parent {
         make_private(parent)?;
     }
+    create_private(path)?;
+    sync_folder(parent.unwrap_or(Path::new(".")))
+}
+
+/// Creates folders in this one. It becomes durable once for all of them: that takes milliseconds each time, and a
+/// gateway's first start waits for it.
+pub(super) fn make_private_in(root: &Path, names: &[&str]) -> io::Result<()> {
+    let mut is_any_new = false;
+    for name in names {
+        let path = root.join(name);
+        if !path.is_dir() {
+            create_private(&path)?;
+            is_any_new = true;
+        }
+        keep_private(&path)?;
+    }
+    if is_any_new { sync_folder(root) } else { Ok(()) }
+}
+
+/// Creates a folder that only we can enter, not durably yet.
+fn create_private(path: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     match builder.create(path) {
         // Another process was faster.
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => {}
-        made => made?,
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
+        made => made,
     }
-    sync_folder(parent.unwrap_or(Path::new(".")))
 }
 
 /// Removes the permissions of others on a folder of ours.
-pub(super) fn keep_private(path: &Path) -> io::Result<()> {
+fn keep_private(path: &Path) -> io::Result<()> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
