@@ -114,9 +114,10 @@ impl GatewayState {
             Ok(None) => None,
             Err(failure) => {
                 server.mark_fetch_failed();
-                if failure.reason == Reason::LoginRequired {
-                    // A caller that lists is told that a login is missing.
-                    tracing::debug!(server = &*server.name, "nobody is logged in");
+                if let Reason::LoginRequired | Reason::Draining = failure.reason {
+                    // A caller that lists is told that a login is missing. A server that is being stopped has no use
+                    // for its lists: a host that leaves soon after its start must not see a warning.
+                    tracing::debug!(server = &*server.name, %failure, "lists were not fetched");
                     return None;
                 }
                 tracing::warn!(server = &*server.name, %failure, "lists could not be fetched");

@@ -9,7 +9,7 @@ use trunkline::model::SubscriptionFilter;
 use trunkline::{Change, Client, Revision};
 
 use super::place::{Caller, Gateway, Place, SOON, signal, until, write};
-use crate::run::TRUNKLINE;
+use crate::run::{Run, TRUNKLINE};
 
 /// A client that counts how often it is told that the tools changed.
 pub(super) struct Heard {
@@ -66,6 +66,22 @@ async fn b17_the_door_over_stdio() {
         client.close().await;
         until("its children to go with it", SOON, async || place.log().running().is_empty()).await;
     }
+}
+
+#[test]
+fn b17_a_host_that_leaves_during_the_first_start_sees_no_warning() {
+    let place = Place::new("b17-leaves");
+    let never_answers = json!({ "command": "sleep", "args": ["60"] });
+    place.write(&json!({ "mcpServers": { "slow": never_answers } }));
+    let hello = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}"#;
+    std::fs::write(place.path("said"), format!("{hello}\n")).unwrap();
+    let (catalog, state) = (place.text("catalog.json"), place.text("state"));
+    let mut command = std::process::Command::new(TRUNKLINE);
+    command.args(["serve", "--stdio", "--own", "--config", &catalog, "--state", &state]);
+    command.stdin(std::fs::File::open(place.path("said")).unwrap());
+    let left = Run::of(command);
+    left.says(0, &[r#""protocolVersion":"2025-11-25""#]);
+    assert_eq!(left.stderr, "");
 }
 
 #[tokio::test]
