@@ -91,6 +91,29 @@ fn a_duplicate_name_is_refused_at_each_level_we_read() {
 }
 
 #[test]
+fn a_message_reads_the_same_however_its_beginning_is_spelled() {
+    let deep = format!(r#","id":1,"result":{}{}}}"#, "[".repeat(127), "]".repeat(127));
+    for rest in [
+        r#","id":1,"method":"ping"}"#,
+        r#" , "method":"a","params":{}}"#,
+        r#","id":1,"result":{}} "#,
+        r#","jsonrpc":"2.0","id":1,"method":"ping"}"#,
+        "}",
+        ",}",
+        "",
+        r#""id":1,"method":"ping"}"#,
+        r#"0,"id":1,"method":"ping"}"#,
+        &deep,
+        &deep.replacen('[', "[[", 1).replacen(']', "]]", 1),
+    ] {
+        let usual = format!(r#"{{"jsonrpc":"2.0"{rest}"#);
+        for other in [r#" {"jsonrpc":"2.0""#, r#"{"jsonrpc": "2.0""#, r#"{"json\u0072pc":"2.0""#] {
+            assert_eq!(parse(&usual), parse(&format!("{other}{rest}")), "{other}{rest}");
+        }
+    }
+}
+
+#[test]
 fn two_ids_are_refused() {
     let malformed = bad(r#"{"jsonrpc":"2.0","id":3,"id":4,"method":"ping"}"#);
     assert_eq!(malformed.kind, MalformedKind::DuplicateKey);
