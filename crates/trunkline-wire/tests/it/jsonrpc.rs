@@ -334,6 +334,19 @@ fn a_long_text_reads_the_same_whether_it_is_lent_or_taken_over() {
 }
 
 #[test]
+fn a_value_that_takes_over_its_message_stays_where_it_is() {
+    let text = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"a":"{}"}}}}"#, "x".repeat(1 << 20));
+    let place = text.find(r#"{"a""#).expect("it is there");
+    let bytes = text.into_boxed_str().into_boxed_bytes().into_vec();
+    let start = bytes.as_ptr().addr();
+    let Incoming::One(Message::Response { outcome: Ok(result), .. }) = Incoming::take(bytes) else {
+        panic!("it is a result");
+    };
+    assert_eq!(result.get().as_ptr().addr(), start + place);
+    assert!(result.get().starts_with(r#"{"a":"xx"#) && result.get().ends_with(r#"xx"}"#));
+}
+
+#[test]
 fn long_messages_come_out_of_a_stream_as_short_ones_do() {
     let texts: Vec<String> = [400_000, 10, 300_000, 300_000, 20]
         .map(|length| format!(r#"{{"jsonrpc":"2.0","id":1,"result":"{}"}}"#, "x".repeat(length)))
