@@ -194,6 +194,7 @@ impl Json {
     }
 
     /// The text.
+    #[inline]
     pub fn get(&self) -> &str {
         match &self.0 {
             Text::Copied(text) | Text::Result(text, _) => text,

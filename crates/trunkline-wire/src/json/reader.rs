@@ -365,23 +365,30 @@ impl<'a> Reader<'a> {
 #[inline(always)]
 pub(super) fn end_of_plain(bytes: &[u8], start: usize) -> usize {
     let mut at = start;
-    while at < start + FEW * WORD
-        && let Some(word) = bytes.get(at..at + WORD).and_then(<[u8]>::first_chunk)
-    {
+    while let Some(word) = bytes.get(at..at + WORD).and_then(<[u8]>::first_chunk) {
         let found = special_bytes(u64::from_le_bytes(*word));
         if found != 0 {
             return at + found.trailing_zeros() as usize / 8;
         }
         at += WORD;
+        if at == start + FEW * WORD {
+            return end_of_long(bytes, at);
+        }
     }
-    end_of_long(bytes, at)
+    end_of_tail(bytes, at)
 }
 
-/// The same in blocks that the compiler turns into vectors, then word by word, then byte by byte.
+/// The same byte by byte.
+fn end_of_tail(bytes: &[u8], start: usize) -> usize {
+    let tail = bytes.get(start..).unwrap_or_default();
+    start + tail.iter().take_while(|it| !is_special(**it)).count()
+}
+
+/// The same in blocks that the compiler turns into vectors, then word by word.
 #[inline(never)]
 fn end_of_long(bytes: &[u8], start: usize) -> usize {
     let rest = bytes.get(start..).unwrap_or_default();
-    let (words, tail) = rest.as_chunks::<WORD>();
+    let words = rest.as_chunks::<WORD>().0;
     let is_plain = |block: &&[[u8; WORD]; BLOCK]| {
         block.iter().fold(0, |found, it| found | special_bytes(u64::from_le_bytes(*it))) == 0
     };
@@ -394,7 +401,7 @@ fn end_of_long(bytes: &[u8], start: usize) -> usize {
         }
         at += WORD;
     }
-    at + tail.iter().take_while(|it| !is_special(**it)).count()
+    end_of_tail(bytes, at)
 }
 
 const fn is_special(byte: u8) -> bool {
