@@ -317,7 +317,7 @@ const WORD: usize = 8;
 /// A one in each of them.
 const ONES: u64 = u64::MAX / 0xff;
 /// The words of a block.
-const BLOCK: usize = 4;
+const BLOCK: usize = 8;
 
 #[cfg(test)]
 pub(crate) mod tests {
