@@ -396,6 +396,10 @@ impl Client {
 
     /// Sends a request with the `_meta` members of the era.
     fn send_call(&mut self, id: i64, method: Method, mut params: Object, progress: bool) {
+        // A session has no envelope.
+        if !progress && matches!(&self.phase, Phase::Open { envelope, .. } if envelope.is_empty()) {
+            return self.request(id, method, params);
+        }
         // The calls of one host mostly have the same `_meta`, or none.
         if !progress
             && let Some((last, whole)) = &self.last_meta
@@ -538,7 +542,8 @@ impl Conversation for Client {
             Phase::Initializing { deadline, .. } => Some(*deadline),
             _ => None,
         };
-        let asked = earlier(self.asked.next_timeout(), self.next_retry());
+        let deadline = |it: &Sent<Waiting>| it.clock.map(|clock| clock.deadline());
+        let asked = self.asked.iter().filter_map(|it| earlier(deadline(it), it.with.due)).min();
         earlier(earlier(handshake, asked), self.calls.next_timeout())
     }
 

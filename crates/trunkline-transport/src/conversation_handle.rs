@@ -61,6 +61,16 @@ struct Queues {
     closed: bool,
 }
 
+impl Queues {
+    /// Wakes this task, and no other, when something is queued.
+    fn listen(&mut self, task: &Waker) {
+        match &mut self.listener {
+            Some(listener) => listener.clone_from(task),
+            listener => *listener = Some(task.clone()),
+        }
+    }
+}
+
 /// What a driver takes in next.
 pub(crate) enum Next {
     Urgent(Urgent),
@@ -188,8 +198,16 @@ impl ConversationHandle {
     /// The same without waiting; `false` if the queue is full.
     #[must_use]
     pub fn try_changed(&self, change: Change) -> bool {
-        // A conversation that is over has no peer to tell.
-        !matches!(self.0.try_send(Command::Change(change)), TrySend::Full(_))
+        let command = Command::Change(change);
+        match self.0.try_reserve(&command) {
+            Ok(takes) => {
+                self.0.push(command, takes);
+                true
+            }
+            // A conversation that is over has no peer to tell.
+            Err(TryAcquireError::Closed) => true,
+            Err(TryAcquireError::NoPermits) => false,
+        }
     }
 
     /// Sends a notification, if the revision has it.
@@ -252,23 +270,19 @@ impl Inner {
         let takes = self.takes(&command);
         let Ok(room) = self.room.acquire_many(takes).await else { return false };
         room.forget();
-        self.put(|queues| queues.commands.push_back((command, takes)))
+        self.push(command, takes)
     }
 
-    /// Sends without waiting.
-    fn try_send(&self, command: Command) -> TrySend {
-        let takes = self.takes(&command);
-        match self.room.try_acquire_many(takes) {
-            Ok(room) => {
-                room.forget();
-                match self.put(|queues| queues.commands.push_back((command, takes))) {
-                    true => TrySend::Queued,
-                    false => TrySend::Over,
-                }
-            }
-            Err(TryAcquireError::Closed) => TrySend::Over,
-            Err(TryAcquireError::NoPermits) => TrySend::Full(command),
-        }
+    /// Takes the room of a command without waiting, which is then to be pushed.
+    fn try_reserve(&self, command: &Command) -> Result<u32, TryAcquireError> {
+        let takes = self.takes(command);
+        self.room.try_acquire_many(takes)?.forget();
+        Ok(takes)
+    }
+
+    /// Queues a command that has its room. Returns whether the conversation is still open.
+    fn push(&self, command: Command, takes: u32) -> bool {
+        self.put(|queues| queues.commands.push_back((command, takes)))
     }
 
     /// The permits that a command takes, at most the whole capacity.
@@ -339,30 +353,36 @@ impl CommandReceiver {
             self.free();
             return Poll::Pending;
         }
-        let taken = &mut self.taken;
-        let next = self.inner.poll(cx, |queues| {
-            if let Some(urgent) = queues.urgent.pop_front() {
-                return Some(Some(urgent));
-            }
-            if taken.is_empty() {
-                std::mem::swap(taken, &mut queues.commands);
-            } else {
-                taken.append(&mut queues.commands);
-            }
-            (takes_commands && !taken.is_empty()).then_some(None)
-        });
-        match next {
-            Poll::Ready(Some(urgent)) => Poll::Ready(Next::Urgent(urgent)),
-            Poll::Ready(None) => match self.next_taken() {
-                Some(command) => Poll::Ready(Next::Command(command)),
-                None => Poll::Pending,
-            },
-            Poll::Pending => {
-                self.free();
-                self.woken = Some(cx.waker().clone());
-                Poll::Pending
-            }
+        if !knows {
+            self.woken = Some(cx.waker().clone());
         }
+        if let Some(urgent) = self.take_queued(cx.waker()) {
+            return Poll::Ready(Next::Urgent(urgent));
+        }
+        if takes_commands && let Some(command) = self.next_taken() {
+            return Poll::Ready(Next::Command(command));
+        }
+        self.free();
+        Poll::Pending
+    }
+
+    /// Takes what bypasses the queue, one at a time, or else all commands. Once nothing is left, what is queued next
+    /// wakes the task.
+    fn take_queued(&mut self, task: &Waker) -> Option<Urgent> {
+        let mut queues = self.inner.lock();
+        let urgent = queues.urgent.pop_front();
+        if urgent.is_none() && self.taken.is_empty() {
+            std::mem::swap(&mut self.taken, &mut queues.commands);
+        } else if urgent.is_none() {
+            self.taken.append(&mut queues.commands);
+        }
+        let has_urgent = !queues.urgent.is_empty();
+        self.inner.has_urgent.store(has_urgent, Ordering::Release);
+        if !has_urgent && queues.commands.is_empty() {
+            self.inner.has_news.store(false, Ordering::Release);
+            queues.listen(task);
+        }
+        urgent
     }
 
     /// The next of the commands that were taken together.
@@ -409,10 +429,7 @@ impl Inner {
         }
         let is_empty = queues.urgent.is_empty() && queues.commands.is_empty();
         self.has_news.store(!is_empty, Ordering::Release);
-        match &mut queues.listener {
-            Some(listener) => listener.clone_from(cx.waker()),
-            listener => *listener = Some(cx.waker().clone()),
-        }
+        queues.listen(cx.waker());
         Poll::Pending
     }
 }
@@ -446,15 +463,6 @@ struct Asking {
     step: Step,
 }
 
-/// What came of sending without waiting.
-enum TrySend {
-    Queued,
-    /// The conversation is over.
-    Over,
-    /// The queue is full; here is the command.
-    Full(Command),
-}
-
 /// How far a call of ours has come.
 enum Step {
     Unsent(Command),
@@ -469,10 +477,10 @@ impl Asking {
     fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
         loop {
             match std::mem::replace(&mut self.step, Step::Settled) {
-                Step::Unsent(command) => match self.inner.try_send(command) {
-                    TrySend::Queued => return Poll::Ready(true),
-                    TrySend::Over => return Poll::Ready(false),
-                    TrySend::Full(command) => {
+                Step::Unsent(command) => match self.inner.try_reserve(&command) {
+                    Ok(takes) => return Poll::Ready(self.inner.push(command, takes)),
+                    Err(TryAcquireError::Closed) => return Poll::Ready(false),
+                    Err(TryAcquireError::NoPermits) => {
                         let inner = Arc::clone(&self.inner);
                         let sending = Box::pin(async move { inner.send(command).await });
                         self.step = Step::Sending(sending);

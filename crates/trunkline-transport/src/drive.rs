@@ -13,7 +13,7 @@ use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Instant;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
@@ -131,15 +131,21 @@ where
     pub async fn run(mut self) -> Result<(), DriveError> {
         let HandlerTasks { handler, handle, .. } = &self.core.handlers;
         let _listening = handler.listen(handle, &Attached::default());
-        // A client speaks first: its first output is ready before any event.
+        let mut has_begun = false;
+        let mut task = Waker::noop().clone();
         let outcome = poll_fn(|cx| {
-            self.act(cx);
+            know(&mut task, cx.waker());
+            let cx = &mut Context::from_waker(&task);
+            // A client speaks first: its first output is ready before any event.
+            if !std::mem::replace(&mut has_begun, true) {
+                self.act(cx);
+            }
             self.poll(cx)
         })
         .await;
         // Callers that still wait learn that no answer will come.
         self.core.handle(Input::Close, now());
-        let mut cx = Context::from_waker(std::task::Waker::noop());
+        let mut cx = Context::from_waker(Waker::noop());
         self.act(&mut cx);
         outcome
     }
@@ -338,6 +344,17 @@ where
                 // A pipe has one direction, and a missing reply needs no message.
                 Effect::NoReply(_) | Effect::Pause { .. } => {}
             }
+        }
+    }
+}
+
+/// Keeps a copy of the waker of the task that polls. The waker of `block_on` and its copies do not look alike, but its
+/// copies do: only those are recognised by whoever keeps one.
+fn know(task: &mut Waker, polling: &Waker) {
+    if !task.will_wake(polling) {
+        let copy = polling.clone();
+        if !task.will_wake(&copy) {
+            *task = copy;
         }
     }
 }

@@ -257,20 +257,27 @@ pub fn encode(framing: Framing, write: impl FnOnce(&mut Vec<u8>), out: &mut Vec<
 /// assert_eq!(&text, b"[1,  2]");
 /// ```
 pub fn flatten(text: &mut [u8]) {
-    // There is rarely anything to do: then a text is only read.
-    let (words, tail) = text.as_chunks_mut::<WORD>();
-    for block in words.chunks_mut(FLAT) {
-        let mut found = 0;
-        for word in block.iter() {
-            found |= controls(u64::from_le_bytes(*word));
-        }
-        if found != 0 {
-            replace_breaks(block.as_flattened_mut());
+    let (blocks, tail) = text.as_chunks_mut();
+    blocks.iter_mut().for_each(flatten_block);
+    if !tail.is_empty() {
+        // The last block may overlap the one before.
+        match text.last_chunk_mut() {
+            Some(last) => flatten_block(last),
+            None => replace_breaks(text),
         }
     }
-    replace_breaks(tail);
 }
 
+/// There is rarely anything to do: then a text is only read.
+fn flatten_block(block: &mut [u8; WORD * BLOCK]) {
+    let words = block.as_chunks().0.iter();
+    if words.fold(0, |found, word| found | controls(u64::from_le_bytes(*word))) != 0 {
+        replace_breaks(block);
+    }
+}
+
+// In place it would slow down the search, which mostly finds nothing.
+#[inline(never)]
 fn replace_breaks(text: &mut [u8]) {
     // Branchless, so that it vectorises.
     for byte in text {
@@ -284,45 +291,33 @@ const fn controls(word: u64) -> u64 {
     word.wrapping_sub(ONES * 0x20) & !word & (ONES << 7)
 }
 
-/// The position of the first `needle`: word by word where the text is short, then in blocks that the
-/// compiler vectorises.
+/// The position of the first `needle`: in blocks that the compiler vectorises, then word by word.
 fn find(needle: u8, bytes: &[u8]) -> Option<usize> {
     let (words, tail) = bytes.as_chunks::<WORD>();
     let sought = ONES * needle as u64;
-    let mut at = 0;
-    while at < words.len() {
-        let same = u64::from_le_bytes(words[at]) ^ sought;
-        let found = same.wrapping_sub(ONES) & !same & (ONES << 7);
+    let found_in = |word: &[u8; WORD]| {
+        let same = u64::from_le_bytes(*word) ^ sought;
+        same.wrapping_sub(ONES) & !same & (ONES << 7)
+    };
+    let lacks =
+        |block: &&[[u8; WORD]; BLOCK]| block.iter().fold(0, |found, it| found | found_in(it)) == 0;
+    let blocks = words.as_chunks().0.iter().take_while(lacks).count();
+    for (at, word) in words.iter().enumerate().skip(blocks * BLOCK) {
+        let found = found_in(word);
         if found != 0 {
             return Some(at * WORD + found.trailing_zeros() as usize / 8);
-        }
-        at += 1;
-        if at == NEAR {
-            at += blocks_without(needle, &words[at..]) * BLOCK;
         }
     }
     let left = tail.iter().position(|byte| *byte == needle)?;
     Some(words.len() * WORD + left)
 }
 
-/// How many blocks in front lack the needle.
-fn blocks_without(needle: u8, words: &[[u8; WORD]]) -> usize {
-    let lacks = |block: &[[u8; WORD]; BLOCK]| {
-        !block.as_flattened().iter().fold(false, |any, byte| any | (*byte == needle))
-    };
-    words.as_chunks::<BLOCK>().0.iter().take_while(|it| lacks(it)).count()
-}
-
 /// The bytes that are looked at together.
 const WORD: usize = 8;
 /// A one in each of them.
 const ONES: u64 = u64::MAX / 0xff;
-/// The words of a text that are looked at before it is taken for a long one.
-const NEAR: usize = 64;
 /// The words of a block.
 const BLOCK: usize = 8;
-/// The words that are flattened together.
-const FLAT: usize = 4;
 
 #[cfg(test)]
 pub(crate) mod tests {

@@ -40,12 +40,18 @@ enum Text {
     Copied(Arc<str>),
     /// A long text that was written here, in its own allocation.
     Written(Arc<Box<str>>),
-    /// A long text that was taken over from its message; of a result also what was seen of it.
-    Taken(Arc<Box<str>>, Option<Glance>),
+    /// A value that took over the long message it came in; of a result also what was seen of it.
+    Taken(Arc<Taken>, Option<Glance>),
     /// A result that came in a message, and what was seen of it then.
     Result(Arc<str>, Glance),
     /// The text of a short message, and where in it this value begins and ends.
     Part(Arc<str>, [u16; 2]),
+}
+
+/// A long message, and the place of the value that is most of it. Nothing is moved.
+struct Taken {
+    message: Box<str>,
+    place: Range<usize>,
 }
 
 impl Json {
@@ -137,14 +143,12 @@ impl Json {
     }
 
     /// Takes over the text that the value was left in.
-    pub(crate) fn take_over(&mut self, mut text: String, place: Range<usize>) {
-        text.truncate(place.end);
-        text.drain(..place.start);
+    pub(crate) fn take_over(&mut self, message: String, place: Range<usize>) {
         let glance = match &self.0 {
             Text::Result(_, glance) => Some(*glance),
             _ => None,
         };
-        self.0 = Text::Taken(Arc::new(text.into()), glance);
+        self.0 = Text::Taken(Arc::new(Taken { message: message.into(), place }), glance);
     }
 
     /// The whole text that this value is a part of, if it shares that.
@@ -190,10 +194,12 @@ impl Json {
     }
 
     /// The text.
+    #[inline]
     pub fn get(&self) -> &str {
         match &self.0 {
             Text::Copied(text) | Text::Result(text, _) => text,
-            Text::Written(text) | Text::Taken(text, _) => text,
+            Text::Written(text) => text,
+            Text::Taken(taken, _) => &taken.message[taken.place.clone()],
             Text::Part(text, [start, end]) => &text[usize::from(*start)..usize::from(*end)],
         }
     }

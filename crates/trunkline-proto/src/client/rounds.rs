@@ -135,10 +135,6 @@ impl Client {
         }
     }
 
-    pub(super) fn next_retry(&self) -> Option<Instant> {
-        self.asked.iter().filter_map(|it| it.with.due).min()
-    }
-
     /// Sends a request unchanged.
     pub(super) fn request(&mut self, id: i64, method: Method, params: Object) {
         let params = if params.is_empty() { Params::Absent } else { Params::Object(params) };

@@ -32,6 +32,7 @@ impl Outbox {
 
     /// Takes in a message. Returns its text, where that is a line.
     pub(super) fn put(&mut self, message: &Outgoing, framing: Framing) -> Option<&[u8]> {
+        self.forget_written();
         let (before, was_congested) = (self.bytes.len(), self.is_congested());
         encode(framing, |out| message.write(out), &mut self.bytes);
         let is_answer = !matches!(message, Outgoing::One(Message::Request { .. }));
@@ -50,6 +51,9 @@ impl Outbox {
         mut writer: Pin<&mut impl AsyncWrite>,
         cx: &mut Context<'_>,
     ) -> io::Result<bool> {
+        if self.is_empty() {
+            return Ok(false);
+        }
         let mut moved = false;
         while self.written < self.bytes.len() {
             match writer.as_mut().poll_write(cx, &self.bytes[self.written..]) {
@@ -60,7 +64,11 @@ impl Outbox {
             }
             moved = true;
         }
-        self.forget_written();
+        if self.written == self.bytes.len() {
+            self.bytes.clear();
+            self.bytes.shrink_to(KEEP);
+            self.written = 0;
+        }
         self.needs_flush |= moved;
         if self.needs_flush
             && self.bytes.is_empty()
@@ -98,14 +106,10 @@ impl Outbox {
         self.moved = now();
     }
 
-    /// Frees what the peer has read, for a slow but steady reader, and gives back the memory of one
-    /// large answer. What is left moves only when it is the smaller part: each byte moves once at most.
+    /// Makes room in front of a new message for a slow but steady reader, who never reads everything. What is left
+    /// moves only when it is the smaller part: each byte moves once at most.
     fn forget_written(&mut self) {
-        if self.written == self.bytes.len() {
-            self.bytes.clear();
-            self.bytes.shrink_to(KEEP);
-            self.written = 0;
-        } else if self.written > KEEP.max(self.bytes.len() / 2) {
+        if self.written > KEEP.max(self.bytes.len() / 2) {
             self.bytes.drain(..self.written);
             self.written = 0;
         }
@@ -120,6 +124,9 @@ const KEEP: usize = 64 * 1024;
 #[cfg(test)]
 mod tests {
     use std::task::Waker;
+
+    use trunkline_wire::json::Json;
+    use trunkline_wire::jsonrpc::Id;
 
     use super::*;
 
@@ -167,5 +174,21 @@ mod tests {
         }
         assert!(moved <= LENGTH, "{moved} bytes were moved");
         assert!(turns >= LENGTH / KEEP, "it was read in pieces");
+    }
+
+    #[test]
+    fn a_reader_who_never_catches_up_keeps_the_memory_of_what_is_unread_alone() {
+        let text = Json::string(&"x".repeat(KEEP - 100));
+        let message = Outgoing::One(Message::result(Id::Number(1), text));
+        let mut outbox = Outbox::new(1 << 20);
+        let (mut slow, mut cx) = (Slow { is_full: false }, Context::from_waker(Waker::noop()));
+        for _ in 0..4 {
+            outbox.put(&message, Framing::Newline);
+        }
+        for _ in 0..1000 {
+            outbox.put(&message, Framing::Newline);
+            outbox.send(Pin::new(&mut slow), &mut cx).expect("it reads");
+            assert!(!outbox.is_empty() && outbox.bytes.len() < 16 * KEEP);
+        }
     }
 }

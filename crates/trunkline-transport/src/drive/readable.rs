@@ -33,7 +33,9 @@ impl Readable {
             self.known = Some(cx.waker().clone());
             self.signal.task().clone_from(cx.waker());
         }
-        let was_up = self.signal.is_up.swap(false, Ordering::AcqRel);
+        // Mostly it was not, and then nothing has to be written.
+        let is_up = &self.signal.is_up;
+        let was_up = is_up.load(Ordering::Acquire) && is_up.swap(false, Ordering::AcqRel);
         (was_up || !is_known).then(|| Context::from_waker(&self.waker))
     }
 

@@ -113,8 +113,19 @@ impl<'a> Reader<'a> {
         self.expect(bracket)
     }
 
-    /// The name of the next member of the object that was gone into; `None` at its end.
+    /// Goes into the object that is next and past its first member, if the text begins with just this.
     #[inline]
+    pub(crate) fn open_after(&mut self, beginning: &str) -> bool {
+        let is_it = self.at == 0 && self.text.starts_with(beginning);
+        if is_it {
+            self.at = beginning.len();
+            (self.depth, self.deepest) = (1, 1);
+        }
+        is_it
+    }
+
+    /// The name of the next member of the object that was gone into; `None` at its end.
+    #[inline(always)]
     pub(crate) fn member(&mut self, is_first: bool) -> Result<Option<Quoted<'a>>, Unreadable> {
         if !self.next_item(b'}', is_first)? {
             return Ok(None);
@@ -132,7 +143,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The next value, which must be a string.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn string(&mut self) -> Result<Quoted<'a>, Unreadable> {
         self.skip_space();
         self.expect(b'"')?;
@@ -148,6 +159,13 @@ impl<'a> Reader<'a> {
         // One bit for each array or object that is open, the innermost last: whether it is an object.
         let (mut objects, mut depth, mut deepest) = (0_u128, 0_usize, 0_usize);
         loop {
+            if objects & 1 == 1 {
+                self.expect(b'"')?;
+                self.skip_string()?;
+                self.skip_space();
+                self.expect(b':')?;
+                self.skip_space();
+            }
             if let Some(is_object) = self.skip_scalar_or_open()? {
                 depth += 1;
                 deepest = deepest.max(depth);
@@ -158,7 +176,6 @@ impl<'a> Reader<'a> {
                 self.skip_space();
                 let closing = if is_object { b'}' } else { b']' };
                 if self.byte() != Some(closing) {
-                    self.skip_name(is_object)?;
                     continue;
                 }
             }
@@ -173,7 +190,6 @@ impl<'a> Reader<'a> {
                     b',' => {
                         self.at += 1;
                         self.skip_space();
-                        self.skip_name(is_object)?;
                         break;
                     }
                     b'}' if is_object => {}
@@ -208,21 +224,8 @@ impl<'a> Reader<'a> {
         Ok(true)
     }
 
-    /// Skips the name of a member and its colon, if a member is next.
-    #[inline]
-    fn skip_name(&mut self, is_member: bool) -> Result<(), Unreadable> {
-        if is_member {
-            self.expect(b'"')?;
-            self.skip_string()?;
-            self.skip_space();
-            self.expect(b':')?;
-        }
-        self.skip_space();
-        Ok(())
-    }
-
     /// Skips a value that holds no others, or the bracket of one that may: whether that is an object.
-    #[inline]
+    #[inline(always)]
     fn skip_scalar_or_open(&mut self) -> Result<Option<bool>, Unreadable> {
         let first = self.byte().ok_or(Unreadable)?;
         self.at += 1;
@@ -358,35 +361,47 @@ impl<'a> Reader<'a> {
 }
 
 /// Where the first byte is, from `start` on, that stands in no string as it is: a quote, a backslash or
-/// a control character.
-#[inline]
+/// a control character. The first words are looked at in place: most strings are no longer.
+#[inline(always)]
 pub(super) fn end_of_plain(bytes: &[u8], start: usize) -> usize {
-    let rest = bytes.get(start..).unwrap_or_default();
-    let (words, tail) = rest.as_chunks::<WORD>();
-    let mut at = 0;
-    while at < words.len() {
-        let found = special_bytes(u64::from_le_bytes(words[at]));
+    let mut at = start;
+    while let Some(word) = bytes.get(at..at + WORD).and_then(<[u8]>::first_chunk) {
+        let found = special_bytes(u64::from_le_bytes(*word));
         if found != 0 {
-            return start + at * WORD + found.trailing_zeros() as usize / 8;
+            return at + found.trailing_zeros() as usize / 8;
         }
-        at += 1;
-        if at == LONG {
-            at += plain_blocks(&words[at..]) * BLOCK;
+        at += WORD;
+        if at == start + FEW * WORD {
+            return end_of_long(bytes, at);
         }
     }
-    let mut left = 0;
-    while left < tail.len() && !is_special(tail[left]) {
-        left += 1;
-    }
-    start + at * WORD + left
+    end_of_tail(bytes, at)
 }
 
-/// How many blocks there are in front without any such byte, in code that the compiler turns into vectors.
-fn plain_blocks(words: &[[u8; WORD]]) -> usize {
-    let is_plain = |block: &[[u8; WORD]; BLOCK]| {
-        !block.as_flattened().iter().fold(false, |any, byte| any | is_special(*byte))
+/// The same byte by byte.
+fn end_of_tail(bytes: &[u8], start: usize) -> usize {
+    let tail = bytes.get(start..).unwrap_or_default();
+    start + tail.iter().take_while(|it| !is_special(**it)).count()
+}
+
+/// The same in blocks that the compiler turns into vectors, then word by word.
+#[inline(never)]
+fn end_of_long(bytes: &[u8], start: usize) -> usize {
+    let rest = bytes.get(start..).unwrap_or_default();
+    let words = rest.as_chunks::<WORD>().0;
+    let is_plain = |block: &&[[u8; WORD]; BLOCK]| {
+        block.iter().fold(0, |found, it| found | special_bytes(u64::from_le_bytes(*it))) == 0
     };
-    words.as_chunks::<BLOCK>().0.iter().take_while(|it| is_plain(it)).count()
+    let blocks = words.as_chunks().0.iter().take_while(is_plain).count();
+    let mut at = start + blocks * BLOCK * WORD;
+    for word in &words[blocks * BLOCK..] {
+        let found = special_bytes(u64::from_le_bytes(*word));
+        if found != 0 {
+            return at + found.trailing_zeros() as usize / 8;
+        }
+        at += WORD;
+    }
+    end_of_tail(bytes, at)
 }
 
 const fn is_special(byte: u8) -> bool {
@@ -408,8 +423,8 @@ const fn special_bytes(word: u64) -> u64 {
 
 /// The bytes that are looked at together.
 const WORD: usize = 8;
-/// After so many words without anything special a string is taken for a long one.
-const LONG: usize = 32;
+/// The words of a string that are looked at before it is taken for a long one.
+const FEW: usize = 4;
 /// The words of a block.
 const BLOCK: usize = 4;
 

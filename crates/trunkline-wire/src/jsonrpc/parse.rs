@@ -212,8 +212,13 @@ impl<'a> Envelope<'a> {
 
     fn fill(&mut self, reader: &mut Reader<'a>) -> Result<(), Unreadable> {
         let mut others: Option<Names> = None;
-        reader.open(b'{')?;
-        let mut is_first = true;
+        let mut is_first = !reader.open_after(BEGINNING);
+        if is_first {
+            reader.open(b'{')?;
+        } else {
+            self.version = true;
+            self.seen = Member::Version.bit();
+        }
         while let Some(name) = reader.member(std::mem::take(&mut is_first))? {
             let name = name.decode().ok_or(Unreadable)?;
             let member = match &*name {
@@ -450,6 +455,9 @@ const MEMBERS: [&str; 12] = [
     "taskId",
 ];
 const FEW: usize = 16;
+
+/// How most messages begin.
+const BEGINNING: &str = r#"{"jsonrpc":"2.0""#;
 
 /// The shortest text that a value of it takes over. Shorter ones are cheap to copy, and their allocations are used again.
 const TAKEN: usize = 256 << 10;

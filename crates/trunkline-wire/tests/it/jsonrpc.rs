@@ -91,6 +91,29 @@ fn a_duplicate_name_is_refused_at_each_level_we_read() {
 }
 
 #[test]
+fn a_message_reads_the_same_however_its_beginning_is_spelled() {
+    let deep = format!(r#","id":1,"result":{}{}}}"#, "[".repeat(127), "]".repeat(127));
+    for rest in [
+        r#","id":1,"method":"ping"}"#,
+        r#" , "method":"a","params":{}}"#,
+        r#","id":1,"result":{}} "#,
+        r#","jsonrpc":"2.0","id":1,"method":"ping"}"#,
+        "}",
+        ",}",
+        "",
+        r#""id":1,"method":"ping"}"#,
+        r#"0,"id":1,"method":"ping"}"#,
+        &deep,
+        &deep.replacen('[', "[[", 1).replacen(']', "]]", 1),
+    ] {
+        let usual = format!(r#"{{"jsonrpc":"2.0"{rest}"#);
+        for other in [r#" {"jsonrpc":"2.0""#, r#"{"jsonrpc": "2.0""#, r#"{"json\u0072pc":"2.0""#] {
+            assert_eq!(parse(&usual), parse(&format!("{other}{rest}")), "{other}{rest}");
+        }
+    }
+}
+
+#[test]
 fn two_ids_are_refused() {
     let malformed = bad(r#"{"jsonrpc":"2.0","id":3,"id":4,"method":"ping"}"#);
     assert_eq!(malformed.kind, MalformedKind::DuplicateKey);
@@ -308,6 +331,19 @@ fn a_long_text_reads_the_same_whether_it_is_lent_or_taken_over() {
     let mut no_text = format!(r#"{{"jsonrpc":"2.0","id":1,"result":"{long}"}}"#).into_bytes();
     no_text[1000] = 0xff;
     assert_eq!(Incoming::take(no_text.clone()), Incoming::parse(&no_text));
+}
+
+#[test]
+fn a_value_that_takes_over_its_message_stays_where_it_is() {
+    let text = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"a":"{}"}}}}"#, "x".repeat(1 << 20));
+    let place = text.find(r#"{"a""#).expect("it is there");
+    let bytes = text.into_boxed_str().into_boxed_bytes().into_vec();
+    let start = bytes.as_ptr().addr();
+    let Incoming::One(Message::Response { outcome: Ok(result), .. }) = Incoming::take(bytes) else {
+        panic!("it is a result");
+    };
+    assert_eq!(result.get().as_ptr().addr(), start + place);
+    assert!(result.get().starts_with(r#"{"a":"xx"#) && result.get().ends_with(r#"xx"}"#));
 }
 
 #[test]
