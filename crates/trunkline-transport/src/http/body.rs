@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bytes::{Buf, Bytes};
 use http::header::EXPECT;
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, Request, StatusCode, request};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::sync::mpsc;
@@ -123,22 +123,31 @@ impl Body for HttpBody {
 /// The body of a request as it arrives. If it is dropped before its end, the connection reads and
 /// discards a short rest, and closes over a long one.
 pub struct RequestBody {
-    // Invariant: `Some` until this is dropped.
+    /// `None` once it was taken.
     body: Option<Incoming>,
     ended: bool,
     broken: bool,
-    /// Whether the client waits for `100 Continue` and has not got it.
-    unasked: bool,
+    /// Whether the client sends it only after `100 Continue`, as far as known; and whether it was asked to, which
+    /// the first read does.
+    is_awaited: bool,
+    is_asked: bool,
     /// `None` where another server owns the connection.
     tracker: Option<Arc<IdleTracker>>,
 }
 
 impl RequestBody {
-    /// With `is_awaited`, the client sends the body after `100 Continue`, which the first read
-    /// triggers.
-    pub(super) fn new(body: Incoming, is_awaited: bool, tracker: Arc<IdleTracker>) -> Self {
-        let tracker = Some(tracker);
-        Self { body: Some(body), ended: false, broken: false, unasked: is_awaited, tracker }
+    pub(super) fn new(body: Incoming, tracker: Arc<IdleTracker>) -> Self {
+        let mut body = Self::from(body);
+        body.tracker = Some(tracker);
+        body
+    }
+
+    /// Nobody reads it from now on. These are the header fields of its request, unless it was read.
+    pub(super) fn leave(&mut self, headers: &HeaderMap) {
+        // Most bodies were read, and need no look at the fields.
+        if !self.is_asked && !self.is_end_stream() {
+            self.is_awaited = is_awaited(headers);
+        }
     }
 
     /// Reads all of it.
@@ -163,15 +172,21 @@ impl RequestBody {
         timeout(within, reading).await.unwrap_or_else(|_| Err(late()))
     }
 
-    fn body(&self) -> &Incoming {
-        self.body.as_ref().expect("it is taken when this is dropped")
+    /// The request with this head, out of the connection that it stayed with.
+    pub fn take_whole(&mut self, head: &mut request::Parts) -> Request<Self> {
+        let head = std::mem::replace(head, Request::new(()).into_parts().0);
+        self.leave(&head.headers);
+        let (body, tracker) = (self.body.take(), self.tracker.take());
+        let &mut Self { ended, broken, is_awaited, is_asked, .. } = self;
+        Request::from_parts(head, Self { body, ended, broken, is_awaited, is_asked, tracker })
     }
 }
 
 /// A body on a connection that another server owns and closes.
 impl From<Incoming> for RequestBody {
     fn from(body: Incoming) -> Self {
-        Self { body: Some(body), ended: false, broken: false, unasked: false, tracker: None }
+        let (ended, broken, is_awaited, is_asked) = (false, false, false, false);
+        Self { body: Some(body), ended, broken, is_awaited, is_asked, tracker: None }
     }
 }
 
@@ -180,9 +195,9 @@ impl Body for RequestBody {
     type Error = hyper::Error;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Polled<hyper::Error> {
-        self.unasked = false;
+        self.is_asked = true;
         let this = &mut *self;
-        let body = this.body.as_mut().expect("it is taken when this is dropped");
+        let Some(body) = &mut this.body else { return Poll::Ready(None) };
         let polled = match &this.tracker {
             Some(tracker) if !tracker.is_h2 => {
                 let (polled, has_woken) = holding_back(|| Pin::new(&mut *body).poll_frame(cx));
@@ -204,11 +219,11 @@ impl Body for RequestBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body().is_end_stream()
+        self.body.as_ref().is_none_or(Body::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body().size_hint()
+        self.body.as_ref().map_or_else(|| SizeHint::with_exact(0), Body::size_hint)
     }
 }
 
@@ -221,7 +236,8 @@ impl Drop for RequestBody {
         {
             // After a malformed chunk the end of the body is unknown. A client that did not get `100
             // Continue` may send its body all the same. In both cases the next request cannot be found.
-            tracker.leave_unread((!self.broken && !self.unasked).then_some(body));
+            let is_unasked = self.is_awaited && !self.is_asked;
+            tracker.leave_unread((!self.broken && !is_unasked).then_some(body));
         }
     }
 }
