@@ -4,11 +4,14 @@
 //! Each message has a future that delivers it (`client/delivery.rs`), which the loop polls when it is woken
 //! (`client/deliveries.rs`); dropping the entry there stops the delivery.
 
+mod chunks;
+pub(crate) mod connection;
 mod deliveries;
 mod delivery;
 mod direct;
 mod exchange;
 mod handshake;
+pub(crate) mod head;
 pub(crate) mod pool;
 mod request;
 mod route;
@@ -236,6 +239,9 @@ impl<H: Handler> HttpDriver<H> {
             }
         }
         self.poll_reports(cx);
+        if let Some(waker) = self.out.take_stray() {
+            self.post.pool.close_left(waker);
+        }
     }
 
     fn poll_reports(&mut self, cx: &mut Context<'_>) {
