@@ -182,10 +182,8 @@ impl Wake for Bell {
         list.places.push(self.place);
         self.woken.has_any.store(true, Ordering::Release);
         // The first of a list wakes for all of it.
-        let listener = list.listener.as_ref().filter(|_| list.places.len() == 1).cloned();
-        drop(list);
-        if let Some(listener) = listener {
-            listener.wake();
+        if let Some(listener) = list.listener.as_ref().filter(|_| list.places.len() == 1) {
+            listener.wake_by_ref();
         }
     }
 }

@@ -86,12 +86,12 @@ impl Post {
     pub(super) fn carry(
         self: Arc<Self>,
         route: Arc<Route>,
-        request: PostRequest,
+        mut request: PostRequest,
         key: u64,
     ) -> Delivering {
         if request.id.is_some() && !request.is_ping && request.not_before.is_none() {
             // The conversation keeps the deadline of a request.
-            return Box::pin(async move { self.attempt(&route, &request, key).await });
+            return Box::pin(async move { self.attempt(&route, &mut request, key).await });
         }
         // Nothing else keeps that of a notification, or of the transport's own `ping`.
         let patience = if request.is_ping { PING } else { self.patience };
@@ -99,20 +99,21 @@ impl Post {
             if let Some(when) = request.not_before {
                 sleep_until(when).await;
             }
-            let attempt = timeout(patience, self.attempt(&route, &request, key));
+            let attempt = timeout(patience, self.attempt(&route, &mut request, key));
             attempt.await.unwrap_or(End::Failed(CallError::TimedOut))
         })
     }
 
-    async fn attempt(&self, route: &Route, request: &PostRequest, key: u64) -> End {
+    async fn attempt(&self, route: &Route, request: &mut PostRequest, key: u64) -> End {
         // The receiver is gone once the connection is closed.
         let people = |does| {
             let _ = self.people.send((key, does));
         };
+        let body = request.take_body();
         let outgoing = OutgoingRequest {
             method: http::Method::POST,
             address: &route.address,
-            body: &request.body,
+            body: &body,
             headers: &request.headers,
             // A message that gets no answer is no reason for a login.
             people: request.id.is_some().then_some(&people as &People<'_>),
@@ -121,6 +122,7 @@ impl Post {
             Ok(exchange) => exchange,
             Err(why) => return End::Failed(why),
         };
+        drop(body);
         if request.method == Method::Initialize {
             Box::pin(self.report(key, EventKind::Session(session(&exchange)))).await;
         }
