@@ -103,7 +103,7 @@ impl Forward {
             let request = request.body(Bytes::from(question)).ok()?;
             let (head, mut body) = self.pool.send(&origin, &request.into()).await.ok()?;
             let answer = body.text(MAX_PONG).await.ok()??.into_owned();
-            self.pool.put(&origin, body);
+            self.pool.put(&origin, body).await;
             (head.status == 200).then_some(answer)
         };
         timeout(within, asking).await.ok().flatten()
@@ -153,7 +153,7 @@ impl Forward {
     /// Reads a short body to its end, so that its connection can be used again.
     async fn return_empty(&self, origin: &Arc<Origin>, mut body: ResponseBody) {
         if let Ok(Ok(Some(_))) = timeout(CONNECT, body.text(MAX_PONG)).await {
-            self.pool.put(origin, body);
+            self.pool.put(origin, body).await;
         }
     }
 }
@@ -172,7 +172,7 @@ impl Answered {
             head.headers.remove(header::CONTENT_LENGTH);
             let text = body.text(usize::MAX).await.ok().flatten().ok_or(Unforwarded::Lost)?;
             let text = text.into_owned();
-            shared.forward().pool.put(&self.origin, body);
+            shared.forward().pool.put(&self.origin, body).await;
             return Ok(Response::from_parts(head, HttpBody::whole(text)));
         }
         let (body, origin, shared) = (Some(body), self.origin, Arc::clone(shared));
@@ -202,7 +202,7 @@ impl Events for Relay {
             Poll::Ready(Err(_)) => Poll::Ready(None),
             Poll::Ready(Ok(None)) => {
                 if let Some(body) = this.body.take() {
-                    this.shared.forward().pool.put(&this.origin, body);
+                    this.shared.forward().pool.put_at(&this.origin, body, cx);
                 }
                 Poll::Ready(None)
             }

@@ -142,7 +142,7 @@ impl Post {
             (Ok(_), _) => {}
         }
         let end = self.read(&head, &mut exchange.body, sent, request).await;
-        self.pool.put(&exchange.from.origin, exchange.body);
+        self.pool.put(&exchange.from.origin, exchange.body).await;
         end
     }
 
@@ -266,7 +266,7 @@ impl Post {
         let pool = Arc::clone(&self.pool);
         tokio::spawn(async move {
             if let Ok(Ok(None)) = timeout(AFTER_ANSWER, exchange.body.piece()).await {
-                pool.put(&exchange.from.origin, exchange.body);
+                pool.put(&exchange.from.origin, exchange.body).await;
             }
         });
     }

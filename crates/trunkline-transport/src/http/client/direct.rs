@@ -77,7 +77,7 @@ impl Flow {
         match self.body.as_mut()?.piece().await {
             Ok(Some(piece)) => Some(Ok(Bytes::copy_from_slice(piece))),
             Ok(None) => {
-                self.pool.put(&self.origin, self.body.take()?);
+                self.pool.put(&self.origin, self.body.take()?).await;
                 None
             }
             Err(error) => Some(Err(error)),

@@ -2,9 +2,10 @@
 //!
 //! A request is sent again only if nothing of it was written.
 
+use std::future::poll_fn;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Waker};
+use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -79,9 +80,22 @@ impl Pool {
     }
 
     /// Takes back the connection of a response that was read to its end.
-    pub(crate) fn put(&self, origin: &Arc<Origin>, body: ResponseBody) {
+    pub(crate) async fn put(&self, origin: &Arc<Origin>, body: ResponseBody) {
+        let mut body = Some(body);
+        poll_fn(|cx| {
+            body.take().into_iter().for_each(|it| self.put_at(origin, it, cx));
+            Poll::Ready(())
+        })
+        .await;
+    }
+
+    /// The same for who polls. When the server closes the connection, that wakes the task.
+    pub(crate) fn put_at(&self, origin: &Arc<Origin>, body: ResponseBody, cx: &mut Context<'_>) {
         let most = self.limits.idle_connections;
-        let Some(connection) = body.into_connection().filter(|_| most > 0) else { return };
+        let Some(mut connection) = body.into_connection() else { return };
+        if most == 0 || connection.is_closed(cx) {
+            return;
+        }
         let mut idle = self.lock();
         if idle.len() >= most {
             idle.remove(0);
