@@ -200,11 +200,13 @@ impl Connection {
     fn take_head(&mut self, mut searched: usize) -> Result<Option<ResponseHead>, &'static str> {
         loop {
             let unread = self.unread();
-            let Some(end) = ResponseHead::end(unread, searched) else {
+            // Most heads come in one piece. One that does not is read again when all of it has come.
+            let is_worth_it = searched == 0 || ResponseHead::is_whole(unread, searched);
+            let parsed = if is_worth_it { ResponseHead::parse(unread)? } else { None };
+            let Some((head, end)) = parsed else {
                 let is_long = unread.len() > MAX_HEAD;
                 return if is_long { Err("its head is too long") } else { Ok(None) };
             };
-            let head = ResponseHead::parse(&unread[..end])?;
             self.taken += end;
             match head.status {
                 101 => return Err("it switches to another protocol"),
