@@ -106,6 +106,12 @@ impl<C: Conversation, R: RunHandlers> DriverCore<C, R> {
         self.conversation.handle(input, now);
     }
 
+    /// When the conversation was told of something last: what it wants sent is sent at this moment.
+    #[cfg(feature = "http")]
+    pub(crate) fn moment(&self) -> Instant {
+        self.at.unwrap_or_else(now)
+    }
+
     /// How many of our own requests are in flight.
     pub(crate) fn open_requests(&self) -> usize {
         self.asked.len()
@@ -234,18 +240,25 @@ impl<C: Conversation, R: RunHandlers> DriverCore<C, R> {
         text: Option<&[u8]>,
         via: Option<RequestStream>,
     ) {
-        let Some(witness) = self.commands.witness() else { return };
-        let show = |message: &Message, text: Option<&[u8]>| {
-            let cause = match message {
-                Message::Request { id, .. } => self.conversation.cause_of(id),
-                _ => None,
-            };
-            witness.sent(message, text, via, cause, self.at.unwrap_or_else(now));
-        };
         match outgoing {
-            Outgoing::One(message) => show(message, text),
-            Outgoing::Batch(all) => all.iter().for_each(|it| show(it, None)),
+            Outgoing::One(message) => self.show_message(message, text, via),
+            Outgoing::Batch(all) => all.iter().for_each(|it| self.show_message(it, None, via)),
         }
+    }
+
+    /// The same of one message.
+    pub(crate) fn show_message(
+        &self,
+        message: &Message,
+        text: Option<&[u8]>,
+        via: Option<RequestStream>,
+    ) {
+        let Some(witness) = self.commands.witness() else { return };
+        let cause = match message {
+            Message::Request { id, .. } => self.conversation.cause_of(id),
+            _ => None,
+        };
+        witness.sent(message, text, via, cause, self.at.unwrap_or_else(now));
     }
 
     fn accept(&mut self, command: Command, now: Instant) {

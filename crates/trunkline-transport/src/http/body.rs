@@ -1,6 +1,5 @@
 //! The body of a response, and the body of a request.
 
-use std::borrow::Cow;
 use std::convert::Infallible;
 use std::future::{Future as _, poll_fn};
 use std::pin::{Pin, pin};
@@ -117,6 +116,33 @@ impl Body for HttpBody {
             Kind::Whole(text) => SizeHint::with_exact(text.len() as u64),
             Kind::Events(_) => SizeHint::default(),
         }
+    }
+}
+
+/// A body that is complete.
+#[derive(Debug)]
+pub(super) struct Once(Option<Bytes>);
+
+impl Once {
+    pub(super) fn new(body: Bytes) -> Self {
+        Self(Some(body).filter(|it| !it.is_empty()))
+    }
+}
+
+impl Body for Once {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Polled<Infallible> {
+        Poll::Ready(self.0.take().map(|bytes| Ok(Frame::data(bytes))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.is_none()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.0.as_ref().map_or(0, |bytes| bytes.len() as u64))
     }
 }
 
@@ -394,14 +420,6 @@ impl<D: Buf> Text<D> {
             data.advance(length);
         }
         Self::Pieces(pieces)
-    }
-
-    /// The text, to be read or taken over.
-    pub(super) fn take(&mut self) -> Cow<'_, [u8]> {
-        match self {
-            Self::Pieces(pieces) => Cow::Owned(std::mem::take(pieces)),
-            text => Cow::Borrowed(text.bytes()),
-        }
     }
 
     /// The text, to be kept.

@@ -4,11 +4,14 @@
 //! Each message has a future that delivers it (`client/delivery.rs`), which the loop polls when it is woken
 //! (`client/deliveries.rs`); dropping the entry there stops the delivery.
 
+mod chunks;
+pub(crate) mod connection;
 mod deliveries;
 mod delivery;
 mod direct;
 mod exchange;
 mod handshake;
+pub(crate) mod head;
 pub(crate) mod pool;
 mod request;
 mod route;
@@ -236,6 +239,9 @@ impl<H: Handler> HttpDriver<H> {
             }
         }
         self.poll_reports(cx);
+        if let Some(waker) = self.out.take_stray() {
+            self.post.pool.close_left(waker);
+        }
     }
 
     fn poll_reports(&mut self, cx: &mut Context<'_>) {
@@ -324,16 +330,16 @@ impl<H: Handler> HttpDriver<H> {
     }
 
     fn write(&mut self, message: Message) -> PostRequest {
-        let request = self.writer.write(&message, &self.route);
-        self.core.show_sent(&Outgoing::One(message), Some(&request.body), None);
+        let request = self.writer.write(message, &self.route);
+        self.core.show_message(&request.message, request.text.as_deref(), None);
         request
     }
 
     fn carry(&mut self, request: PostRequest) -> u64 {
         let (key, id, method) = (self.next_key(), request.id, request.method.clone());
         let carrying = Arc::clone(&self.post).carry(Arc::clone(&self.route), request, key);
-        let route = Arc::clone(&self.route);
-        self.out.add(InFlight { key, id, method, since: now(), route }, carrying);
+        let (since, route) = (self.core.moment(), Arc::clone(&self.route));
+        self.out.add(InFlight { key, id, method, since, route }, carrying);
         key
     }
 

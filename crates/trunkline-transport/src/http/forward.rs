@@ -18,14 +18,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderName};
 use http::{Request, Response, StatusCode, request};
-use http_body::Body;
-use hyper::body::Incoming;
 use tokio::time::timeout;
 use trunkline_proto::CallError;
 
 use super::admitted::Admitted;
 use super::body::{Events, HttpBody};
-use super::client::pool::{Lease, Once, Pool};
+use super::client::connection::ResponseBody;
+use super::client::head::ResponseHead;
+use super::client::pool::Pool;
 use super::client::target::{Address, Origin};
 use super::replicas::Peer;
 use super::shared_sessions::SharedSessions;
@@ -58,8 +58,8 @@ pub(super) enum Unforwarded {
 
 /// A response of another replica whose body has not been read.
 pub(super) struct Answered {
-    response: Response<Incoming>,
-    lease: Lease,
+    response: Response<ResponseBody>,
+    origin: Arc<Origin>,
 }
 
 /// Ends when the other replica is gone.
@@ -100,12 +100,11 @@ impl Forward {
         let asking = async {
             let origin = self.origin(peer)?;
             let request = Request::post(internal::PING).header(header::HOST, &origin.name);
-            let request = request.body(Once::new(Bytes::from(question))).ok()?;
-            let (response, lease) = self.pool.send(&origin, request).await.ok()?;
-            let status = response.status();
-            let answer = whole(response.into_body(), MAX_PONG).await?;
-            self.pool.put(lease);
-            (status == StatusCode::OK).then(|| answer.into())
+            let request = request.body(Bytes::from(question)).ok()?;
+            let (head, mut body) = self.pool.send(&origin, &request.into()).await.ok()?;
+            let answer = body.text(MAX_PONG).await.ok()??.into_owned();
+            self.pool.put(&origin, body).await;
+            (head.status == 200).then_some(answer)
         };
         timeout(within, asking).await.ok().flatten()
     }
@@ -120,7 +119,7 @@ impl Forward {
         gone: &mut Gone,
     ) -> Result<Answered, Unforwarded> {
         let origin = self.origin(peer).ok_or(Unforwarded::NotSent)?;
-        let mut request = Request::new(Once::new(body.clone()));
+        let mut request = Request::new(body.clone());
         *request.method_mut() = head.method.clone();
         if let Some(path) = head.uri.path_and_query() {
             *request.uri_mut() = path.clone().into();
@@ -132,18 +131,19 @@ impl Forward {
         headers.remove(header::EXPECT);
         headers.insert(header::HOST, origin.name.clone());
         headers.insert(FORWARDED, self.seal.seal(me, &peer.id, head));
-        let mut sending = pin!(self.pool.send(&origin, request));
+        let request = request.into();
+        let mut sending = pin!(self.pool.send(&origin, &request));
         let sent = poll_fn(|cx| match sending.as_mut().poll(cx) {
             Poll::Ready(sent) => Poll::Ready(Some(sent)),
             Poll::Pending => gone.as_mut().poll(cx).map(|()| None),
         });
         match sent.await {
-            Some(Ok((response, lease))) => match is_moved(&response) {
+            Some(Ok((head, body))) => match is_moved(&head) {
                 true => {
-                    self.return_empty(response, lease).await;
+                    self.return_empty(&origin, body).await;
                     Err(Unforwarded::Moved)
                 }
-                false => Ok(Answered { response, lease }),
+                false => Ok(Answered { response: head.with(body), origin: Arc::clone(&origin) }),
             },
             Some(Err(CallError::Unreachable(_))) => Err(Unforwarded::NotSent),
             Some(Err(_)) | None => Err(Unforwarded::Lost),
@@ -151,10 +151,9 @@ impl Forward {
     }
 
     /// Reads a short body to its end, so that its connection can be used again.
-    async fn return_empty(&self, response: Response<Incoming>, lease: Lease) {
-        let rest = timeout(CONNECT, whole(response.into_body(), MAX_PONG)).await;
-        if let Ok(Some(_)) = rest {
-            self.pool.put(lease);
+    async fn return_empty(&self, origin: &Arc<Origin>, mut body: ResponseBody) {
+        if let Ok(Ok(Some(_))) = timeout(CONNECT, body.text(MAX_PONG)).await {
+            self.pool.put(origin, body).await;
         }
     }
 }
@@ -167,17 +166,17 @@ impl Answered {
         gone: Gone,
         admitted: Option<Admitted>,
     ) -> Result<Response<HttpBody>, Unforwarded> {
-        let (mut head, body) = self.response.into_parts();
+        let (mut head, mut body) = self.response.into_parts();
         remove_hop_by_hop(&mut head.headers, &PROXY);
-        let size = body.size_hint().exact();
-        if size.is_some_and(|it| it <= SHORT) {
+        if body.length().is_some_and(|it| it <= SHORT) {
             head.headers.remove(header::CONTENT_LENGTH);
-            let text = whole(body, usize::MAX).await.ok_or(Unforwarded::Lost)?;
-            shared.forward().pool.put(self.lease);
+            let text = body.text(usize::MAX).await.ok().flatten().ok_or(Unforwarded::Lost)?;
+            let text = text.into_owned();
+            shared.forward().pool.put(&self.origin, body).await;
             return Ok(Response::from_parts(head, HttpBody::whole(text)));
         }
-        let (lease, shared) = (Some(self.lease), Arc::clone(shared));
-        let relay = Relay { body, lease, shared, gone, _admitted: admitted };
+        let (body, origin, shared) = (Some(body), self.origin, Arc::clone(shared));
+        let relay = Relay { body, origin, shared, gone, _admitted: admitted };
         Ok(Response::from_parts(head, HttpBody::events(relay)))
     }
 }
@@ -185,8 +184,9 @@ impl Answered {
 /// The body of another replica's response. It ends early if that replica is gone: a client of a stream with
 /// ids then resumes it elsewhere.
 struct Relay {
-    body: Incoming,
-    lease: Option<Lease>,
+    /// `None` after its end.
+    body: Option<ResponseBody>,
+    origin: Arc<Origin>,
     shared: Arc<SharedSessions>,
     gone: Gone,
     /// The request counts until all of its response was sent.
@@ -196,21 +196,17 @@ struct Relay {
 impl Events for Relay {
     fn poll_events(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Vec<u8>>> {
         let this = &mut *self;
-        loop {
-            match Pin::new(&mut this.body).poll_frame(cx) {
-                Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
-                    Ok(data) if !data.is_empty() => return Poll::Ready(Some(data.into())),
-                    _ => {}
-                },
-                Poll::Ready(Some(Err(_))) => return Poll::Ready(None),
-                Poll::Ready(None) => {
-                    if let Some(lease) = this.lease.take() {
-                        this.shared.forward().pool.put(lease);
-                    }
-                    return Poll::Ready(None);
+        let Some(body) = &mut this.body else { return Poll::Ready(None) };
+        match body.poll_piece(cx) {
+            Poll::Ready(Ok(Some(piece))) => Poll::Ready(Some(piece.to_vec())),
+            Poll::Ready(Err(_)) => Poll::Ready(None),
+            Poll::Ready(Ok(None)) => {
+                if let Some(body) = this.body.take() {
+                    this.shared.forward().pool.put_at(&this.origin, body, cx);
                 }
-                Poll::Pending => return this.gone.as_mut().poll(cx).map(|()| None),
+                Poll::Ready(None)
             }
+            Poll::Pending => this.gone.as_mut().poll(cx).map(|()| None),
         }
     }
 }
@@ -226,29 +222,9 @@ pub(super) fn moved(owner: &str) -> Response<HttpBody> {
 }
 
 /// Whether the replica has done nothing, because the session or the request itself is for another.
-fn is_moved(response: &Response<Incoming>) -> bool {
-    let status = response.status();
-    let is_refused = [StatusCode::MISDIRECTED_REQUEST, StatusCode::UNAUTHORIZED].contains(&status);
-    is_refused && response.headers().contains_key(&MOVED)
-}
-
-/// All of a body, unless it breaks off or is longer than `most`. It is not copied if it comes in one piece.
-async fn whole(mut body: Incoming, most: usize) -> Option<Bytes> {
-    let (mut first, mut all) = (Bytes::new(), Vec::new());
-    while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
-        let Ok(data) = frame.ok()?.into_data() else { continue };
-        match (first.is_empty(), all.is_empty()) {
-            (true, true) => first = data,
-            _ => {
-                all.extend_from_slice(&std::mem::take(&mut first));
-                all.extend_from_slice(&data);
-            }
-        }
-        if first.len().max(all.len()) > most {
-            return None;
-        }
-    }
-    Some(if all.is_empty() { first } else { all.into() })
+fn is_moved(response: &ResponseHead) -> bool {
+    let is_refused = [StatusCode::MISDIRECTED_REQUEST, StatusCode::UNAUTHORIZED];
+    is_refused.iter().any(|it| *it == response.status) && response.get(&MOVED).is_some()
 }
 
 /// Removes the header fields that are about one connection only (RFC 9110 §7.6.1), and those in `also`.

@@ -33,8 +33,7 @@ use trunkline_wire::header::{LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID};
 use trunkline_wire::jsonrpc::{ErrorObject, Id, Incoming, Message};
 use trunkline_wire::revision::{Era, Revision};
 
-use super::body::{HttpBody, read};
-use super::client::pool::Once;
+use super::body::{HttpBody, Once, read};
 use super::endpoint::{Endpoint, Entrance};
 use super::entry::By;
 use super::forward::{Forward, Gone, OwnRequests, Unforwarded, moved};

@@ -28,6 +28,8 @@ pub(super) struct Deliveries {
     woken: Arc<Woken>,
     /// Whom `woken` wakes.
     told: Option<Waker>,
+    /// A free place that was woken.
+    stray: Option<usize>,
 }
 
 struct Place {
@@ -100,7 +102,10 @@ impl Deliveries {
             let Place { bell, waker, delivery } = &mut self.places[at];
             // Before it is polled: what wakes it from now on counts.
             bell.is_listed.store(false, Ordering::Release);
-            let Some((in_flight, delivering)) = delivery else { continue };
+            let Some((in_flight, delivering)) = delivery else {
+                self.stray = Some(at);
+                continue;
+            };
             let mut cx = Context::from_waker(waker);
             // Credentials are code of others. A panic there costs this message its answer, and nobody else.
             let polled = catch_unwind(AssertUnwindSafe(|| delivering.as_mut().poll(&mut cx)));
@@ -114,6 +119,12 @@ impl Deliveries {
             }
         }
         None
+    }
+
+    /// Whom a connection woke that a delivery has left: its server has closed it, most likely.
+    pub(super) fn take_stray(&mut self) -> Option<&Waker> {
+        let place = self.stray.take()?;
+        Some(&self.places[place].waker)
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &InFlight> {
@@ -171,10 +182,8 @@ impl Wake for Bell {
         list.places.push(self.place);
         self.woken.has_any.store(true, Ordering::Release);
         // The first of a list wakes for all of it.
-        let listener = list.listener.as_ref().filter(|_| list.places.len() == 1).cloned();
-        drop(list);
-        if let Some(listener) = listener {
-            listener.wake();
+        if let Some(listener) = list.listener.as_ref().filter(|_| list.places.len() == 1) {
+            listener.wake_by_ref();
         }
     }
 }

@@ -1,6 +1,7 @@
 //! One message → its POST and the answer: JSON, or an event stream that is resumed with `Last-Event-ID`
 //! when it breaks (2025-11-25 §Transports, Resumability).
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,13 +19,13 @@ use trunkline_wire::jsonrpc::Incoming;
 use trunkline_wire::method::Method;
 use trunkline_wire::revision::Era;
 
+use super::connection::ResponseBody;
 use super::deliveries::Delivering;
-use super::exchange::{Exchange, OutgoingRequest, UnreadBody, head};
+use super::exchange::{Exchange, OutgoingRequest, head};
 use super::pool::Pool;
 use super::request::{Header, PostRequest};
 use super::route::{AnswerPath, Route, SESSION, Session};
 use super::target::Address;
-use crate::http::body::Text;
 
 /// What a delivery or a stream reports while it goes on.
 #[derive(Debug)]
@@ -85,12 +86,12 @@ impl Post {
     pub(super) fn carry(
         self: Arc<Self>,
         route: Arc<Route>,
-        request: PostRequest,
+        mut request: PostRequest,
         key: u64,
     ) -> Delivering {
         if request.id.is_some() && !request.is_ping && request.not_before.is_none() {
             // The conversation keeps the deadline of a request.
-            return Box::pin(async move { self.attempt(&route, &request, key).await });
+            return Box::pin(async move { self.attempt(&route, &mut request, key).await });
         }
         // Nothing else keeps that of a notification, or of the transport's own `ping`.
         let patience = if request.is_ping { PING } else { self.patience };
@@ -98,20 +99,21 @@ impl Post {
             if let Some(when) = request.not_before {
                 sleep_until(when).await;
             }
-            let attempt = timeout(patience, self.attempt(&route, &request, key));
+            let attempt = timeout(patience, self.attempt(&route, &mut request, key));
             attempt.await.unwrap_or(End::Failed(CallError::TimedOut))
         })
     }
 
-    async fn attempt(&self, route: &Route, request: &PostRequest, key: u64) -> End {
+    async fn attempt(&self, route: &Route, request: &mut PostRequest, key: u64) -> End {
         // The receiver is gone once the connection is closed.
         let people = |does| {
             let _ = self.people.send((key, does));
         };
+        let body = request.take_body();
         let outgoing = OutgoingRequest {
             method: http::Method::POST,
             address: &route.address,
-            body: &request.body,
+            body: &body,
             headers: &request.headers,
             // A message that gets no answer is no reason for a login.
             people: request.id.is_some().then_some(&people as &People<'_>),
@@ -120,6 +122,7 @@ impl Post {
             Ok(exchange) => exchange,
             Err(why) => return End::Failed(why),
         };
+        drop(body);
         if request.method == Method::Initialize {
             Box::pin(self.report(key, EventKind::Session(session(&exchange)))).await;
         }
@@ -130,7 +133,7 @@ impl Post {
             is_opening: request.is_opening(),
             is_ping: request.is_ping,
         };
-        let head = head(&exchange.response);
+        let head = head(&exchange.head);
         match (head.reading(sent), sent.id) {
             (Err(why), _) => return End::Failed(why),
             (Ok(Reading::Events), Some(id)) => {
@@ -138,13 +141,15 @@ impl Post {
             }
             (Ok(_), _) => {}
         }
-        self.read(&head, &mut exchange.body, sent, request).await
+        let end = self.read(&head, &mut exchange.body, sent, request).await;
+        self.pool.put(&exchange.from.origin, exchange.body).await;
+        end
     }
 
     async fn read(
         &self,
         head: &Head<'_>,
-        body: &mut UnreadBody,
+        body: &mut ResponseBody,
         sent: Sent,
         request: &PostRequest,
     ) -> End {
@@ -153,18 +158,18 @@ impl Post {
             200..300 => self.message_bytes,
             _ => self.message_bytes.min(ERROR_BYTES),
         };
-        let mut text = match body.text(&self.pool, limit).await {
+        let text = match body.text(limit).await {
             Ok(Some(text)) => text,
             // Too long an error to read; the status says enough.
-            Ok(None) if status >= 300 => Text::Nothing,
+            Ok(None) if status >= 300 => Cow::default(),
             Ok(None) => match sent.id.filter(|_| !sent.answers_elsewhere) {
                 Some(id) => return End::Answer(too_long(id)),
                 None => return End::Accepted,
             },
-            Err(why) => return End::Failed(why),
+            Err(error) => return End::Failed(CallError::Lost(format!("{error}."))),
         };
         let again = || Box::new(request.clone());
-        match verdict(head, text.take(), sent) {
+        match verdict(head, text, sent) {
             Verdict::Answer(incoming) if status >= 400 && request.method == Method::Initialize => {
                 End::Refused { incoming, status, request: again() }
             }
@@ -227,8 +232,8 @@ impl Post {
         let mut decoder = Decoder::new(self.message_bytes);
         let mut answer = None;
         // A broken stream counts as ended.
-        while let Ok(Some(chunk)) = exchange.body.chunk().await {
-            decoder.push(&chunk);
+        while let Ok(Some(piece)) = exchange.body.piece().await {
+            decoder.push(piece);
             while let Some(received) = decoder.next() {
                 let incoming = match received {
                     Received::Event(event) => {
@@ -260,8 +265,8 @@ impl Post {
     fn keep(&self, mut exchange: Exchange) {
         let pool = Arc::clone(&self.pool);
         tokio::spawn(async move {
-            if let Ok(Ok(None)) = timeout(AFTER_ANSWER, exchange.body.chunk()).await {
-                exchange.body.give_back(&pool);
+            if let Ok(Ok(None)) = timeout(AFTER_ANSWER, exchange.body.piece()).await {
+                pool.put(&exchange.from.origin, exchange.body).await;
             }
         });
     }
@@ -287,7 +292,7 @@ impl Post {
             Ok(Err(why)) => return Err(Refused::Now(why.to_string())),
             Err(_) => return Err(Refused::Now("nobody answers.".to_owned())),
         };
-        let head = head(&exchange.response);
+        let head = head(&exchange.head);
         let refused =
             |why: &str| format!("a GET was answered with HTTP status {}{why}.", head.status);
         match head.status {
@@ -342,8 +347,8 @@ impl Post {
     async fn sse_events(&self, mut exchange: Exchange, key: u64) {
         let mut decoder = Decoder::new(self.message_bytes);
         let mut has_endpoint = false;
-        while let Ok(Some(chunk)) = exchange.body.chunk().await {
-            decoder.push(&chunk);
+        while let Ok(Some(piece)) = exchange.body.piece().await {
+            decoder.push(piece);
             while let Some(received) = decoder.next() {
                 let kind = match received {
                     Received::Event(event) if event.event == Some("endpoint") => {
@@ -422,9 +427,9 @@ impl Stream {
 
 /// The session id in the answer to `initialize`, which must be visible ASCII (2025-11-25 §Transports).
 fn session(exchange: &Exchange) -> Option<Session> {
-    let id = exchange.response.headers.get(SESSION)?;
-    let is_visible = id.as_bytes().iter().all(|byte| matches!(byte, 0x21..=0x7e));
-    let mut id = (is_visible && !id.is_empty()).then(|| id.clone())?;
+    let id = exchange.head.get(&SESSION)?;
+    let is_visible = !id.is_empty() && id.bytes().all(|byte| matches!(byte, 0x21..=0x7e));
+    let mut id = is_visible.then(|| HeaderValue::from_str(id).ok()).flatten()?;
     id.set_sensitive(true);
     Some(Session { id, origin: Arc::clone(&exchange.from.origin) })
 }

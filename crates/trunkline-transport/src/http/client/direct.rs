@@ -2,19 +2,17 @@
 //! their own.
 
 use std::fmt;
-use std::future::poll_fn;
-use std::pin::Pin;
+use std::io;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use http::header::HOST;
 use http::{HeaderMap, Request, Response};
-use http_body::Body;
-use hyper::body::Incoming;
 use trunkline_proto::CallError;
 
-use super::pool::{Lease, Once, Pool};
-use super::target::{Address, HttpTarget};
+use super::connection::ResponseBody;
+use super::pool::Pool;
+use super::target::{Address, HttpTarget, Origin};
 use crate::limits::Limits;
 
 /// Sends requests to the origin of one server as they are. Credentials of the target are not used; its headers are.
@@ -53,10 +51,9 @@ impl Direct {
             headers.insert(name, value.clone());
         }
         headers.insert(HOST, self.address.origin.name.clone());
-        let sent = self.pool.send(&self.address.origin, request.map(Once::new)).await;
-        let (response, lease) = sent?;
-        let pool = Arc::clone(&self.pool);
-        Ok(response.map(|body| Flow { body, lease: Some(lease), pool }))
+        let origin = Arc::clone(&self.address.origin);
+        let (head, body) = self.pool.send(&origin, &request.into()).await?;
+        Ok(head.with(Flow { body: Some(body), origin, pool: Arc::clone(&self.pool) }))
     }
 }
 
@@ -68,25 +65,22 @@ impl fmt::Debug for Direct {
 
 /// The body of a response. At its end the connection is used again; dropping it before closes the connection.
 pub struct Flow {
-    body: Incoming,
-    lease: Option<Lease>,
+    /// `None` after its end.
+    body: Option<ResponseBody>,
+    origin: Arc<Origin>,
     pool: Arc<Pool>,
 }
 
 impl Flow {
     /// The next piece; none at the end.
-    pub async fn next(&mut self) -> Option<Result<Bytes, hyper::Error>> {
-        loop {
-            let Some(frame) = poll_fn(|cx| Pin::new(&mut self.body).poll_frame(cx)).await else {
-                if let Some(lease) = self.lease.take() {
-                    self.pool.put(lease);
-                }
-                return None;
-            };
-            // Trailers are of no use to anybody here.
-            if let Some(piece) = frame.map(|it| it.into_data().ok()).transpose() {
-                return Some(piece);
+    pub async fn next(&mut self) -> Option<io::Result<Bytes>> {
+        match self.body.as_mut()?.piece().await {
+            Ok(Some(piece)) => Some(Ok(Bytes::copy_from_slice(piece))),
+            Ok(None) => {
+                self.pool.put(&self.origin, self.body.take()?).await;
+                None
             }
+            Err(error) => Some(Err(error)),
         }
     }
 }

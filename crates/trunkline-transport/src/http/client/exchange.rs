@@ -1,37 +1,27 @@
 //! One request → the head of its response, following redirects within the server.
 
-use bytes::Bytes;
-use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, LOCATION, WWW_AUTHENTICATE};
-use http::response::Parts;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response};
-use http_body::Body;
-use hyper::body::Incoming;
-use std::future::poll_fn;
-use std::pin::Pin;
 use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, LOCATION, WWW_AUTHENTICATE};
+use http::{HeaderName, HeaderValue, Method};
 use trunkline_auth::credentials::{Credentials, Denied, People, Refused, Target};
 use trunkline_proto::CallError;
 use trunkline_proto::client::HttpError;
 use trunkline_proto::client::http::Head;
 
-use super::pool::{Lease, Once, Pool};
+use super::connection::{RequestText, ResponseBody, write_head};
+use super::head::ResponseHead;
+use super::pool::Pool;
 use super::request::Header;
 use super::route::Route;
 use super::target::{Address, Origin};
-use crate::http::body::Text;
 
 /// A response whose body is unread, and the origin that sent it.
 pub(super) struct Exchange {
-    pub(super) response: Parts,
-    pub(super) body: UnreadBody,
+    pub(super) head: ResponseHead,
+    pub(super) body: ResponseBody,
     pub(super) from: Arc<Address>,
-}
-
-/// The body of a response, and the connection on which it comes.
-pub(super) struct UnreadBody {
-    incoming: Incoming,
-    /// `None` once it is read.
-    lease: Option<Lease>,
 }
 
 /// A request to the server.
@@ -54,16 +44,17 @@ impl Pool {
     ) -> Result<Exchange, CallError> {
         let mut from = Arc::clone(outgoing.address);
         for _ in 0..=HOPS {
-            let (response, lease) = match route.credentials(&from.origin) {
-                None => self.send(&from.origin, request(route, outgoing, &from)).await?,
+            let (head, body) = match route.credentials(&from.origin) {
+                None => {
+                    let request = request(route, outgoing, &from);
+                    self.send(&from.origin, &request).await?
+                }
                 Some(credentials) => {
                     Box::pin(self.with_credentials(route, outgoing, &from, credentials)).await?
                 }
             };
-            let Some(next) = redirect(&outgoing.method, &response, &from)? else {
-                let (response, incoming) = response.into_parts();
-                let body = UnreadBody { incoming, lease: Some(lease) };
-                return Ok(Exchange { response, body, from });
+            let Some(next) = redirect(&outgoing.method, &head, &from)? else {
+                return Ok(Exchange { head, body, from });
             };
             from = Arc::new(next);
         }
@@ -78,142 +69,82 @@ impl Pool {
         outgoing: &OutgoingRequest<'_>,
         address: &Address,
         credentials: &Arc<dyn Credentials>,
-    ) -> Result<(Response<Incoming>, Lease), CallError> {
-        let mut request = request(route, outgoing, address);
+    ) -> Result<(ResponseHead, ResponseBody), CallError> {
         let url = address.to_string();
         let to = Target { method: outgoing.method.as_str(), url: &url };
         let denied = |it: Denied| CallError::Credentials(it.why);
         let mut times = 0;
         loop {
             let sent = credentials.headers(to).await.map_err(denied)?;
+            let mut headers = match outgoing.method {
+                Method::POST => route.post_headers(&address.origin, outgoing.headers),
+                _ => route.bare_headers(&address.origin, outgoing.headers),
+            };
             for (name, value) in &sent {
                 let value = HeaderValue::from_str(value);
                 let mut value = value.map_err(|_| unspeakable(name))?;
                 value.set_sensitive(true);
-                request.headers_mut().insert(*name, value);
+                headers.insert(*name, value);
             }
-            let (response, lease) = self.send(&address.origin, request).await?;
-            if let Some(nonce) = header(response.headers(), NONCE) {
+            let head = write_head(&outgoing.method, &address.path, &headers);
+            let request = RequestText::new(&outgoing.method, head, outgoing.body.clone());
+            let (head, body) = self.send(&address.origin, &request).await?;
+            if let Some(nonce) = head.get(&NONCE) {
                 credentials.nonce(to, nonce);
             }
-            let status = response.status().as_u16();
-            let challenges: Vec<_> = response.headers().get_all(WWW_AUTHENTICATE).iter().collect();
+            let status = head.status;
+            let challenges = head.get_all(&WWW_AUTHENTICATE).map(str::to_owned);
+            let challenges: Vec<_> = challenges.collect();
             // A 403 without a challenge is not about credentials.
             if status != 401 && (status != 403 || challenges.is_empty()) {
-                return Ok((response, lease));
+                return Ok((head, body));
             }
             times += 1;
             if times > TRIES {
                 let why = format!("The server refused the same call {TRIES} times.");
                 return Err(CallError::Credentials(why));
             }
-            let challenges: Vec<_> = challenges
-                .into_iter()
-                .filter_map(|it| it.to_str().ok().map(str::to_owned))
-                .collect();
             let refusal = Refused { status, challenges: &challenges, sent: &sent, times };
             credentials.refused(to, refusal, outgoing.people).await.map_err(denied)?;
-            request = self::request(route, outgoing, address);
         }
     }
 }
 
 /// The parts of a response's head that matter.
-pub(super) fn head(response: &Parts) -> Head<'_> {
-    let text = |name| header(&response.headers, name);
-    let status = response.status.as_u16();
+pub(super) fn head(response: &ResponseHead) -> Head<'_> {
+    let status = response.status;
     Head {
         status,
-        content_type: text(CONTENT_TYPE).unwrap_or_default(),
-        content_encoding: text(CONTENT_ENCODING).unwrap_or_default(),
+        content_type: response.get(&CONTENT_TYPE).unwrap_or_default(),
+        content_encoding: response.get(&CONTENT_ENCODING).unwrap_or_default(),
         // Only a refusal challenges.
-        challenge: (status >= 400).then(|| text(WWW_AUTHENTICATE)).flatten(),
+        challenge: (status >= 400).then(|| response.get(&WWW_AUTHENTICATE)).flatten(),
     }
 }
 
-impl UnreadBody {
-    /// The next chunk; `None` at the end.
-    pub(super) async fn chunk(&mut self) -> Result<Option<Bytes>, CallError> {
-        loop {
-            match poll_fn(|cx| Pin::new(&mut self.incoming).poll_frame(cx)).await {
-                None => return Ok(None),
-                Some(Ok(frame)) => {
-                    if let Ok(data) = frame.into_data() {
-                        return Ok(Some(data));
-                    }
-                }
-                Some(Err(error)) => return Err(CallError::Lost(format!("{error}."))),
-            }
+fn request(route: &Route, outgoing: &OutgoingRequest<'_>, address: &Address) -> RequestText {
+    let head = match outgoing.method {
+        Method::POST => route.post_head(address, outgoing.headers),
+        ref method => {
+            let headers = route.bare_headers(&address.origin, outgoing.headers);
+            write_head(method, &address.path, &headers)
         }
-    }
-
-    /// All of it; `None` if it is longer than `limit`. The connection returns to the pool.
-    pub(super) async fn text(
-        &mut self,
-        pool: &Pool,
-        limit: usize,
-    ) -> Result<Option<Text<Bytes>>, CallError> {
-        // A body whose length was named needs no more room than that, and is over with its last byte.
-        let most = self.incoming.size_hint().upper();
-        let most = most.and_then(|it| usize::try_from(it).ok()).map_or(limit, |it| it.min(limit));
-        let mut text = Text::Nothing;
-        while !self.incoming.is_end_stream()
-            && let Some(chunk) = self.chunk().await?
-        {
-            let Ok(size) = text.size_with(&chunk, limit, most) else { return Ok(None) };
-            text = text.and(chunk, size);
-        }
-        self.give_back(pool);
-        Ok(Some(text))
-    }
-
-    /// Returns the connection to the pool, after the end.
-    pub(super) fn give_back(&mut self, pool: &Pool) {
-        if let Some(lease) = self.lease.take() {
-            pool.put(lease);
-        }
-    }
-}
-
-fn request(route: &Route, outgoing: &OutgoingRequest<'_>, address: &Address) -> Request<Once> {
-    let mut request = Request::new(Once::new(outgoing.body.clone()));
-    *request.headers_mut() = match outgoing.method {
-        Method::POST => {
-            let mut headers = route.post_headers(&address.origin, outgoing.headers);
-            headers.insert(CONTENT_LENGTH, length(outgoing.body));
-            headers
-        }
-        _ => route.bare_headers(&address.origin, outgoing.headers),
     };
-    *request.method_mut() = outgoing.method.clone();
-    *request.uri_mut() = address.path.clone();
-    request
-}
-
-/// The length of a body as a header.
-fn length(body: &Bytes) -> HeaderValue {
-    let (mut digits, mut rest) = ([0; 20], body.len());
-    let mut at = digits.len();
-    while at == digits.len() || rest > 0 {
-        at -= 1;
-        digits[at] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-    }
-    HeaderValue::from_bytes(&digits[at..]).expect("digits can stand in a header")
+    RequestText::new(&outgoing.method, head, outgoing.body.clone())
 }
 
 /// The target of the redirect, if the response is one.
 fn redirect(
     method: &Method,
-    response: &Response<Incoming>,
+    response: &ResponseHead,
     from: &Address,
 ) -> Result<Option<Address>, CallError> {
-    let status = response.status().as_u16();
+    let status = response.status;
     if !matches!(status, 301 | 302 | 303 | 307 | 308) {
         return Ok(None);
     }
     let refuse = |why: String| CallError::Http(HttpError::new(status, why));
-    let Some(location) = header(response.headers(), LOCATION) else {
+    let Some(location) = response.get(&LOCATION) else {
         return Err(refuse("it redirects without saying where.".to_owned()));
     };
     destination(method, status, location, from).map(Some)
@@ -257,10 +188,6 @@ fn unspeakable(name: &str) -> CallError {
     CallError::Credentials(why)
 }
 
-fn header(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
-    headers.get(name)?.to_str().ok()
-}
-
 /// How many redirects are followed.
 const HOPS: usize = 3;
 /// How often one request may be refused before we stop offering credentials.
@@ -270,13 +197,6 @@ const NONCE: HeaderName = HeaderName::from_static("dpop-nonce");
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_length_of_a_body_is_written_in_digits() {
-        for len in [0, 7, 10, 99, 100, 4096, 1_000_000] {
-            assert_eq!(length(&vec![b'x'; len].into()), &*len.to_string());
-        }
-    }
 
     #[test]
     fn a_redirect_stays_with_the_server_or_leads_to_it_by_tls() {

@@ -2,29 +2,22 @@
 //!
 //! A request is sent again only if nothing of it was written.
 
-use std::convert::Infallible;
-use std::future::Future;
+use std::future::poll_fn;
 use std::io;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
-use bytes::Bytes;
-use http::{Request, Response};
-use http_body::{Body, Frame, SizeHint};
-use hyper::body::Incoming;
-use hyper::client::conn::http1::{Builder, SendRequest};
-use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::{Instant as Deadline, timeout_at};
 use trunkline_proto::CallError;
 
+use super::connection::{Connection, RequestText, ResponseBody, SendError};
+use super::head::ResponseHead;
 use super::target::{HttpTarget, Origin};
 #[cfg(feature = "tls")]
 use super::tls::Tls;
-use crate::http::body::Polled;
 use crate::limits::Limits;
 
 /// Idle connections, and how to open others.
@@ -36,16 +29,10 @@ pub(crate) struct Pool {
     tls: Tls,
 }
 
-/// A connection whose response is being read. Dropping it closes the connection.
-pub(crate) struct Lease {
-    origin: Arc<Origin>,
-    sender: SendRequest<Once>,
-}
-
 #[derive(Debug)]
 struct Idle {
     origin: Arc<Origin>,
-    sender: SendRequest<Once>,
+    connection: Box<Connection>,
     since: Instant,
 }
 
@@ -71,73 +58,72 @@ impl Pool {
     }
 
     /// Sends a request and waits for the head of its response.
-    // No `async fn`: that would have room for the request twice.
-    pub(crate) fn send<'a>(
-        &'a self,
-        origin: &'a Arc<Origin>,
-        mut request: Request<Once>,
-    ) -> impl Future<Output = Result<(Response<Incoming>, Lease), CallError>> + Send + use<'a> {
-        let mut kept = self.take(origin);
-        async move {
-            while let Some(mut sender) = kept {
-                if sender.ready().await.is_ok() {
-                    match sender.try_send_request(request).await {
-                        Ok(response) => {
-                            return Ok((response, Lease { origin: Arc::clone(origin), sender }));
-                        }
-                        Err(mut error) => match error.take_message() {
-                            // The server had closed the connection before anything was written.
-                            Some(unsent) => request = unsent,
-                            None => return Err(lost(error.error())),
-                        },
-                    }
-                }
-                kept = self.take(origin);
-            }
-            // Boxed, so that requests on a kept connection do not carry the size of a handshake.
-            let mut sender = Box::pin(self.connect(origin)).await?;
-            match sender.try_send_request(request).await {
-                Ok(response) => Ok((response, Lease { origin: Arc::clone(origin), sender })),
-                Err(mut error) => match error.take_message() {
-                    Some(_) => Err(CallError::Unreachable(format!("{}.", error.error()))),
-                    None => Err(lost(error.error())),
-                },
+    pub(crate) async fn send(
+        &self,
+        origin: &Arc<Origin>,
+        request: &RequestText,
+    ) -> Result<(ResponseHead, ResponseBody), CallError> {
+        while let Some(kept) = self.take(origin) {
+            match kept.send(request).await {
+                Ok(response) => return Ok(response),
+                // The server had closed the connection before anything was written.
+                Err(SendError::Unsent(_)) => {}
+                Err(SendError::Lost(error)) => return Err(lost(&error)),
             }
         }
+        // Boxed, so that requests on a kept connection do not carry the size of a handshake.
+        let connection = Box::pin(self.connect(origin)).await?;
+        connection.send(request).await.map_err(|error| match error {
+            SendError::Unsent(error) => CallError::Unreachable(format!("{error}.")),
+            SendError::Lost(error) => lost(&error),
+        })
     }
 
-    /// Returns a connection whose response was read to its end.
-    pub(crate) fn put(&self, lease: Lease) {
-        let Lease { origin, sender } = lease;
+    /// Takes back the connection of a response that was read to its end.
+    pub(crate) async fn put(&self, origin: &Arc<Origin>, body: ResponseBody) {
+        let mut body = Some(body);
+        poll_fn(|cx| {
+            body.take().into_iter().for_each(|it| self.put_at(origin, it, cx));
+            Poll::Ready(())
+        })
+        .await;
+    }
+
+    /// The same for who polls. When the server closes the connection, that wakes the task.
+    pub(crate) fn put_at(&self, origin: &Arc<Origin>, body: ResponseBody, cx: &mut Context<'_>) {
         let most = self.limits.idle_connections;
-        if sender.is_closed() || most == 0 {
+        let Some(mut connection) = body.into_connection() else { return };
+        if most == 0 || connection.is_closed(cx) {
             return;
         }
         let mut idle = self.lock();
         if idle.len() >= most {
             idle.remove(0);
         }
-        idle.push(Idle { origin, sender, since: Instant::now() });
+        idle.push(Idle { origin: Arc::clone(origin), connection, since: Instant::now() });
     }
 
     /// The connection used last (LIFO), so that surplus ones age and close.
-    fn take(&self, origin: &Arc<Origin>) -> Option<SendRequest<Once>> {
-        let kept = self.limits.idle_connection;
+    fn take(&self, origin: &Arc<Origin>) -> Option<Box<Connection>> {
+        let (kept, now) = (self.limits.idle_connection, Instant::now());
+        let is_old = |it: &Idle| now.saturating_duration_since(it.since) > kept;
         let mut idle = self.lock();
+        // In the order in which they were returned.
+        if idle.first().is_some_and(is_old) {
+            idle.retain(|it| !is_old(it));
+        }
         let is_it = |it: &Idle| Arc::ptr_eq(&it.origin, origin) || *it.origin == **origin;
         let at = idle.iter().rposition(is_it)?;
-        let taken = idle.remove(at);
-        // In the order in which they were returned.
-        if let Some(first) = idle.first()
-            && first.since.elapsed() > kept
-        {
-            idle.retain(|it| it.since.elapsed() <= kept);
-        }
-        drop(idle);
-        (taken.since.elapsed() <= kept).then_some(taken.sender)
+        Some(idle.remove(at).connection)
     }
 
-    async fn connect(&self, origin: &Origin) -> Result<SendRequest<Once>, CallError> {
+    /// Closes idle connections that their servers have closed. The others wake the task when that happens to them.
+    pub(super) fn close_left(&self, waker: &Waker) {
+        let mut cx = Context::from_waker(waker);
+        self.lock().retain_mut(|it| !it.connection.is_closed(&mut cx));
+    }
+
+    async fn connect(&self, origin: &Origin) -> Result<Box<Connection>, CallError> {
         let unreachable = |why: String| {
             let place = origin.name.to_str().unwrap_or(&origin.host);
             CallError::Unreachable(format!("connecting to `{place}` failed: {why}."))
@@ -151,11 +137,10 @@ impl Pool {
         };
         // Requests are written whole, so Nagle's algorithm would only delay them.
         stream.set_nodelay(true).map_err(broken)?;
-        let sender = match origin.is_tls {
-            false => speak(stream).await,
-            true => speak(self.secure(origin, stream, by).await.map_err(unreachable)?).await,
-        };
-        sender.map_err(|error| unreachable(error.to_string()))
+        Ok(match origin.is_tls {
+            false => Connection::new(stream),
+            true => Connection::new(self.secure(origin, stream, by).await.map_err(unreachable)?),
+        })
     }
 
     #[cfg(feature = "tls")]
@@ -183,43 +168,6 @@ impl Pool {
     }
 }
 
-/// Starts HTTP on a stream.
-async fn speak(
-    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-) -> Result<SendRequest<Once>, hyper::Error> {
-    let (sender, connection) = Builder::new().handshake(TokioIo::new(stream)).await?;
-    // The task ends when its sender is dropped or the server closes; its errors reach the sender.
-    tokio::spawn(async move { drop(connection.await) });
-    Ok(sender)
-}
-
-fn lost(error: &hyper::Error) -> CallError {
+fn lost(error: &io::Error) -> CallError {
     CallError::Lost(format!("{error}."))
-}
-
-/// A body that is complete.
-#[derive(Debug)]
-pub(crate) struct Once(Option<Bytes>);
-
-impl Once {
-    pub(crate) fn new(body: Bytes) -> Self {
-        Self(Some(body).filter(|it| !it.is_empty()))
-    }
-}
-
-impl Body for Once {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Polled<Infallible> {
-        Poll::Ready(self.0.take().map(|bytes| Ok(Frame::data(bytes))))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.0.is_none()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.0.as_ref().map_or(0, |bytes| bytes.len() as u64))
-    }
 }

@@ -24,7 +24,9 @@ pub(super) struct PostRequest {
     pub(super) id: Option<i64>,
     /// Empty for a response.
     pub(super) method: MethodName,
-    pub(super) body: Bytes,
+    pub(super) message: Message,
+    /// The message as text, until it is sent: a long one is not kept beside its answer.
+    pub(super) text: Option<Bytes>,
     /// The headers in which 2026-07-28 repeats parts of the body.
     pub(super) headers: Arc<[Header]>,
     /// The earliest time to send it.
@@ -40,13 +42,19 @@ impl PostRequest {
         matches!(self.method.known(), Some(Method::Initialize | Method::ServerDiscover))
     }
 
+    /// The body of its POST.
+    pub(super) fn take_body(&mut self) -> Bytes {
+        self.text.take().unwrap_or_else(|| text(&self.message))
+    }
+
     /// A `ping` of the transport itself that checks for the session.
     pub(super) fn ping(id: i64) -> Self {
-        let body = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#);
+        let method = MethodName::from(Method::Ping);
         Self {
             id: Some(id),
-            method: Method::Ping.into(),
-            body: body.into(),
+            method: method.clone(),
+            message: Message::Request { id: Id::Number(id), method, params: Params::Absent },
+            text: None,
             headers: Arc::default(),
             not_before: None,
             is_second_try: false,
@@ -70,10 +78,9 @@ impl RequestWriter {
         self.last = None;
     }
 
-    pub(super) fn write(&mut self, message: &Message, route: &Route) -> PostRequest {
-        let mut body = Vec::with_capacity(512);
-        message.write(&mut body);
-        let (id, method, params) = match message {
+    pub(super) fn write(&mut self, message: Message, route: &Route) -> PostRequest {
+        let text = text(&message);
+        let (id, method, params) = match &message {
             Message::Request { id, method, params } => (number(id), method.clone(), Some(params)),
             Message::Notification { method, params } => (None, method.clone(), Some(params)),
             Message::Response { .. } => (None, MethodName::from(""), None),
@@ -90,7 +97,8 @@ impl RequestWriter {
         PostRequest {
             id,
             method,
-            body: body.into(),
+            message,
+            text: Some(text),
             headers,
             not_before: None,
             is_second_try: false,
@@ -122,6 +130,12 @@ impl RequestWriter {
         self.last = Some((method.clone(), member.clone(), Arc::clone(&headers)));
         headers
     }
+}
+
+fn text(message: &Message) -> Bytes {
+    let mut text = Vec::with_capacity(512);
+    message.write(&mut text);
+    text.into()
 }
 
 /// The id of the request that a message cancels, if it does.

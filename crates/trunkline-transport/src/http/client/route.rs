@@ -2,12 +2,14 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, HOST, USER_AGENT};
-use http::{HeaderMap, HeaderName, HeaderValue};
+use bytes::Bytes;
+use http::header::{ACCEPT, CONTENT_TYPE, HOST, USER_AGENT};
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use trunkline_auth::credentials::Credentials;
 use trunkline_wire::header::{PROTOCOL_VERSION, SESSION_ID};
 use trunkline_wire::revision::{Era, Revision};
 
+use super::connection::write_head;
 use super::request::Header;
 use super::target::{Address, Origin};
 
@@ -24,8 +26,10 @@ pub(super) struct Route {
     home: Arc<Home>,
     /// The headers of a POST to `address`.
     headers: HeaderMap,
-    /// The same with those that were repeated last.
-    last: Mutex<Option<(Arc<[Header]>, HeaderMap)>>,
+    /// The head of one, up to the length of its body.
+    head: Bytes,
+    /// The same with the headers that were repeated last.
+    last: Mutex<Option<(Arc<[Header]>, Bytes)>>,
 }
 
 /// How answers arrive.
@@ -105,27 +109,37 @@ impl Route {
         self.revision.map(Revision::era)
     }
 
-    /// The headers of a POST to `to`, and `more`. Another origin than the configured one sees none of the
-    /// configured headers, and only the session it issued itself.
-    pub(super) fn post_headers(&self, to: &Arc<Origin>, more: &Arc<[Header]>) -> HeaderMap {
-        if !Arc::ptr_eq(to, &self.address.origin) {
-            return with(self.build_headers(to), more);
+    /// The head of a POST to `to` with these headers, up to the length of its body.
+    pub(super) fn post_head(&self, to: &Address, more: &Arc<[Header]>) -> Bytes {
+        if !std::ptr::eq(to, &*self.address) {
+            return write_head(&Method::POST, &to.path, &self.post_headers(&to.origin, more));
         }
         if more.is_empty() {
-            return self.headers.clone();
+            return self.head.clone();
         }
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        let headers = match &*last {
-            Some((of, headers)) if Arc::ptr_eq(of, more) => headers,
-            _ => &last.insert((Arc::clone(more), with(self.headers.clone(), more))).1,
+        let (_, head) = match &mut *last {
+            Some(last) if Arc::ptr_eq(&last.0, more) => last,
+            last => {
+                let headers = self.post_headers(&to.origin, more);
+                last.insert((Arc::clone(more), write_head(&Method::POST, &to.path, &headers)))
+            }
         };
-        headers.clone()
+        head.clone()
+    }
+
+    /// The headers of a POST to `to`, and `more`. Another origin than the configured one sees none of the
+    /// configured headers, and only the session it issued itself.
+    pub(super) fn post_headers(&self, to: &Arc<Origin>, more: &[Header]) -> HeaderMap {
+        match Arc::ptr_eq(to, &self.address.origin) {
+            true => with(self.headers.clone(), more),
+            false => with(self.build_headers(to), more),
+        }
     }
 
     /// The headers of a GET or DELETE to `to`, and `more`.
-    pub(super) fn bare_headers(&self, to: &Arc<Origin>, more: &Arc<[Header]>) -> HeaderMap {
-        let mut headers = self.post_headers(to, &Arc::default());
-        headers.remove(CONTENT_LENGTH);
+    pub(super) fn bare_headers(&self, to: &Arc<Origin>, more: &[Header]) -> HeaderMap {
+        let mut headers = self.post_headers(to, &[]);
         headers.remove(CONTENT_TYPE);
         headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
         with(headers, more)
@@ -138,10 +152,10 @@ impl Route {
         revision: Option<Revision>,
         session: Option<Session>,
     ) -> Self {
-        let headers = HeaderMap::new();
-        let last = Mutex::default();
-        let mut route = Self { address, answer_path, revision, session, home, headers, last };
+        let (headers, head, last) = (HeaderMap::new(), Bytes::new(), Mutex::default());
+        let mut route = Self { address, answer_path, revision, session, home, headers, head, last };
         route.headers = route.build_headers(&route.address.origin);
+        route.head = write_head(&Method::POST, &route.address.path, &route.headers);
         route
     }
 
@@ -155,8 +169,6 @@ impl Route {
         }
         headers.insert(HOST, to.name.clone());
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        // Its place, so that a copy need not grow.
-        headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
         headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
         if let Some(revision) = self.revision {
             headers.insert(VERSION, HeaderValue::from_static(revision.as_str()));
@@ -192,7 +204,7 @@ mod tests {
         let session = |origin: &Arc<Origin>| {
             Some(Session { id: HeaderValue::from_static("s"), origin: Arc::clone(origin) })
         };
-        let none = Arc::default();
+        let none = [];
         let route = Route::new(address.clone(), given, None);
         let ours = route.with_session(session(&address.origin)).speaking(Revision::V2025_11_25);
         let at_home = ours.post_headers(&address.origin, &none);
@@ -227,7 +239,18 @@ mod tests {
             assert_eq!(route.post_headers(&address.origin, more)["mcp-name"], expected);
             assert_eq!(route.post_headers(&other, more)["mcp-name"], expected);
             assert_eq!(route.bare_headers(&address.origin, more)["mcp-name"], expected);
-            assert!(!route.post_headers(&address.origin, &Arc::default()).contains_key("mcp-name"));
+            assert!(!route.post_headers(&address.origin, &[]).contains_key("mcp-name"));
+            let head = |to: &Address, more: &Arc<[Header]>| {
+                String::from_utf8(route.post_head(to, more).to_vec()).expect("it is a head")
+            };
+            let elsewhere = Address { path: "/other".parse().unwrap(), ..address.clone() };
+            for (to, path) in [(&*route.address, "/mcp"), (&elsewhere, "/other")] {
+                let text = head(to, more);
+                assert!(text.starts_with(&format!("POST {path} HTTP/1.1\r\n")), "{text}");
+                assert!(text.ends_with(&format!("\r\nmcp-name: {expected}\r\n")), "{text}");
+                assert!(text.contains("\r\nhost: a:1\r\n"), "{text}");
+                assert!(!head(to, &Arc::default()).contains("mcp-name"));
+            }
         }
     }
 }

@@ -39,3 +39,22 @@ async fn requests_over_the_limit_wait() {
     waiting.await.unwrap();
     assert_eq!(script.all("tools/call").len(), 2);
 }
+
+#[tokio::test]
+async fn a_kept_connection_that_its_server_closes_is_closed_here_too() {
+    // With the answer, or later.
+    for pause in [None, Some(Step::Wait(Duration::from_millis(20)))] {
+        let script = stateless(move |seen, _| {
+            let answer = json(seen.result(DONE)).into_iter();
+            answer.chain(pause.clone()).chain([Step::Leave]).collect()
+        })
+        .await;
+        let connection = open(&script).await.unwrap();
+        for n in 1..=2 {
+            call_tool(&connection).await.unwrap();
+            script.hung_up_times("tools/call", n).await;
+        }
+        let calls = script.all("tools/call");
+        assert_ne!(calls[0].connection, calls[1].connection);
+    }
+}

@@ -51,6 +51,8 @@ pub(crate) enum Step {
     Close,
     /// Waits until the client has disconnected.
     Hang,
+    /// The same, and says that nothing more will come.
+    Leave,
 }
 
 pub(crate) fn json(text: impl AsRef<str>) -> Vec<Step> {
@@ -166,8 +168,15 @@ impl Script {
 
     /// Waits until the client has disconnected from a request of this kind.
     pub(crate) async fn hung_up(&self, what: &str) {
-        let found =
-            |it: &Self| it.hung_up.lock().unwrap().iter().any(|it| it == what).then_some(());
+        self.hung_up_times(what, 1).await;
+    }
+
+    /// The same of so many requests.
+    pub(crate) async fn hung_up_times(&self, what: &str, times: usize) {
+        let found = |it: &Self| {
+            let all = it.hung_up.lock().unwrap();
+            (all.iter().filter(|it| *it == what).count() >= times).then_some(())
+        };
         self.until(found, what).await;
     }
 
@@ -211,7 +220,10 @@ impl Script {
                     // the sleep is the subject
                     Step::Wait(time) => tokio::time::sleep(time).await,
                     Step::Close => return,
-                    Step::Hang => {
+                    Step::Hang | Step::Leave => {
+                        if matches!(step, Step::Leave) {
+                            let _ = stream.shutdown().await;
+                        }
                         let _ = stream.read_u8().await;
                         return self.note_hang_up(&seen);
                     }

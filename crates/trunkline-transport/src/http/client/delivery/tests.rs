@@ -9,6 +9,7 @@ use trunkline_auth::credentials::{
     Asked, Credentials, Denied, Headers, Refused as Refusal, Retry, Target,
 };
 use trunkline_auth::fetch::Pending;
+use trunkline_wire::jsonrpc::{Message, Params};
 
 use super::*;
 use crate::http::client::HttpTarget;
@@ -74,7 +75,8 @@ impl Fixture {
         let request = PostRequest {
             id,
             method: "tools/call".into(),
-            body: Bytes::from_static(b"{}"),
+            message: Message::notification(Method::Initialized, Params::Absent),
+            text: Some(Bytes::from_static(b"{}")),
             headers: Arc::default(),
             not_before: None,
             is_second_try: false,

@@ -1,0 +1,465 @@
+//! A request → its response, over one HTTP/1.1 connection (RFC 9112).
+//!
+//! A connection has no task: who waits for a response also writes the request and reads. One that is dropped is closed.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::io::{self, ErrorKind, IoSlice};
+use std::ops::Range;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, Waker, ready};
+
+use bytes::{BufMut, Bytes};
+use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
+use http::{HeaderMap, HeaderName, Method, Request, Uri};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
+
+use super::chunks::{Chunk, Chunks};
+use super::head::{BodyLength, ResponseHead};
+
+/// A request as it is written.
+#[derive(Debug)]
+pub(crate) struct RequestText {
+    /// Its head, up to the length of the body.
+    head: Bytes,
+    body: Bytes,
+    has_length: bool,
+    /// Whether its response has a head alone.
+    is_head: bool,
+}
+
+impl RequestText {
+    /// A request with this head, which [`write_head`] wrote.
+    pub(super) fn new(method: &Method, head: Bytes, body: Bytes) -> Self {
+        let is_expected = matches!(*method, Method::POST | Method::PUT | Method::PATCH);
+        let has_length = is_expected || !body.is_empty();
+        Self { head, body, has_length, is_head: *method == Method::HEAD }
+    }
+}
+
+impl From<Request<Bytes>> for RequestText {
+    fn from(request: Request<Bytes>) -> Self {
+        let (head, body) = request.into_parts();
+        Self::new(&head.method, write_head(&head.method, &head.uri, &head.headers), body)
+    }
+}
+
+/// The head of a request, up to the length of its body.
+pub(super) fn write_head(method: &Method, uri: &Uri, headers: &HeaderMap) -> Bytes {
+    let mut head = Vec::with_capacity(512);
+    head.extend_from_slice(method.as_str().as_bytes());
+    head.push(b' ');
+    head.extend_from_slice(uri.path_and_query().map_or("/", |it| it.as_str()).as_bytes());
+    head.extend_from_slice(b" HTTP/1.1\r\n");
+    // The body is written whole, whatever its sender did.
+    let is_framing = |it: &HeaderName| *it == CONTENT_LENGTH || *it == TRANSFER_ENCODING;
+    for (name, value) in headers.iter().filter(|(name, _)| !is_framing(name)) {
+        head.extend_from_slice(name.as_str().as_bytes());
+        head.extend_from_slice(b": ");
+        head.extend_from_slice(value.as_bytes());
+        head.extend_from_slice(b"\r\n");
+    }
+    head.into()
+}
+
+/// Why there is no response.
+#[derive(Debug)]
+pub(super) enum SendError {
+    /// Nothing of the request was written.
+    Unsent(io::Error),
+    /// The server may have got the request.
+    Lost(io::Error),
+}
+
+/// A connection that is used for one request at a time.
+pub(super) struct Connection {
+    stream: Box<dyn Stream>,
+    /// What was read. What comes before `taken` was handed on.
+    read: Vec<u8>,
+    taken: usize,
+    /// The head of the request, and what is left of its body.
+    head: Vec<u8>,
+    body: Bytes,
+    /// How much of `head` is written.
+    written: usize,
+    needs_flush: bool,
+    /// Whether a response came before.
+    was_used: bool,
+}
+
+trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
+
+impl Connection {
+    pub(super) fn new(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> Box<Self> {
+        Box::new(Self {
+            stream: Box::new(stream),
+            read: Vec::new(),
+            taken: 0,
+            head: Vec::new(),
+            body: Bytes::new(),
+            written: 0,
+            needs_flush: false,
+            was_used: false,
+        })
+    }
+
+    /// Sends a request and waits for the head of its response.
+    pub(super) async fn send(
+        mut self: Box<Self>,
+        request: &RequestText,
+    ) -> Result<(ResponseHead, ResponseBody), SendError> {
+        self.begin(request);
+        // What comes on a kept connection before a request is written is no answer: mostly that the server hung up.
+        let mut is_quiet = !self.was_used;
+        let head = poll_fn(|cx| {
+            if !is_quiet {
+                is_quiet = match self.poll_fill(cx) {
+                    Poll::Pending => true,
+                    Poll::Ready(read) => {
+                        return Poll::Ready(Err(SendError::Unsent(
+                            read.err().unwrap_or_else(closed),
+                        )));
+                    }
+                };
+                // Reading waits already.
+                return match self.poll_write(cx) {
+                    Poll::Ready(Err(error)) => self.on_unwritten(error).map(Err),
+                    _ => Poll::Pending,
+                };
+            }
+            self.poll_head(cx)
+        });
+        let mut head = head.await?;
+        self.was_used = true;
+        if request.is_head {
+            head.length = BodyLength::Bytes(0);
+        }
+        let left = match head.length {
+            BodyLength::Bytes(0) => Left::Nothing,
+            BodyLength::Bytes(bytes) => Left::Bytes(bytes),
+            BodyLength::Chunked => Left::Chunks(Chunks::default()),
+            BodyLength::UntilClose => Left::UntilClose,
+        };
+        let keeps_connection = head.keeps_connection;
+        Ok((head, ResponseBody { connection: self, left, keeps_connection }))
+    }
+
+    /// Whether the server has hung up, or said something without being asked. If not, it wakes the task when it does.
+    pub(super) fn is_closed(&mut self, cx: &mut Context<'_>) -> bool {
+        self.poll_fill(cx).is_ready()
+    }
+
+    fn begin(&mut self, request: &RequestText) {
+        self.head.clear();
+        self.head.extend_from_slice(&request.head);
+        if request.has_length {
+            self.head.extend_from_slice(b"content-length: ");
+            write_number(request.body.len(), &mut self.head);
+            self.head.extend_from_slice(b"\r\n");
+        }
+        self.head.extend_from_slice(b"\r\n");
+        self.body = request.body.clone();
+        self.written = 0;
+    }
+
+    fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<ResponseHead, SendError>> {
+        loop {
+            if let Poll::Ready(Err(error)) = self.poll_write(cx)
+                && let Poll::Ready(error) = self.on_unwritten(error)
+            {
+                return Poll::Ready(Err(error));
+            }
+            let searched = self.unread().len();
+            let failed = match ready!(self.poll_fill(cx)) {
+                Ok(0) if self.written == 0 => SendError::Unsent(closed()),
+                Ok(0) => SendError::Lost(closed()),
+                Ok(_) => match self.take_head(searched) {
+                    Ok(Some(head)) => return Poll::Ready(Ok(head)),
+                    Ok(None) => continue,
+                    Err(why) => SendError::Lost(io::Error::new(ErrorKind::InvalidData, why)),
+                },
+                Err(error) if self.written == 0 => SendError::Unsent(error),
+                Err(error) => SendError::Lost(error),
+            };
+            return Poll::Ready(Err(failed));
+        }
+    }
+
+    /// A server may refuse a request and hang up before it has read all of it: its answer is still read.
+    fn on_unwritten(&mut self, error: io::Error) -> Poll<SendError> {
+        if self.written == 0 {
+            return Poll::Ready(SendError::Unsent(error));
+        }
+        (self.written, self.body, self.needs_flush) = (self.head.len(), Bytes::new(), false);
+        Poll::Pending
+    }
+
+    /// Takes the head out of what was read, if all of it is there. Interim responses are skipped.
+    fn take_head(&mut self, mut searched: usize) -> Result<Option<ResponseHead>, &'static str> {
+        loop {
+            let unread = self.unread();
+            // Most heads come in one piece. One that does not is read again when all of it has come.
+            let is_worth_it = searched == 0 || ResponseHead::is_whole(unread, searched);
+            let parsed = if is_worth_it { ResponseHead::parse(unread)? } else { None };
+            let Some((head, end)) = parsed else {
+                let is_long = unread.len() > MAX_HEAD;
+                return if is_long { Err("its head is too long") } else { Ok(None) };
+            };
+            self.taken += end;
+            match head.status {
+                101 => return Err("it switches to another protocol"),
+                100..200 => searched = 0,
+                _ => return Ok(Some(head)),
+            }
+        }
+    }
+
+    /// Writes what is left of the request.
+    fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while self.written < self.head.len() || !self.body.is_empty() {
+            let head = &self.head[self.written..];
+            let both = [IoSlice::new(head), IoSlice::new(&self.body)];
+            let slices = if head.is_empty() { &both[1..] } else { &both[..] };
+            match ready!(Pin::new(&mut self.stream).poll_write_vectored(cx, slices))? {
+                0 => return Poll::Ready(Err(ErrorKind::WriteZero.into())),
+                n => {
+                    let of_head = n.min(self.head.len() - self.written);
+                    self.written += of_head;
+                    let _ = self.body.split_to(n - of_head);
+                }
+            }
+            self.needs_flush = true;
+        }
+        if self.needs_flush {
+            ready!(Pin::new(&mut self.stream).poll_flush(cx))?;
+            self.needs_flush = false;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// What was read and not handed on.
+    fn unread(&self) -> &[u8] {
+        &self.read[self.taken..]
+    }
+
+    /// Hands on some of what was read.
+    fn take(&mut self, length: usize) -> Range<usize> {
+        let from = self.taken;
+        self.taken += length;
+        from..self.taken
+    }
+
+    /// Reads more. What was handed on is gone then.
+    fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let was_full = self.read.len() == self.read.capacity();
+        self.read.drain(..self.taken);
+        self.taken = 0;
+        if was_full {
+            // Much will follow what has filled the buffer.
+            let more = if self.read.capacity() == 0 { BUFFER } else { MAX_BUFFER };
+            self.read.reserve_exact(more);
+        }
+        pin!(self.stream.read_buf(&mut self.read)).poll(cx)
+    }
+
+    /// Writes on, for as long as the server still reads.
+    fn write_rest(&mut self, cx: &mut Context<'_>) {
+        if let Poll::Ready(Err(error)) = self.poll_write(cx) {
+            let _ = self.on_unwritten(error);
+        }
+    }
+
+    fn is_written(&self) -> bool {
+        self.written == self.head.len() && self.body.is_empty() && !self.needs_flush
+    }
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection").field("was_used", &self.was_used).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        // Over TLS the server learns that nothing was cut off.
+        let _ = Pin::new(&mut self.stream).poll_shutdown(&mut Context::from_waker(Waker::noop()));
+    }
+}
+
+/// The body of a response, and the connection on which it comes.
+#[derive(Debug)]
+pub(crate) struct ResponseBody {
+    connection: Box<Connection>,
+    left: Left,
+    keeps_connection: bool,
+}
+
+/// What is left of a body.
+#[derive(Debug)]
+enum Left {
+    Nothing,
+    Bytes(u64),
+    Chunks(Chunks),
+    UntilClose,
+}
+
+impl ResponseBody {
+    /// Its length, if that is known.
+    pub(crate) fn length(&self) -> Option<u64> {
+        match self.left {
+            Left::Nothing => Some(0),
+            Left::Bytes(length) => Some(length),
+            Left::Chunks(_) | Left::UntilClose => None,
+        }
+    }
+
+    /// The next piece; `None` at the end.
+    pub(crate) async fn piece(&mut self) -> io::Result<Option<&[u8]>> {
+        let piece = poll_fn(|cx| self.poll_range(cx)).await?;
+        Ok(piece.map(|it| &self.connection.read[it]))
+    }
+
+    /// The same, for who polls.
+    pub(crate) fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<&[u8]>>> {
+        let piece = ready!(self.poll_range(cx))?;
+        Poll::Ready(Ok(piece.map(|it| &self.connection.read[it])))
+    }
+
+    /// All of it; `None` if it is longer than `limit`. A short text is not copied.
+    pub(crate) async fn text(&mut self, limit: usize) -> io::Result<Option<Cow<'_, [u8]>>> {
+        if let Left::Bytes(length) = self.left {
+            let Some(length) = usize::try_from(length).ok().filter(|it| *it <= limit) else {
+                return Ok(None);
+            };
+            return self.bytes(length).await.map(Some);
+        }
+        let mut text = Vec::new();
+        while let Some(piece) = self.piece().await? {
+            if text.len() + piece.len() > limit {
+                return Ok(None);
+            }
+            text.extend_from_slice(piece);
+        }
+        Ok(Some(Cow::Owned(text)))
+    }
+
+    /// So many bytes, which are all that is left.
+    async fn bytes(&mut self, length: usize) -> io::Result<Cow<'_, [u8]>> {
+        let connection = &mut *self.connection;
+        if connection.unread().len() >= length {
+            self.left = Left::Nothing;
+            let text = connection.take(length);
+            return Ok(Cow::Borrowed(&connection.read[text]));
+        }
+        // Room for all of it: a system gives memory when it is written to.
+        let mut text = Vec::with_capacity(length);
+        text.extend_from_slice(connection.unread());
+        connection.taken = connection.read.len();
+        while text.len() < length {
+            let left = length - text.len();
+            let more = poll_fn(|cx| {
+                connection.write_rest(cx);
+                pin!(connection.stream.read_buf(&mut (&mut text).limit(left))).poll(cx)
+            });
+            if more.await? == 0 {
+                return Err(cut_off());
+            }
+        }
+        self.left = Left::Nothing;
+        Ok(Cow::Owned(text))
+    }
+
+    /// The connection, if the next request can follow on it.
+    pub(super) fn into_connection(self) -> Option<Box<Connection>> {
+        let Self { mut connection, left, keeps_connection } = self;
+        let is_over = matches!(left, Left::Nothing) && connection.unread().is_empty();
+        if !is_over || !keeps_connection || !connection.is_written() {
+            return None;
+        }
+        if connection.read.capacity() > BUFFER {
+            (connection.read, connection.taken) = (Vec::new(), 0);
+        }
+        Some(connection)
+    }
+
+    fn poll_range(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<Range<usize>>>> {
+        let connection = &mut *self.connection;
+        if !connection.is_written() {
+            connection.write_rest(cx);
+        }
+        loop {
+            let unread = connection.unread();
+            let here = match &mut self.left {
+                Left::Nothing => return Poll::Ready(Ok(None)),
+                Left::Bytes(left) => {
+                    let here = usize::try_from(*left).unwrap_or(usize::MAX).min(unread.len());
+                    *left -= here as u64;
+                    if *left == 0 {
+                        self.left = Left::Nothing;
+                    }
+                    here
+                }
+                Left::Chunks(chunks) => match chunks.next(unread) {
+                    Ok(Chunk::Data(skipped, length)) => {
+                        connection.taken += skipped;
+                        length
+                    }
+                    Ok(Chunk::None) => {
+                        connection.taken = connection.read.len();
+                        0
+                    }
+                    Ok(Chunk::End(skipped)) => {
+                        connection.taken += skipped;
+                        self.left = Left::Nothing;
+                        return Poll::Ready(Ok(None));
+                    }
+                    Err(why) => {
+                        return Poll::Ready(Err(io::Error::new(ErrorKind::InvalidData, why)));
+                    }
+                },
+                Left::UntilClose => unread.len(),
+            };
+            if here > 0 {
+                return Poll::Ready(Ok(Some(connection.take(here))));
+            }
+            if ready!(connection.poll_fill(cx))? == 0 {
+                if !matches!(self.left, Left::UntilClose) {
+                    return Poll::Ready(Err(cut_off()));
+                }
+                (self.left, self.keeps_connection) = (Left::Nothing, false);
+            }
+        }
+    }
+}
+
+fn closed() -> io::Error {
+    io::Error::new(ErrorKind::UnexpectedEof, "the connection was closed before the answer came")
+}
+
+fn cut_off() -> io::Error {
+    io::Error::new(ErrorKind::UnexpectedEof, "the connection was closed before the answer's end")
+}
+
+fn write_number(number: usize, out: &mut Vec<u8>) {
+    let (mut digits, mut rest) = ([0; 20], number);
+    let mut at = digits.len();
+    while at == digits.len() || rest > 0 {
+        at -= 1;
+        digits[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+    }
+    out.extend_from_slice(&digits[at..]);
+}
+
+/// What a connection reads at once: more than most responses have.
+const BUFFER: usize = 8 << 10;
+/// The same for a body that is longer.
+const MAX_BUFFER: usize = 64 << 10;
+/// The longest head of a response.
+const MAX_HEAD: usize = 64 << 10;
+
+#[cfg(test)]
+mod tests;

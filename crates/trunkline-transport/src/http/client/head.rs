@@ -1,0 +1,309 @@
+//! The head of a response, as it came → its status, its fields, and how long its body is (RFC 9112).
+//!
+//! Strict where two readers could disagree about where a body ends: such a response is refused.
+
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
+
+/// The head of a response.
+#[derive(Debug)]
+pub(crate) struct ResponseHead {
+    pub(crate) status: u16,
+    /// As it came.
+    text: Box<[u8]>,
+    fields: Vec<Field>,
+    pub(super) length: BodyLength,
+    /// Whether another request may follow on the connection.
+    pub(super) keeps_connection: bool,
+}
+
+/// Where in a head a field is.
+#[derive(Clone, Copy, Debug)]
+struct Field {
+    start: usize,
+    colon: usize,
+    end: usize,
+}
+
+/// How long a body is (RFC 9112 §6.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BodyLength {
+    Bytes(u64),
+    Chunked,
+    /// It ends when the server closes the connection.
+    UntilClose,
+}
+
+impl ResponseHead {
+    /// Whether `text` holds all of the head that it begins with. So much of it as `searched` was looked through before.
+    pub(super) fn is_whole(text: &[u8], searched: usize) -> bool {
+        let mut rest = &text[searched.saturating_sub(2)..];
+        while let Some(line) = rest.iter().position(|it| *it == b'\n') {
+            rest = &rest[line + 1..];
+            if matches!(rest, [b'\n', ..] | [b'\r', b'\n', ..]) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Reads the head that `text` begins with, and where it ends; `None` if it has not all come. Fails with what is
+    /// wrong with it.
+    pub(super) fn parse(text: &[u8]) -> Result<Option<(Self, usize)>, &'static str> {
+        let Some(line) = text.iter().position(|it| *it == b'\n') else { return Ok(None) };
+        let first = status_line(text[..line].trim_ascii_end());
+        let (is_oldest, status) = first.ok_or("it does not speak HTTP/1.1")?;
+        let (mut fields, mut at) = (Vec::with_capacity(8), line + 1);
+        let end = loop {
+            match text[at..] {
+                [b'\n', ..] => break at + 1,
+                [b'\r', b'\n', ..] => break at + 2,
+                [] | [b'\r'] => return Ok(None),
+                _ => {}
+            }
+            let Some((field, next)) = Field::parse(text, at)? else { return Ok(None) };
+            fields.push(field);
+            at = next;
+            if fields.len() > MAX_FIELDS {
+                return Err("its head has too many fields");
+            }
+        };
+        let (mut length, mut is_chunked) = (None, false);
+        // HTTP/1.0 closes unless told otherwise.
+        let mut keeps_connection = !is_oldest;
+        for field in &fields {
+            let (name, value) = (field.name(text), field.value(text));
+            if is_name(name, b"content-length") {
+                let bytes = digits(value).ok_or("its body has no proper length")?;
+                if length.replace(bytes).is_some_and(|it| it != bytes) {
+                    return Err("its body has two lengths");
+                }
+            } else if is_name(name, b"transfer-encoding") {
+                if is_chunked || !value.eq_ignore_ascii_case(b"chunked") {
+                    return Err("its body is encoded in a way that nobody asked for");
+                }
+                is_chunked = true;
+            } else if is_name(name, b"connection") {
+                for option in value.split(|it| *it == b',').map(<[u8]>::trim_ascii) {
+                    keeps_connection &= !option.eq_ignore_ascii_case(b"close");
+                    keeps_connection |= is_oldest && option.eq_ignore_ascii_case(b"keep-alive");
+                }
+            }
+        }
+        // A body with both lengths is an attempt to make two readers disagree: no other response is read after it.
+        keeps_connection &= !(is_chunked && (length.is_some() || is_oldest));
+        let length = match length {
+            _ if matches!(status, 100..200 | 204 | 304) => BodyLength::Bytes(0),
+            _ if is_chunked => BodyLength::Chunked,
+            Some(bytes) => BodyLength::Bytes(bytes),
+            None => BodyLength::UntilClose,
+        };
+        let text = text[..end].into();
+        Ok(Some((Self { status, text, fields, length, keeps_connection }, end)))
+    }
+
+    /// The value of the first field with this name, which is in lower case; `None` if it is not ASCII.
+    pub(crate) fn get(&self, name: &HeaderName) -> Option<&str> {
+        self.get_all(name).next()
+    }
+
+    /// The values of all fields with this name that are ASCII.
+    pub(crate) fn get_all(&self, name: &HeaderName) -> impl Iterator<Item = &str> {
+        let name = name.as_str().as_bytes();
+        let found = self.fields.iter().filter(move |it| is_name(it.name(&self.text), name));
+        let values = found.filter_map(|it| str::from_utf8(it.value(&self.text)).ok());
+        values.filter(|it| it.is_ascii())
+    }
+
+    /// The head of a response with this body.
+    pub(crate) fn with<T>(&self, body: T) -> Response<T> {
+        let mut response = Response::new(body);
+        // Three digits are a status.
+        *response.status_mut() = StatusCode::from_u16(self.status).unwrap_or_default();
+        let headers: &mut HeaderMap = response.headers_mut();
+        for field in &self.fields {
+            let name = HeaderName::from_bytes(field.name(&self.text));
+            let value = HeaderValue::from_bytes(field.value(&self.text));
+            if let (Ok(name), Ok(value)) = (name, value) {
+                headers.append(name, value);
+            }
+        }
+        response
+    }
+}
+
+/// Whether this is HTTP/1.0, and the status.
+fn status_line(line: &[u8]) -> Option<(bool, u16)> {
+    let rest = line.strip_prefix(b"HTTP/1.")?;
+    let [version @ (b'0' | b'1'), b' ', status @ ..] = rest else { return None };
+    let ([a @ b'1'..=b'9', b @ b'0'..=b'9', c @ b'0'..=b'9']
+    | [a @ b'1'..=b'9', b @ b'0'..=b'9', c @ b'0'..=b'9', b' ', ..]) = status
+    else {
+        return None;
+    };
+    let status = [a, b, c].into_iter().fold(0, |all, it| 10 * all + u16::from(it - b'0'));
+    Some((*version == b'0', status))
+}
+
+impl Field {
+    /// The field that begins at `start`, and where the next one does; `None` if it has not all come. A space after the
+    /// name and a folded line are refused (RFC 9112 §5).
+    fn parse(text: &[u8], start: usize) -> Result<Option<(Self, usize)>, &'static str> {
+        const MALFORMED: &str = "a field of its head is malformed";
+        let Some(name) = text[start..].iter().position(|it| !IS_TOKEN[usize::from(*it)]) else {
+            return Ok(None);
+        };
+        let colon = start + name;
+        if name == 0 || text[colon] != b':' {
+            return Err(MALFORMED);
+        }
+        let Some(value) = text[colon..].iter().position(|it| !IS_VALUE[usize::from(*it)]) else {
+            return Ok(None);
+        };
+        let end = colon + value;
+        let next = match text[end..] {
+            [b'\n', ..] => end + 1,
+            [b'\r', b'\n', ..] => end + 2,
+            [b'\r'] => return Ok(None),
+            _ => return Err(MALFORMED),
+        };
+        Ok(Some((Self { start, colon, end }, next)))
+    }
+
+    fn name(self, text: &[u8]) -> &[u8] {
+        &text[self.start..self.colon]
+    }
+
+    fn value(self, text: &[u8]) -> &[u8] {
+        text[self.colon + 1..self.end].trim_ascii()
+    }
+}
+
+fn is_name(written: &[u8], name: &[u8]) -> bool {
+    written.eq_ignore_ascii_case(name)
+}
+
+fn digits(value: &[u8]) -> Option<u64> {
+    let is_number = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
+    is_number.then(|| str::from_utf8(value).ok()?.parse().ok()).flatten()
+}
+
+/// The bytes that the name of a field may have (RFC 9110 §5.6.2).
+const IS_TOKEN: [bool; 256] = {
+    let (mut is, mut at) = ([false; 256], 0);
+    while at < 256 {
+        is[at] = matches!(at as u8, b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'!' | b'#'..=b'\'' | b'*'
+            | b'+' | b'-' | b'.' | b'^' | b'_' | b'`' | b'|' | b'~');
+        at += 1;
+    }
+    is
+};
+/// The bytes that the value of a field may have (RFC 9110 §5.5).
+const IS_VALUE: [bool; 256] = {
+    let (mut is, mut at) = ([true; 256], 0);
+    while at < 256 {
+        is[at] = matches!(at as u8, b'\t' | b' '..=b'~' | 0x80..);
+        at += 1;
+    }
+    is
+};
+const MAX_FIELDS: usize = 100;
+
+#[cfg(test)]
+mod tests {
+    use http::header::{CONTENT_TYPE, SET_COOKIE, WWW_AUTHENTICATE};
+
+    use super::*;
+
+    fn parse(text: &str) -> Result<ResponseHead, &'static str> {
+        let text = text.replace('\n', "\r\n");
+        let (head, end) = ResponseHead::parse(text.as_bytes())?.expect("all of it is there");
+        assert_eq!(end, text.len(), "{text}");
+        Ok(head)
+    }
+
+    #[test]
+    fn the_length_of_a_body_and_the_end_of_a_connection_are_read_from_the_head() {
+        use BodyLength::{Bytes, Chunked, UntilClose};
+        for (text, length, is_kept) in [
+            ("HTTP/1.1 200 OK\nContent-Length: 12\n\n", Bytes(12), true),
+            ("HTTP/1.1 200\ncontent-length:12\ncontent-length: 12\n\n", Bytes(12), true),
+            ("HTTP/1.1 200 OK\nTransfer-Encoding: Chunked\n\n", Chunked, true),
+            ("HTTP/1.1 200 OK\n\n", UntilClose, true),
+            ("HTTP/1.1 204 No Content\n\n", Bytes(0), true),
+            ("HTTP/1.1 304 Not Modified\ncontent-length: 7\n\n", Bytes(0), true),
+            ("HTTP/1.1 200 OK\ncontent-length: 1\nConnection: x, CLOSE\n\n", Bytes(1), false),
+            ("HTTP/1.0 200 OK\ncontent-length: 1\n\n", Bytes(1), false),
+            ("HTTP/1.0 200 OK\ncontent-length: 1\nconnection: Keep-Alive\n\n", Bytes(1), true),
+            // Others may read such a body in another way.
+            ("HTTP/1.1 200 OK\ncontent-length: 1\ntransfer-encoding: chunked\n\n", Chunked, false),
+            ("HTTP/1.0 200 OK\ntransfer-encoding: chunked\n\n", Chunked, false),
+        ] {
+            let head = parse(text).expect(text);
+            assert_eq!((head.length, head.keeps_connection), (length, is_kept), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_two_readers_could_read_differently_is_refused() {
+        for text in [
+            "HTTP/2 200 OK\n\n",
+            "HTTP/1.1 20 OK\n\n",
+            "HTTP/1.1 099 OK\n\n",
+            "HTTP/1.1 2000\n\n",
+            "ICY 200 OK\n\n",
+            "HTTP/1.1 200 OK\ncontent-length: 1\ncontent-length: 2\n\n",
+            "HTTP/1.1 200 OK\ncontent-length: 1, 1\n\n",
+            "HTTP/1.1 200 OK\ncontent-length: +1\n\n",
+            "HTTP/1.1 200 OK\ncontent-length:\n\n",
+            "HTTP/1.1 200 OK\ncontent-length: 99999999999999999999\n\n",
+            "HTTP/1.1 200 OK\ntransfer-encoding: gzip, chunked\n\n",
+            "HTTP/1.1 200 OK\ntransfer-encoding: chunked\ntransfer-encoding: chunked\n\n",
+            "HTTP/1.1 200 OK\ncontent-length : 1\n\n",
+            "HTTP/1.1 200 OK\nx: a\n folded: b\n\n",
+            "HTTP/1.1 200 OK\nno colon\n\n",
+            "HTTP/1.1 200 OK\n: no name\n\n",
+            "HTTP/1.1 200 OK\nx: a\0b\n\n",
+            "HTTP/1.1 200 OK\nx: a\rb\n\n",
+        ] {
+            assert!(parse(text).is_err(), "{text}");
+        }
+        let many = "x: y\n".repeat(MAX_FIELDS + 1);
+        assert!(parse(&format!("HTTP/1.1 200 OK\n{many}\n")).is_err());
+    }
+
+    #[test]
+    fn fields_are_found_whatever_their_case() {
+        let head = parse(
+            "HTTP/1.1 401 No\nContent-TYPE: \t a/b \nSet-Cookie: 1\nset-cookie: 2\n\
+             WWW-Authenticate: \u{e9}\nwww-authenticate: Bearer\n\n",
+        )
+        .expect("it is a head");
+        assert_eq!(head.status, 401);
+        assert_eq!(head.get(&CONTENT_TYPE), Some("a/b"));
+        assert_eq!(head.get_all(&SET_COOKIE).collect::<Vec<_>>(), ["1", "2"]);
+        assert_eq!(head.get(&WWW_AUTHENTICATE), Some("Bearer"), "the first is not ASCII");
+        assert_eq!(head.get(&HeaderName::from_static("content")), None);
+        let response = head.with(());
+        assert_eq!(response.status(), StatusCode::UNAUTHORIZED);
+        assert_eq!(response.headers()[CONTENT_TYPE], "a/b");
+        assert_eq!(response.headers().get_all(SET_COOKIE).iter().count(), 2);
+        assert_eq!(response.headers().len(), 5);
+    }
+
+    #[test]
+    fn the_end_of_a_head_is_found_in_whatever_pieces_it_comes() {
+        for text in ["HTTP/1.1 200 OK\r\na: b\r\n\r\nbody\n\n", "HTTP/1.1 200 OK\na: b\n\nbody\n\n"]
+        {
+            let end = text.find("body").expect("it has one");
+            for first in 0..text.len() {
+                let piece = &text.as_bytes()[..first];
+                let found = ResponseHead::parse(piece).expect("nothing is wrong");
+                let found = found.map(|(_, end)| end);
+                assert_eq!(found, (first >= end).then_some(end), "{first} bytes of {text:?}");
+                assert_eq!(ResponseHead::is_whole(piece, 0), first >= end, "{first} of {text:?}");
+                // What was searched in vain is not searched again.
+                assert!(first >= end || ResponseHead::is_whole(text.as_bytes(), first), "{first}");
+            }
+        }
+    }
+}
