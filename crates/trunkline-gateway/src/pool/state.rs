@@ -92,7 +92,10 @@ impl<H: Clone, W> State<H, W> {
             self.recent = want.profile;
         }
         let on = match self.place(&want, now) {
-            Place::Ready(id) => return Asked::Given(id, self.lend(id, &want)),
+            Place::Ready(id) => {
+                let handle = self.lend(id, &want);
+                return Asked::Given { id, handle, by: want.by };
+            }
             Place::Refuse(failure) => return self.refuse_now(failure),
             Place::Wait(on) => on,
         };
