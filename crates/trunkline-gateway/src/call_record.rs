@@ -170,14 +170,12 @@ impl CallRecord {
     }
 
     /// The record as a log entry.
-    #[inline]
     pub(crate) fn done<'a>(
         &'a self,
         caller: &'a Caller,
         outcome: outcome::Outcome,
         took: Duration,
     ) -> Done<'a, Trace> {
-        use outcome::Outcome::{TimedOut, Unavailable, Unknown};
         Done {
             server: self.server().map(|it| &**it),
             instance: self.instance,
@@ -186,7 +184,6 @@ impl CallRecord {
             method: self.method.name(),
             name: self.name().map(|it| &**it),
             outcome: outcome.word(),
-            is_to_blame: matches!(outcome, Unavailable | Unknown | TimedOut),
             reason: self.reason,
             took,
         }

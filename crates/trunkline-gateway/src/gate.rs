@@ -201,6 +201,12 @@ impl From<Failure> for CallFailure {
     }
 }
 
+impl From<Box<Failure>> for CallFailure {
+    fn from(failure: Box<Failure>) -> Self {
+        Self::Here(failure)
+    }
+}
+
 impl From<ErrorObject> for CallFailure {
     fn from(error: ErrorObject) -> Self {
         Self::Plain(Box::new(error))

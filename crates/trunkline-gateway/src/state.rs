@@ -400,7 +400,7 @@ impl GatewayState {
         now: Instant,
     ) -> Duration {
         let took = now.saturating_duration_since(record.began);
-        report::call(&record.done(caller, outcome, took));
+        report::call(outcome.blames_server(), || record.done(caller, outcome, took));
         if let Some(server) = record.server() {
             self.metrics.call_finished(server, record.method.name(), outcome, took);
         }

@@ -155,7 +155,7 @@ impl Walk {
         server: &Arc<Server>,
         plan: &ServerPlan,
         stay: Option<u64>,
-    ) -> Result<Forward, Failure> {
+    ) -> Result<Forward, Box<Failure>> {
         if self.shared.subscriptions.is_any() {
             Box::pin(self.shared.subscriptions.settled(&self.caller, &server.name)).await;
         }
@@ -187,7 +187,8 @@ impl Walk {
             // The pool never lends another principal's instance. This check keeps accounts apart even if it
             // did.
             let message = format!("`{}` has no instance of your own.", plan.name);
-            return Err(Failure::new(Reason::NotYours, Stage::Acquire, message).of(&plan.name));
+            let failure = Failure::new(Reason::NotYours, Stage::Acquire, message);
+            return Err(Box::new(failure.of(&plan.name)));
         }
         record.leased(lease.id(), leased);
         self.refuse_held(record, plan)?;

@@ -3,6 +3,8 @@
 //! No backend code runs and no waiter is woken while the lock is held. Starts, stops and probes are tasks of
 //! their own: a caller that disconnects cancels none of them.
 
+mod guards;
+
 use std::collections::HashMap;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,6 +22,7 @@ use super::state::{self, Action, Asked, State};
 use super::{Backend, Event, PoolStatus, Profile, Want, Work};
 use crate::catalog::plan::ServerPlan;
 use crate::failure::{Failure, Reason, Stage};
+pub use guards::{Hold, Parking};
 
 /// The instances of one server. Dropping the pool kills them; `close` drains first.
 pub struct Pool<B: Backend> {
@@ -298,42 +301,6 @@ impl<B: Backend> Lease<B> {
     }
 }
 
-/// Guard of a lease whose call waits for the user.
-pub struct Parking<B: Backend> {
-    inner: Arc<Inner<B>>,
-    ticket: Option<u64>,
-    told: Arc<Notify>,
-}
-
-impl<B: Backend> Parking<B> {
-    /// Notified when the call has to make way.
-    pub fn told(&self) -> Arc<Notify> {
-        Arc::clone(&self.told)
-    }
-}
-
-impl<B: Backend> Drop for Parking<B> {
-    fn drop(&mut self) {
-        if let Some(ticket) = self.ticket {
-            self.inner.lock().parked.remove(&ticket);
-            self.inner.with(|state, _| state.unpark(ticket));
-        }
-    }
-}
-
-/// Keeps an instance from becoming idle until it is dropped.
-pub struct Hold<B: Backend> {
-    inner: Arc<Inner<B>>,
-    id: u64,
-    at_work: bool,
-}
-
-impl<B: Backend> Drop for Hold<B> {
-    fn drop(&mut self) {
-        self.inner.with(|state, now| state.let_go(self.id, self.at_work, now));
-    }
-}
-
 impl<B: Backend> Drop for Lease<B> {
     fn drop(&mut self) {
         let now = self.ended.unwrap_or_else(Instant::now);
@@ -400,8 +367,9 @@ impl<B: Backend> Inner<B> {
         } else if rearmed {
             self.alarm.notify_one();
         }
-        for action in actions {
-            self.act(action);
+        // Most inputs have none, and an iterator over them has to be dropped.
+        if !actions.is_empty() {
+            actions.into_iter().for_each(|it| self.act(it));
         }
         told
     }
