@@ -8,12 +8,16 @@ use crate::catalog::plan::Inward;
 
 /// The identity of an admitted principal, as rules see it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Bearer {
-    /// The names that rules match: its own, and those from claims. Empty for anonymous callers.
-    names: Arc<[String]>,
-    groups: Arc<[String]>,
+pub(crate) struct Bearer(Option<Arc<Known>>);
+
+/// What is known of a principal; nothing of anonymous callers.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Known {
+    /// The names that rules match: its own, and those from claims.
+    names: Vec<String>,
+    groups: Vec<String>,
     /// The tags from a claim, if one is read.
-    tags: Option<Arc<[String]>>,
+    tags: Option<Vec<String>>,
 }
 
 impl Bearer {
@@ -23,35 +27,36 @@ impl Bearer {
         let users = values("name").unwrap_or_default();
         let users = users.iter().map(|it| format!("user:{it}"));
         let also = users.chain(groups.iter().map(|it| format!("group:{it}")));
-        Self {
+        let tags = values("tags");
+        Self(Some(Arc::new(Known {
             names: std::iter::once(name(principal)).chain(also).collect(),
-            groups: groups.into(),
-            tags: values("tags")
-                .map(|tags| tags.iter().map(|it| it.to_lowercase()).collect::<Vec<_>>().into()),
-        }
+            groups,
+            tags: tags.map(|tags| tags.iter().map(|it| it.to_lowercase()).collect()),
+        })))
     }
 
     /// A bearer with one name.
     #[cfg(test)]
     pub(crate) fn named(name: &str) -> Self {
-        Self { names: [name.to_owned()].into(), ..Self::default() }
+        Self(Some(Arc::new(Known { names: vec![name.to_owned()], ..Known::default() })))
     }
 
     pub(crate) fn names(&self) -> &[String] {
-        &self.names
+        self.0.as_ref().map_or(&[], |it| &it.names)
     }
 
     /// The tags that limit what it sees, beside untagged servers; `None` if it sees everything.
     pub(crate) fn sees(&self, auth: &Inward) -> Option<Vec<String>> {
-        let own = self.names.first()?;
+        let known = self.0.as_ref()?;
+        let own = known.names.first()?;
         if let Some(token) = auth.tokens.iter().find(|it| it.name == *own) {
             return (!token.tags.is_empty()).then(|| token.tags.clone());
         }
-        if self.tags.is_none() && auth.groups.is_empty() {
+        if known.tags.is_none() && auth.groups.is_empty() {
             return None;
         }
-        let mut tags = self.tags.iter().flat_map(|it| it.iter()).cloned().collect::<Vec<_>>();
-        let groups = auth.groups.iter().filter(|it| self.groups.contains(&it.name));
+        let mut tags = known.tags.clone().unwrap_or_default();
+        let groups = auth.groups.iter().filter(|it| known.groups.contains(&it.name));
         tags.extend(groups.flat_map(|it| it.tags.iter().cloned()));
         Some(tags)
     }

@@ -36,14 +36,11 @@ pub(crate) struct CallRecord {
     pub(crate) instance: Option<u64>,
     pub(crate) decision: Decision,
     pub(crate) method: Method,
-    pub(crate) caller: Arc<Caller>,
     /// The digest of the arguments, if there is an audit.
     pub(crate) digest: Option<String>,
     pub(crate) began: Instant,
     /// When the call got its instance, the last one if it got several.
     pub(crate) leased: Option<Instant>,
-    /// How long the call waited for an instance.
-    pub(crate) waited: Option<Duration>,
     failed: Option<outcome::Outcome>,
     /// The lease of the call, kept until the call is over.
     pub(crate) kept: Option<Lease<Upstream>>,
@@ -70,9 +67,10 @@ pub(crate) struct With {
 
 impl CallRecord {
     /// Begins the record of a call. `own` is the id that the gateway gives it.
-    pub(crate) fn new(call: &Call, caller: &Arc<Caller>, own: Trace, with: With) -> Self {
+    #[inline]
+    pub(crate) fn new(call: &Call, own: Trace, with: With) -> Self {
         let With { audits, began, span, recording } = with;
-        let digest = call.params.get("arguments").filter(|_| audits).map(canonical::digest);
+        let arguments = if audits { call.params.get("arguments") } else { None };
         Self {
             id: span.as_ref().map_or_else(|| trace_id(call, own), |it| it.context().trace()),
             own,
@@ -81,11 +79,9 @@ impl CallRecord {
             instance: None,
             decision: Decision::Allowed,
             method: call.method.method,
-            caller: Arc::clone(caller),
-            digest,
+            digest: arguments.map(canonical::digest),
             began,
             leased: None,
-            waited: None,
             failed: None,
             kept: None,
             reason: None,
@@ -150,12 +146,9 @@ impl CallRecord {
         }
     }
 
-    /// Sets the instance.
-    pub(crate) fn leased(&mut self, instance: u64) {
-        self.instance = Some(instance);
-        let now = Instant::now();
-        self.leased = Some(now);
-        self.waited.get_or_insert_with(|| now.saturating_duration_since(self.began));
+    /// Sets the instance, and when the call got it.
+    pub(crate) fn leased(&mut self, instance: u64, now: Instant) {
+        (self.instance, self.leased) = (Some(instance), Some(now));
     }
 
     /// The outcome word.
@@ -177,17 +170,20 @@ impl CallRecord {
     }
 
     /// The record as a log entry.
-    pub(crate) fn done(&self, outcome: outcome::Outcome, took: Duration) -> Done<'_, Trace> {
-        use outcome::Outcome::{TimedOut, Unavailable, Unknown};
+    pub(crate) fn done<'a>(
+        &'a self,
+        caller: &'a Caller,
+        outcome: outcome::Outcome,
+        took: Duration,
+    ) -> Done<'a, Trace> {
         Done {
             server: self.server().map(|it| &**it),
             instance: self.instance,
-            principal: self.caller.name.as_deref(),
+            principal: caller.name.as_deref(),
             trace: self.id,
             method: self.method.name(),
             name: self.name().map(|it| &**it),
             outcome: outcome.word(),
-            is_to_blame: matches!(outcome, Unavailable | Unknown | TimedOut),
             reason: self.reason,
             took,
         }
@@ -213,7 +209,12 @@ impl CallRecord {
     }
 
     /// The record as an audit entry.
-    pub(crate) fn entry(&self, outcome: outcome::Outcome) -> Entry {
+    pub(crate) fn entry(
+        &self,
+        caller: &Caller,
+        outcome: outcome::Outcome,
+        took: Duration,
+    ) -> Entry {
         let name = clip(self.name().map_or("", |it| it)).to_owned();
         let kind = self.about.as_ref().map(|it| What::of(it).kind());
         let kind = kind.unwrap_or(match self.method {
@@ -225,8 +226,8 @@ impl CallRecord {
             time: SystemTime::now(),
             id: self.own.to_string(),
             trace: self.id.to_string(),
-            principal: self.caller.name.clone(),
-            client: self.caller.client().map(|it| clip(&it).to_owned()),
+            principal: caller.name.clone(),
+            client: caller.client().map(|it| clip(&it).to_owned()),
             server: self.server().map(|it| it.to_string()),
             instance: self.instance,
             method: self.method.name(),
@@ -238,7 +239,7 @@ impl CallRecord {
             arguments: self.digest.clone(),
             decision: self.decision,
             outcome: Cow::Borrowed(outcome.word()),
-            ms: self.began.elapsed().as_millis() as u64,
+            ms: took.as_millis() as u64,
             replica: None,
         }
     }

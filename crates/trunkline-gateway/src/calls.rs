@@ -1,7 +1,7 @@
 //! A ring of the last calls; once full, it records without allocating.
 
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::{Value, json};
 
@@ -20,6 +20,8 @@ pub(crate) struct Noted<'a> {
     pub(crate) name: &'a str,
     /// The principal.
     pub(crate) principal: Option<&'a str>,
+    /// When it ended.
+    pub(crate) at: Instant,
     /// How long it took.
     pub(crate) took: Duration,
     /// The outcome.
@@ -41,7 +43,7 @@ struct Ring {
 
 #[derive(Debug)]
 struct Slot {
-    at: SystemTime,
+    at: Instant,
     server: String,
     method: &'static str,
     name: String,
@@ -55,28 +57,29 @@ struct Slot {
 impl Calls {
     /// Records a finished call.
     pub(crate) fn note(&self, call: Noted<'_>) {
-        let at = SystemTime::now();
         let mut ring = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let next = ring.next;
         ring.next = (next + 1) % KEPT;
         if ring.slots.len() == next {
-            ring.slots.push(Slot::new());
+            ring.slots.push(Slot::new(call.at));
         }
-        ring.slots[next].fill(at, call);
+        ring.slots[next].fill(call);
     }
 
     /// The last calls, newest first.
     pub(crate) fn recent(&self, limit: usize) -> Vec<Value> {
+        let now = (Instant::now(), SystemTime::now());
         let ring = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (newer, older) = ring.slots.split_at(ring.next.min(ring.slots.len()));
-        newer.iter().rev().chain(older.iter().rev()).take(limit).map(Slot::to_json).collect()
+        let last = newer.iter().rev().chain(older.iter().rev()).take(limit);
+        last.map(|it| it.to_json(now)).collect()
     }
 }
 
 impl Slot {
-    fn new() -> Self {
+    fn new(at: Instant) -> Self {
         Self {
-            at: SystemTime::UNIX_EPOCH,
+            at,
             server: String::new(),
             method: "",
             name: String::new(),
@@ -88,8 +91,8 @@ impl Slot {
         }
     }
 
-    fn fill(&mut self, at: SystemTime, call: Noted<'_>) {
-        (self.at, self.took, self.outcome) = (at, call.took, call.outcome);
+    fn fill(&mut self, call: Noted<'_>) {
+        (self.at, self.took, self.outcome) = (call.at, call.took, call.outcome);
         (self.trace, self.method) = (call.trace, call.method);
         self.has_principal = call.principal.is_some();
         for (slot, text) in [
@@ -102,9 +105,10 @@ impl Slot {
         }
     }
 
-    fn to_json(&self) -> Value {
+    /// The entry, at a moment whose time of day is known.
+    fn to_json(&self, (now, today): (Instant, SystemTime)) -> Value {
         json!({
-            "time": rfc3339(self.at),
+            "time": rfc3339(today - now.saturating_duration_since(self.at)),
             "server": if self.server.is_empty() { Value::Null } else { json!(self.server) },
             "method": self.method,
             "name": self.name,
@@ -130,6 +134,7 @@ mod tests {
             method: "tools/call",
             name,
             principal: None,
+            at: Instant::now(),
             took: Duration::from_micros(1500),
             outcome: Outcome::Ok,
             trace: Trace::new(0, 1),

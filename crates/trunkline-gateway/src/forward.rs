@@ -27,7 +27,6 @@ type Work = Pin<Box<dyn Future<Output = Result<Json, CallError>> + Send>>;
 /// A call in flight. Dropping it cancels it at the server.
 pub(crate) struct Forward {
     call: Work,
-    pub(crate) context: Arc<UpstreamCallContext>,
     /// Questions that the caller has not answered, in the stateless era.
     asked: Vec<(String, InputRequest, Question)>,
     count: u32,
@@ -44,7 +43,7 @@ pub(crate) struct Forward {
 /// What happens next to a call.
 pub(crate) enum Event {
     /// An event for the caller. It counts against the budget until the guard is dropped.
-    Said(HandlerEvent, Held),
+    Said(Box<(HandlerEvent, Held)>),
     /// Questions for the caller: the call parks.
     Asked,
     /// A waiting call took the place of this one, whose caller has not answered.
@@ -71,13 +70,13 @@ impl Forward {
             request.listener = Some(Arc::clone(&context) as Arc<dyn Listener>);
         }
         let instance = lease.instance();
-        let open = instance.open_call(&context);
+        let open = instance.open_call(context);
         let call: Work = match instance.lacks_roots() {
             false => Box::pin(instance.call(request)),
             true => Box::pin(Arc::clone(instance).call_with_roots(request)),
         };
         let (asked, parking, is_begun) = (Vec::new(), None, false);
-        Self { call, context, asked, count: 0, open, span: None, lease, parking, is_begun }
+        Self { call, asked, count: 0, open, span: None, lease, parking, is_begun }
     }
 
     /// A call made of several requests, with one answer.
@@ -86,9 +85,9 @@ impl Forward {
         context: Arc<UpstreamCallContext>,
         call: Work,
     ) -> Self {
-        let open = lease.instance().open_call(&context);
+        let open = lease.instance().open_call(context);
         let (span, asked, parking) = (None, Vec::new(), None);
-        Self { call, context, asked, count: 0, open, span, lease, parking, is_begun: true }
+        Self { call, asked, count: 0, open, span, lease, parking, is_begun: true }
     }
 
     /// The lease of a call that has ended.
@@ -105,40 +104,42 @@ impl Forward {
         self.lease.instance()
     }
 
+    pub(crate) fn context(&self) -> &Arc<UpstreamCallContext> {
+        self.open.context()
+    }
+
     pub(crate) async fn next(&mut self) -> Event {
         loop {
             self.asked.retain(|(.., question)| !question.tell.is_closed());
             if !self.asked.is_empty() {
                 // Questions asked together arrive one by one.
-                let news = poll_fn(|cx| self.context.poll_news(cx));
+                let context = self.open.context();
+                let news = poll_fn(|cx| context.poll_news(cx));
                 match Box::pin(tokio::time::timeout(TOGETHER, news)).await {
-                    Ok(News::Said(said, held)) => return Event::Said(said, held),
-                    Ok(news) => self.look_at(news),
+                    Ok(news) => match self.look_at(news) {
+                        Some(event) => return event,
+                        None => continue,
+                    },
                     Err(_) => return Event::Asked,
                 }
-                continue;
             }
-            let mut wanted = match self.context.is_asking() {
+            let mut wanted = match self.context().is_asking() {
                 true => Some(Box::pin(self.park().notified_owned())),
                 false => None,
             };
             self.parking.take_if(|_| wanted.is_none());
             let next = poll_fn(|cx| {
-                match self.context.poll_news(cx) {
-                    Poll::Ready(News::Said(said, held)) => {
-                        return Poll::Ready(Some(Event::Said(said, held)));
-                    }
-                    Poll::Ready(news) => {
-                        self.look_at(news);
-                        return Poll::Ready(None);
-                    }
-                    Poll::Pending => {}
+                if let Some(news) = self.context().take_news() {
+                    return Poll::Ready(self.look_at(news));
                 }
                 if wanted.as_mut().is_some_and(|it| it.as_mut().poll(cx).is_ready()) {
                     return Poll::Ready(Some(Event::MadeWay));
                 }
-                let outcome = ready!(self.call.as_mut().poll(cx));
-                Poll::Ready(Some(self.over(outcome)))
+                if let Poll::Ready(outcome) = self.call.as_mut().poll(cx) {
+                    return Poll::Ready(Some(self.over(outcome)));
+                }
+                let news = ready!(self.context().poll_news(cx));
+                Poll::Ready(self.look_at(news))
             });
             if let Some(event) = next.await {
                 return event;
@@ -146,14 +147,19 @@ impl Forward {
         }
     }
 
-    /// Takes in the questions that came.
-    fn look_at(&mut self, news: News) {
-        let News::Asked(questions) = news else { return };
+    /// Takes in the questions that came. Returns what is for the caller at once.
+    fn look_at(&mut self, news: News) -> Option<Event> {
+        let questions = match news {
+            News::Said(said) => return Some(Event::Said(said)),
+            News::Asked(questions) => questions,
+            News::Other => return None,
+        };
         for question in questions {
             self.count += 1;
             let request = question.request.clone();
             self.asked.push((format!("q{}", self.count), request, question));
         }
+        None
     }
 
     fn over(&mut self, outcome: Result<Json, CallError>) -> Event {
@@ -161,7 +167,7 @@ impl Forward {
         if let Some(span) = self.span.take() {
             span.over(&outcome);
         }
-        if let Some(recording) = self.context.recording() {
+        if let Some(recording) = self.context().recording() {
             recording.answered(outcome.as_ref().ok());
         }
         Event::Over(match self.is_begun {

@@ -200,8 +200,13 @@ impl Front {
     /// Which endpoint sees a request first.
     fn first(&self, head: &request::Parts) -> First {
         let path = head.uri.path();
-        if path.starts_with(accounts::PATHS) && self.has_accounts() {
-            return First::Accounts;
+        match path {
+            "/healthz" => return First::Known(Box::new(plain(StatusCode::OK, "ok\n"))),
+            "/readyz" => return First::Known(Box::new(self.readiness())),
+            path if path.starts_with(accounts::PATHS) && self.has_accounts() => {
+                return First::Accounts;
+            }
+            _ => {}
         }
         let place = Place::of(path);
         let doors = self.read();
@@ -210,6 +215,14 @@ impl Front {
         match is_of_all || !place.is_mcp {
             true => First::All(all),
             false => First::Gate(all, place.base.to_owned()),
+        }
+    }
+
+    /// What `/readyz` says.
+    fn readiness(&self) -> Response<HttpBody> {
+        match self.is_open() {
+            true => plain(StatusCode::OK, "ok\n"),
+            false => plain(StatusCode::SERVICE_UNAVAILABLE, "closing\n"),
         }
     }
 
@@ -316,8 +329,10 @@ fn has_port(host: &str) -> bool {
     port.is_some_and(|it| !it.is_empty() && it.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Which endpoint sees a request first.
+/// Which endpoint sees a request first. Small, because every request keeps it while it is answered.
 enum First {
+    /// None: the answer is known.
+    Known(Box<Response<HttpBody>>),
     /// The pages of accounts.
     Accounts,
     /// The endpoint of all servers, which answers it.
@@ -376,24 +391,17 @@ impl Answers for Front {
         body: &mut RequestBody,
         memo: &Mutex<EnvelopeCache>,
     ) -> impl Future<Output = Response<HttpBody>> + Send {
-        let first = match head.uri.path() {
-            "/healthz" => Err(plain(StatusCode::OK, "ok\n")),
-            "/readyz" if !self.is_open() => {
-                Err(plain(StatusCode::SERVICE_UNAVAILABLE, "closing\n"))
-            }
-            "/readyz" => Err(plain(StatusCode::OK, "ok\n")),
-            _ => Ok(self.first(head)),
-        };
+        let first = self.first(head);
         async move {
             let response = match first {
-                Ok(First::All(all)) => all.answer_in_place(head, body, memo).await,
+                First::All(all) => all.answer_in_place(head, body, memo).await,
                 // Boxed: few requests need it, and all would carry its size.
-                Ok(First::Gate(all, path)) => {
+                First::Gate(all, path) => {
                     let request = body.take_whole(head);
                     Box::pin(self.answer_chosen(&all, &path, request, memo)).await
                 }
-                Ok(First::Accounts) => Box::pin(self.answer_browser(body.take_whole(head))).await,
-                Err(response) => response,
+                First::Accounts => Box::pin(self.answer_browser(body.take_whole(head))).await,
+                First::Known(response) => *response,
             };
             self.note_refusal(&response);
             response

@@ -35,7 +35,7 @@ use crate::merge::{Cursor, Kind, Look, Target};
 use crate::outcome;
 use crate::policy::ask::Binding;
 use crate::policy::plugins::CallView;
-use crate::server::{Hop, Server};
+use crate::server::{Hop, Server, now};
 use crate::state::{ActivePlan, GatewayState, View, Visibility};
 use crate::traffic::{CallTarget, Recording};
 
@@ -56,7 +56,7 @@ pub(crate) fn call(
     let caller = Arc::new(Caller::of(&call, handle));
     if let Some(kind) = Kind::of_method(call.method.method) {
         shared.retry_missing(&active);
-        let began = Instant::now();
+        let began = now();
         let recorder = active.recorder.as_ref();
         let recording =
             recorder.map(|it| it.begin(&call, &caller, handle, shared.next_trace(), began));
@@ -96,7 +96,8 @@ impl Listing {
     fn end(&mut self, word: outcome::Outcome, page: Option<&Outcome>) {
         if let Some((recording, began)) = self.0.take() {
             let ended = (word, None, None);
-            recording.end(ended, page, began.elapsed(), None, CallTarget::default);
+            let took = now().saturating_duration_since(began);
+            recording.end(ended, page, took, None, CallTarget::default);
         }
     }
 }
@@ -152,7 +153,6 @@ pub(crate) struct Walk {
     pub(crate) view: Arc<View>,
     pub(crate) caller: Arc<Caller>,
     pub(crate) handle: ConversationHandle,
-    pub(crate) began: Instant,
     pub(crate) call: Call,
     /// What the user approved, where a rule demands consent.
     pub(crate) approved: Option<Box<Binding>>,
@@ -174,19 +174,25 @@ pub(crate) enum CallOutcome {
     /// The server's answer, in the server's revision.
     Answer(Json, Revision),
     /// The caller has to answer questions and retry (`input_required`).
-    Ask(InputRequired),
+    Ask(Box<InputRequired>),
     /// A final answer, in the caller's revision already.
     Told(Json),
 }
 
-/// Why a call failed.
+/// Why a call failed. Boxed: every call that succeeds would carry its size from step to step.
 pub(crate) enum CallFailure {
     /// The server answered with an error, in the server's revision.
-    Server(ErrorObject, Revision),
+    Server(Box<ErrorObject>, Revision),
     /// The gateway failed or refused the call.
     Here(Box<Failure>),
     /// An error that reaches the caller unchanged.
-    Plain(ErrorObject),
+    Plain(Box<ErrorObject>),
+}
+
+impl CallFailure {
+    pub(crate) fn server(error: ErrorObject, revision: Revision) -> Self {
+        Self::Server(Box::new(error), revision)
+    }
 }
 
 impl From<Failure> for CallFailure {
@@ -195,13 +201,20 @@ impl From<Failure> for CallFailure {
     }
 }
 
+impl From<Box<Failure>> for CallFailure {
+    fn from(failure: Box<Failure>) -> Self {
+        Self::Here(failure)
+    }
+}
+
 impl From<ErrorObject> for CallFailure {
     fn from(error: ErrorObject) -> Self {
-        Self::Plain(error)
+        Self::Plain(Box::new(error))
     }
 }
 
 impl Walk {
+    #[inline]
     fn new(
         shared: &Arc<GatewayState>,
         active: Arc<ActivePlan>,
@@ -216,7 +229,6 @@ impl Walk {
             view: Arc::clone(view),
             caller,
             handle: handle.clone(),
-            began: Instant::now(),
             call,
             approved: None,
             digest: None,
@@ -228,6 +240,7 @@ impl Walk {
     }
 
     /// Makes the call. Not an `async fn`: that would have room for what it is made from and for what it works with.
+    #[inline]
     fn go(self) -> impl Future<Output = Outcome> + Send {
         let mut recorded = RecordedWalk::begin(self);
         async move {
@@ -339,9 +352,9 @@ impl Walk {
                 })
             }
             Err(CallFailure::Server(error, from)) => {
-                Err(carry::error(method, error, from, revision))
+                Err(carry::error(method, *error, from, revision))
             }
-            Err(CallFailure::Plain(error)) => Err(error),
+            Err(CallFailure::Plain(error)) => Err(*error),
             Err(CallFailure::Here(failure)) => Err(failure.to_error(&record.id.to_string())),
         }
     }
@@ -387,24 +400,29 @@ struct RecordedWalk {
 }
 
 impl RecordedWalk {
+    #[inline]
     fn begin(walk: Walk) -> Self {
-        let own = walk.shared.next_trace();
+        let (own, began) = (walk.shared.next_trace(), now());
         let span = walk.shared.otel.as_ref().map(|it| it.begin(&walk.call));
         let recorder = walk.active.recorder.as_ref();
         let recording =
-            recorder.map(|it| it.begin(&walk.call, &walk.caller, &walk.handle, own, walk.began));
-        let with = With { audits: walk.active.audits(), began: walk.began, span, recording };
-        let record = CallRecord::new(&walk.call, &walk.caller, own, with);
+            recorder.map(|it| it.begin(&walk.call, &walk.caller, &walk.handle, own, began));
+        let with = With { audits: walk.active.audits(), began, span, recording };
+        let record = CallRecord::new(&walk.call, own, with);
         Self { walk, record: Some(record) }
     }
 
     /// The call is over, with what its caller was told if anything.
     fn end(&mut self, word: outcome::Outcome, told: Option<&Outcome>) {
         let Some(record) = &mut self.record else { return };
-        let took = self.walk.shared.note(&self.walk.active, record, word);
+        let (walk, now) = (&self.walk, now());
+        let took = walk.shared.note(&walk.active, &walk.caller, record, word, now);
         record.recorded(word, told, took);
         if let Some(told) = told {
             record.end(word, told);
+        }
+        if let Some(lease) = record.kept.take() {
+            lease.give_back(now);
         }
         self.record = None;
     }

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
 
-use trunkline_wire::method::TABLE;
+use trunkline_wire::method::{Method, TABLE};
 pub use trunkline_wire::prometheus::samples;
 
 pub use crate::outcome::Outcome;
@@ -77,6 +77,11 @@ impl Metrics {
 
     /// Counts a finished call.
     pub fn call_finished(&self, server: &str, method: &str, outcome: Outcome, took: Duration) {
+        // Counted where they are: most servers are known, and nobody keeps this handle.
+        if let Some(known) = self.servers.read().unwrap_or_else(PoisonError::into_inner).get(server)
+        {
+            return known.call_finished(method, outcome, took);
+        }
         self.server(server).call_finished(method, outcome, took);
     }
 
@@ -191,8 +196,7 @@ impl Default for ServerMetrics {
 impl ServerMetrics {
     /// Counts a finished call.
     pub fn call_finished(&self, method: &str, outcome: Outcome, took: Duration) {
-        let of_outcome = OUTCOMES.iter().position(|it| *it == outcome).unwrap_or_default();
-        self.calls[place(method)][of_outcome].get_or_init(Box::default).note(took);
+        self.calls[place(method)][outcome as usize].get_or_init(Box::default).note(took);
     }
 
     /// Counts an event of its pool.
@@ -230,7 +234,8 @@ impl ServerMetrics {
     /// Visits every histogram of calls that was used.
     fn each_call(&self, mut tell: impl FnMut(&'static str, Outcome, &Histogram)) {
         for (row, cells) in self.calls.iter().enumerate() {
-            let method = TABLE.get(row).map_or(parts::OTHER, |it| it.name);
+            let method = TABLE.iter().find(|it| it.method as usize == row);
+            let method = method.map_or(parts::OTHER, |it| it.name);
             for (cell, outcome) in cells.iter().zip(OUTCOMES) {
                 if let Some(histogram) = cell.get() {
                     tell(method, outcome, histogram);
@@ -267,9 +272,9 @@ fn why_word(why: Why) -> &'static str {
     }
 }
 
-/// The row of a method; the row `other` if no revision has it.
+/// The row of a method; the row `other` if no revision has it. There are no more methods than rows of the table.
 fn place(method: &str) -> usize {
-    TABLE.iter().position(|it| it.name == method).unwrap_or(TABLE.len())
+    Method::of(method).map_or(TABLE.len(), |it| it as usize)
 }
 
 fn named<T: Default>(all: &RwLock<BTreeMap<Arc<str>, Arc<T>>>, name: &str, limit: usize) -> Arc<T> {
@@ -281,6 +286,7 @@ fn named<T: Default>(all: &RwLock<BTreeMap<Arc<str>, Arc<T>>>, name: &str, limit
     Arc::clone(all.entry(name.into()).or_default())
 }
 
+/// All outcomes, in the order in which they are declared.
 const OUTCOMES: [Outcome; 9] = [
     Outcome::Ok,
     Outcome::Asked,

@@ -47,6 +47,11 @@ impl Outcome {
 }
 
 impl Outcome {
+    /// Whether the server is to blame.
+    pub(crate) fn blames_server(self) -> bool {
+        matches!(self, Self::Unavailable | Self::Unknown | Self::TimedOut)
+    }
+
     /// Whether something went wrong, whoever's fault it is.
     pub(crate) fn is_failure(self) -> bool {
         !matches!(self, Self::Ok | Self::Asked | Self::Cancelled)

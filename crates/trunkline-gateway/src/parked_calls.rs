@@ -71,7 +71,7 @@ impl ParkedCalls {
             }
         });
         let patience = patience.abort_handle();
-        forward.context.park(true);
+        forward.context().park(true);
         calls.parked.insert(name.clone(), Parked { forward, owner: Arc::clone(owner), patience });
         Ok(name)
     }
@@ -84,7 +84,7 @@ impl ParkedCalls {
             return Err(if made_way { Missing::MadeWay } else { Missing::Unknown });
         };
         parked.patience.abort();
-        parked.forward.context.park(false);
+        parked.forward.context().park(false);
         Ok(parked.forward)
     }
 

@@ -135,13 +135,13 @@ impl QuestionRouter {
     }
 
     /// Registers a call as open for as long as the guard lives.
-    pub(crate) fn open_call(self: &Arc<Self>, context: &Arc<UpstreamCallContext>) -> OpenCall {
+    pub(crate) fn open_call(self: &Arc<Self>, context: Arc<UpstreamCallContext>) -> OpenCall {
         let mut calls = self.lock();
         calls.served.note(&context.caller);
-        calls.open.push_back(Arc::clone(context));
-        calls.roots.opened(context);
+        calls.open.push_back(Arc::clone(&context));
+        calls.roots.opened(&context);
         drop(calls);
-        OpenCall { router: Arc::clone(self), context: Arc::clone(context), is_over: false }
+        OpenCall { router: Arc::clone(self), context, is_over: false }
     }
 
     /// Remembers whom to notify when a URL elicitation completes. The oldest are evicted.
@@ -311,6 +311,10 @@ pub(crate) struct OpenCall {
 }
 
 impl OpenCall {
+    pub(crate) fn context(&self) -> &Arc<UpstreamCallContext> {
+        &self.context
+    }
+
     /// The call was answered: the server does nothing more for it.
     pub(crate) fn over(&mut self) {
         self.is_over = true;
@@ -326,8 +330,11 @@ impl Drop for OpenCall {
         if !self.is_over {
             calls.leave(&self.context.caller);
         }
+        let is_waited_for = calls.ambiguous > 0;
         drop(calls);
-        self.router.ended.notify_waiters();
+        if is_waited_for {
+            self.router.ended.notify_waiters();
+        }
     }
 }
 
@@ -361,6 +368,7 @@ const VISITS: usize = 256;
 
 #[cfg(test)]
 mod tests {
+    use crate::upstream_call::Origin;
     use trunkline_wire::jsonrpc::Object;
     use trunkline_wire::revision::Revision;
 
@@ -391,7 +399,8 @@ mod tests {
     fn context(caller: &Arc<Caller>) -> Arc<UpstreamCallContext> {
         let key = trunkline_proto::CallKey(1);
         let (caller, handle) = (Arc::clone(caller), ConversationHandle::unheard());
-        UpstreamCallContext::new(caller, handle, key, Revision::LATEST, false, Arc::default(), None)
+        let origin = Origin { caller, handle, key, revision: Revision::LATEST };
+        UpstreamCallContext::new(origin, false, Arc::default(), None, None)
     }
 
     /// Whether the last of these callers is the addressee after the others were answered.
@@ -400,7 +409,7 @@ mod tests {
             QuestionRouter::new(1, Arc::from("time"), Questions::default(), Weak::<Nothing>::new());
         let mut last = None;
         for caller in callers {
-            let mut open = router.open_call(&context(caller));
+            let mut open = router.open_call(context(caller));
             open.over();
             last = Some(open);
         }
@@ -432,7 +441,7 @@ mod tests {
         let router =
             QuestionRouter::new(1, Arc::from("time"), Questions::default(), Weak::<Nothing>::new());
         let calls: Vec<_> = (0..4).map(|_| context(&alice)).collect();
-        let mut open: Vec<_> = calls.iter().map(|it| router.open_call(it)).collect();
+        let mut open: Vec<_> = calls.iter().cloned().map(|it| router.open_call(it)).collect();
         let is_meant = |at: usize| {
             let addressee = router.lock().only_call();
             addressee.is_some_and(|it| Arc::ptr_eq(&it, &calls[at]))

@@ -49,18 +49,21 @@ pub(crate) struct Done<'a, T> {
     pub(crate) trace: T,
     pub(crate) method: &'a str,
     pub(crate) name: Option<&'a str>,
-    /// The outcome word, and whether the server is to blame.
+    /// The outcome word.
     pub(crate) outcome: &'a str,
-    pub(crate) is_to_blame: bool,
     pub(crate) reason: Option<&'a str>,
     pub(crate) took: Duration,
 }
 
-/// Logs a finished call. Failures of servers are visible at the default level.
-pub(crate) fn call<T: Display>(done: &Done<'_, T>) {
-    let Done { server, instance, principal, trace, method, name, outcome, reason, took, .. } = done;
-    let ms = ms(*took);
-    match done.is_to_blame && server.is_some() {
+/// Logs a finished call. Failures of servers are visible at the default level; the others are not put together
+/// where nobody reads them.
+pub(crate) fn call<'a, T: Display>(is_to_blame: bool, done: impl FnOnce() -> Done<'a, T>) {
+    if !is_to_blame && !tracing::enabled!(target: "trunkline::call", tracing::Level::DEBUG) {
+        return;
+    }
+    let Done { server, instance, principal, trace, method, name, outcome, reason, took } = done();
+    let ms = ms(took);
+    match is_to_blame && server.is_some() {
         true => tracing::warn!(
             target: "trunkline::call",
             server, instance, principal, %trace, method, name, outcome, reason, ms, "failed"

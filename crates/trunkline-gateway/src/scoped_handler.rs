@@ -51,7 +51,7 @@ impl Handler for ScopedHandler {
     }
 
     fn param_headers(&self, tool: &str, _: Option<&Json>, _: &Attached) -> Repeated {
-        self.view.index(&self.shared).param_headers(tool).cloned()
+        self.view.look(&self.shared, |index| index.param_headers(tool).cloned())
     }
 
     fn held_by(&self, _: &str, params: &Params, attached: &Attached) -> Option<String> {

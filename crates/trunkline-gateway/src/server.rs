@@ -288,23 +288,39 @@ impl Server {
         Want { key, owner, by, profile, is_alone, cause, patience: plan.timeouts.acquire }
     }
 
-    /// Leases an instance of this replica. The want is computed again whenever more becomes known of the server.
-    pub(super) async fn lease_here(
-        &self,
-        want: impl Fn() -> Want,
-    ) -> Result<Lease<Upstream>, Failure> {
+    /// Asks for an instance of this replica. The want is computed again whenever more becomes known of the server.
+    pub(super) fn ask_here(&self, want: &impl Fn() -> Want, now: Instant) -> Leasing<Upstream> {
         let wanted = want();
-        let is_old = client_profile::is_old(wanted.profile);
-        let lease = match self.pool.ask(wanted) {
-            Leasing::Done(leased) => leased?,
-            // In a box, so that calls that find an instance ready do not carry its size about.
-            Leasing::Waits(waiting) => Box::pin(waiting.answer()).await?,
+        let profile = wanted.profile;
+        let asked = self.pool.ask(wanted, now);
+        if let Leasing::Done(Ok(lease)) = &asked {
+            self.check_era(lease, profile, want);
+        }
+        asked
+    }
+
+    /// Waits for the instance that was asked for.
+    pub(crate) async fn leased(
+        &self,
+        asked: Leasing<Upstream>,
+        want: &impl Fn() -> Want,
+    ) -> Result<Lease<Upstream>, Failure> {
+        let waiting = match asked {
+            Leasing::Done(leased) => return leased,
+            Leasing::Waits(waiting) => waiting,
         };
+        let profile = waiting.profile;
+        let lease = waiting.answer().await?;
+        self.check_era(&lease, profile, want);
+        Ok(lease)
+    }
+
+    /// The start may have shown that it does not speak the stateful era.
+    fn check_era(&self, lease: &Lease<Upstream>, profile: Profile, want: &impl Fn() -> Want) {
+        let is_old = client_profile::is_old(profile);
         if is_old && lease.instance().opened.revision.era() == Era::Stateless {
-            // The start showed that it does not speak the stateful era.
             self.pool.turned_out(lease.id(), &want());
         }
-        Ok(lease)
     }
 
     /// It asked a question that could not be routed: from now on its callers do not share instances, where the

@@ -29,6 +29,7 @@ use trunkline_wire::json::Json;
 use crate::accounts::{Accounts, FleetVault};
 use crate::cache::Cache;
 use crate::call_record::CallRecord;
+use crate::caller::Caller;
 use crate::calls::{Calls, Noted};
 use crate::catalog::plan::Plan;
 use crate::copies::Copies;
@@ -389,15 +390,17 @@ impl GatewayState {
         }
     }
 
-    /// Records a finished call, and returns how long it took.
+    /// Records a call that is finished now, and returns how long it took.
     pub(crate) fn note(
         &self,
         active: &ActivePlan,
+        caller: &Caller,
         record: &CallRecord,
         outcome: Outcome,
+        now: Instant,
     ) -> Duration {
-        let took = record.began.elapsed();
-        report::call(&record.done(outcome, took));
+        let took = now.saturating_duration_since(record.began);
+        report::call(outcome.blames_server(), || record.done(caller, outcome, took));
         if let Some(server) = record.server() {
             self.metrics.call_finished(server, record.method.name(), outcome, took);
         }
@@ -410,7 +413,8 @@ impl GatewayState {
                 server: record.server().map_or("", |it| it),
                 method: record.method.name(),
                 name: record.name().map_or("", |it| it),
-                principal: record.caller.name.as_deref(),
+                principal: caller.name.as_deref(),
+                at: now,
                 took,
                 outcome,
                 trace: record.id,
@@ -418,7 +422,7 @@ impl GatewayState {
         }
         if let Some(audit) = &active.audit {
             let replica = self.settings.fleet.as_ref().map(|it| it.me().to_owned());
-            audit.note(Entry { replica, ..record.entry(outcome) });
+            audit.note(Entry { replica, ..record.entry(caller, outcome, took) });
         }
         took
     }

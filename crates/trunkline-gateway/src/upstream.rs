@@ -329,7 +329,7 @@ impl Instance {
     }
 
     /// Registers a call as open for as long as the guard lives.
-    pub(crate) fn open_call(&self, context: &Arc<UpstreamCallContext>) -> OpenCall {
+    pub(crate) fn open_call(&self, context: Arc<UpstreamCallContext>) -> OpenCall {
         self.router.open_call(context)
     }
 

@@ -35,6 +35,8 @@ pub(crate) struct UpstreamCallContext {
     pub(crate) listens: bool,
     /// Events waiting to be passed on.
     waiting: Mutex<Waiting>,
+    /// Whether something came that whoever follows the call has not looked at. Changes under the lock of `waiting`.
+    has_news: AtomicBool,
     /// The number of questions in flight to the caller that do not end the call.
     asking: AtomicUsize,
     /// Whether the call is parked: the caller gets new questions when it resumes.
@@ -48,15 +50,13 @@ pub(crate) struct UpstreamCallContext {
 struct Waiting {
     questions: VecDeque<Question>,
     said: VecDeque<(HandlerEvent, Held)>,
-    /// Whether something came that whoever follows the call has not looked at.
-    has_news: bool,
     follower: Option<Waker>,
 }
 
 /// What came that whoever follows the call has not looked at.
 pub(crate) enum News {
-    /// An event for the caller. It counts against the budget until the guard is dropped.
-    Said(HandlerEvent, Held),
+    /// An event for the caller. It counts against the budget until the guard is dropped. Boxed: most calls have none.
+    Said(Box<(HandlerEvent, Held)>),
     /// Questions that end the call for now.
     Asked(Vec<Question>),
     /// It began or stopped to ask.
@@ -111,39 +111,39 @@ pub(crate) struct Question {
     _held: Held,
 }
 
+/// Whose call it is, and where it came from.
+pub(crate) struct Origin {
+    pub(crate) caller: Arc<Caller>,
+    /// The conversation with the caller, and the key of the call in it.
+    pub(crate) handle: ConversationHandle,
+    pub(crate) key: CallKey,
+    pub(crate) revision: Revision,
+}
+
 impl UpstreamCallContext {
+    #[inline]
     pub(crate) fn new(
-        caller: Arc<Caller>,
-        handle: ConversationHandle,
-        key: CallKey,
-        revision: Revision,
+        origin: Origin,
         listens: bool,
         notices: Arc<Notices>,
         guard: Option<Guard>,
+        recording: Option<Recording>,
     ) -> Arc<Self> {
-        let waiting = Mutex::default();
-        let (asking, is_parked) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let Origin { caller, handle, key, revision } = origin;
         Arc::new(Self {
             caller,
             handle,
             key,
             revision,
             listens,
-            waiting,
-            asking,
-            is_parked,
+            waiting: Mutex::default(),
+            has_news: AtomicBool::new(false),
+            asking: AtomicUsize::new(0),
+            is_parked: AtomicBool::new(false),
             notices,
             guard,
-            recording: None,
+            recording,
         })
-    }
-
-    /// The same context of a call that is recorded. It is still nobody else's.
-    pub(crate) fn recorded(mut self: Arc<Self>, recording: Option<&Recording>) -> Arc<Self> {
-        if let Some(this) = Arc::get_mut(&mut self) {
-            this.recording = recording.cloned();
-        }
-        self
     }
 
     /// What operators see of the call.
@@ -248,17 +248,31 @@ impl UpstreamCallContext {
         }
     }
 
-    /// Is ready when there is something to pass on, or it began or stopped to ask. There is one follower.
-    pub(crate) fn poll_news(&self, cx: &mut Context<'_>) -> Poll<News> {
-        let mut waiting = self.lock();
-        if let Some((what, held)) = waiting.said.pop_front() {
-            return Poll::Ready(News::Said(what, held));
+    /// What there is to pass on, or that it began or stopped to ask. Without news it takes no lock.
+    pub(crate) fn take_news(&self) -> Option<News> {
+        match self.has_news.load(Ordering::Acquire) {
+            true => self.next_news(&mut self.lock()),
+            false => None,
+        }
+    }
+
+    fn next_news(&self, waiting: &mut Waiting) -> Option<News> {
+        if let Some(said) = waiting.said.pop_front() {
+            return Some(News::Said(Box::new(said)));
         }
         if !waiting.questions.is_empty() {
-            return Poll::Ready(News::Asked(waiting.questions.drain(..).collect()));
+            return Some(News::Asked(waiting.questions.drain(..).collect()));
         }
-        if std::mem::take(&mut waiting.has_news) {
-            return Poll::Ready(News::Other);
+        let has_news = self.has_news.load(Ordering::Relaxed);
+        self.has_news.store(false, Ordering::Relaxed);
+        has_news.then_some(News::Other)
+    }
+
+    /// The same, and wakes its one follower when there is something.
+    pub(crate) fn poll_news(&self, cx: &mut Context<'_>) -> Poll<News> {
+        let mut waiting = self.lock();
+        if let Some(news) = self.next_news(&mut waiting) {
+            return Poll::Ready(news);
         }
         match &mut waiting.follower {
             Some(follower) => follower.clone_from(cx.waker()),
@@ -269,7 +283,7 @@ impl UpstreamCallContext {
 
     fn notify(&self) {
         let mut waiting = self.lock();
-        waiting.has_news = true;
+        self.has_news.store(true, Ordering::Release);
         let follower = waiting.follower.take();
         drop(waiting);
         follower.into_iter().for_each(Waker::wake);
@@ -397,18 +411,15 @@ const EACH: usize = 128;
 mod tests {
     use super::*;
 
+    fn origin(caller: Arc<Caller>) -> Origin {
+        let (handle, key) = (ConversationHandle::unheard(), CallKey(1));
+        Origin { caller, handle, key, revision: Revision::LATEST }
+    }
+
     #[tokio::test]
     async fn a_caller_is_asked_only_what_it_declared() {
         let caller = Arc::new(Caller::named("bob"));
-        let context = UpstreamCallContext::new(
-            caller,
-            ConversationHandle::unheard(),
-            CallKey(1),
-            Revision::LATEST,
-            false,
-            Arc::default(),
-            None,
-        );
+        let context = UpstreamCallContext::new(origin(caller), false, Arc::default(), None, None);
         let told = Arc::clone(&context).ask(Method::RootsList, Object::default()).await;
         assert_eq!(told.unwrap_err().code, trunkline_wire::code::MISSING_CLIENT_CAPABILITY);
         assert!(context.lock().questions.is_empty());
@@ -419,16 +430,7 @@ mod tests {
         let notices = Arc::new(Notices::default());
         let context = |name: &str| {
             let caller = Arc::new(Caller::named(name));
-            let key = CallKey(1);
-            UpstreamCallContext::new(
-                caller,
-                ConversationHandle::unheard(),
-                key,
-                Revision::LATEST,
-                true,
-                Arc::clone(&notices),
-                None,
-            )
+            UpstreamCallContext::new(origin(caller), true, Arc::clone(&notices), None, None)
         };
         let heard = || {
             let params = format!(r#"{{"level":"info","data":"{}"}}"#, "x".repeat(1 << 20));

@@ -70,10 +70,11 @@ impl<'a> Place<'a> {
         Self { base: ALL, named: None, is_mcp: matches!(path, ALL | "/sse" | "/messages") }
     }
 
-    /// Whether neither path nor headers choose: nearly every request.
+    /// Whether neither path nor headers choose: nearly every request. One look at all names costs less than two
+    /// lookups.
     pub(super) fn is_of_all(&self, headers: &HeaderMap) -> bool {
-        // Comparing a few names is quicker than hashing two.
-        self.named.is_none() && !headers.keys().any(|it| HEADERS.contains(it))
+        let chooses = |it: &HeaderName| it.as_str().starts_with(PREFIX) && HEADERS.contains(it);
+        self.named.is_none() && !headers.keys().any(chooses)
     }
 
     /// What path and headers choose together, among servers with these tags.
@@ -150,6 +151,8 @@ fn bad(why: &str) -> Refusal {
 pub(super) const ALL: &str = "/mcp";
 static HEADERS: [HeaderName; 2] =
     [HeaderName::from_static("x-mcp-server"), HeaderName::from_static("x-mcp-tags")];
+/// What the names of both begin with.
+const PREFIX: &str = "x-mcp-";
 const TOO_LARGE: StatusCode = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
 /// The bytes that a choice may have.
 const LONGEST: usize = 1024;

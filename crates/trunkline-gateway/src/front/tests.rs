@@ -28,6 +28,7 @@ async fn ask(front: &Front, host: &str, path: &str, token: &str) -> Result<Strin
         First::Accounts => return Ok("accounts".to_owned()),
         First::All(_) => return Ok("all".to_owned()),
         First::Gate(all, base) => (all, base),
+        First::Known(response) => return Ok(response.status().to_string()),
     };
     let request = all.let_in(request, &base).await.map_err(|it| it.status().as_u16())?;
     let (_, to) = front.second(request.get()).map_err(|it| it.status.as_u16())?;

@@ -72,7 +72,7 @@ pub(crate) async fn approve(
                     InputRequired::new(vec![(KEY.to_owned(), InputRequest::Elicit(asked))]);
                 input.state = Some(format!("{TICKET}{ticket}"));
                 record.decision = Decision::Asked;
-                return Ok(Some(CallOutcome::Ask(input)));
+                return Ok(Some(CallOutcome::Ask(Box::new(input))));
             };
             if !walk.shared.redeem(&ticket[TICKET.len()..], &binding).await? {
                 record.decision = Decision::Declined;

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use trunkline_proto::input_required::missing_capability;
-use trunkline_proto::{Call, CallError};
+use trunkline_proto::{Call, CallError, HandlerEvent};
+use trunkline_transport::budget::Held;
 use trunkline_wire::era::stateless;
 use trunkline_wire::json::Json;
 use trunkline_wire::json::glance::{Glance, ResultType};
@@ -24,12 +25,12 @@ use crate::client_profile::ClientProfile;
 use crate::failure::{Done, Failure, Reason, Stage};
 use crate::forward::{self, Event, Forward};
 use crate::parked_calls::Missing;
-use crate::pool::{Cause, Lease};
+use crate::pool::{Cause, Lease, Leasing, Want};
 use crate::question;
 use crate::seal::Sealed;
-use crate::server::{Hop, Server, Who, key_of};
+use crate::server::{Hop, Server, Who, key_of, now};
 use crate::upstream::{Instance, Upstream, timing};
-use crate::upstream_call::{Guard, UpstreamCallContext};
+use crate::upstream_call::{Guard, Origin, UpstreamCallContext};
 
 impl Walk {
     /// Makes the call at a server and follows it until it ends or the caller has to answer. Retries it only
@@ -113,7 +114,9 @@ impl Walk {
                 Err((_, Some(error))) if !is_last && error.may_go_again(is_repeatable) => {
                     may_be_done |= error.done() == Some(Done::Unknown);
                 }
-                Err((_, Some(CallError::Credentials(_)))) if self.has_to_log_in(plan) => {
+                Err((_, Some(error)))
+                    if matches!(*error, CallError::Credentials(_)) && self.has_to_log_in(plan) =>
+                {
                     return self.ask_to_log_in(plan);
                 }
                 Err((call_failure, _)) => return Err(or_unknown(call_failure, may_be_done)),
@@ -139,7 +142,7 @@ impl Walk {
         let answers = answers.and_then(|it| Object::parse(it.get()).ok());
         resumed.answer(answers.unwrap_or_default());
         // From here on, events go to the caller of this round.
-        record.leased(resumed.lease.id());
+        record.leased(resumed.lease.id(), now());
         let mut forward = Some(resumed);
         let followed = self.follow(record, &mut forward, plan).await;
         followed.map_err(|(call_failure, _)| call_failure)
@@ -152,23 +155,27 @@ impl Walk {
         server: &Arc<Server>,
         plan: &ServerPlan,
         stay: Option<u64>,
-    ) -> Result<Forward, Failure> {
+    ) -> Result<Forward, Box<Failure>> {
         if self.shared.subscriptions.is_any() {
             Box::pin(self.shared.subscriptions.settled(&self.caller, &server.name)).await;
         }
+        let asked = now();
         let lease = match stay.and_then(|id| server.pool.lease_on(id)) {
             Some(lease) => {
                 Box::pin(self.await_comparison(server, plan, lease.instance())).await?;
                 lease
             }
-            None if !self.call.wants_progress => {
-                noting_wait(&mut record.waits, self.lease(server, plan)).await?
-            }
-            None => {
-                let lease = noting_wait(&mut record.waits, self.lease(server, plan));
-                Box::pin(self.with_progress(server, lease)).await?
-            }
+            None => match self.ask(server, plan, asked) {
+                Some(Leasing::Done(Ok(lease))) if self.may_use(plan, &lease) => lease,
+                // In a box, so that calls that find an instance ready do not carry its size about.
+                asked => {
+                    let lease = noting_wait(&mut record.waits, self.lease(server, plan, asked));
+                    Box::pin(self.with_progress(server, lease)).await?
+                }
+            },
         };
+        // Most calls have not waited, and the moment is the same.
+        let leased = if record.waits.is_some() { now() } else { asked };
         if self.shared.subscriptions.is_any() {
             let owner = server.pool.owner(lease.id());
             let subscriptions = &self.shared.subscriptions;
@@ -180,11 +187,12 @@ impl Walk {
             // The pool never lends another principal's instance. This check keeps accounts apart even if it
             // did.
             let message = format!("`{}` has no instance of your own.", plan.name);
-            return Err(Failure::new(Reason::NotYours, Stage::Acquire, message).of(&plan.name));
+            let failure = Failure::new(Reason::NotYours, Stage::Acquire, message);
+            return Err(Box::new(failure.of(&plan.name)));
         }
-        record.leased(lease.id());
+        record.leased(lease.id(), leased);
         self.refuse_held(record, plan)?;
-        let instance = Arc::clone(lease.instance());
+        let instance = lease.instance();
         if let Some(level) = instance.log_level_to_set(self.call.log_level, has_session(&self.call))
         {
             Box::pin(instance.raise_log_level(level)).await;
@@ -215,16 +223,7 @@ impl Walk {
         if !relays {
             params.take("inputResponses");
         }
-        let context = UpstreamCallContext::new(
-            Arc::clone(&self.caller),
-            self.handle.clone(),
-            self.call.key,
-            self.call.revision,
-            self.listens(plan, &instance),
-            Arc::clone(&self.shared.notices),
-            self.guard(),
-        );
-        let context = context.recorded(record.recording.as_ref());
+        let context = self.context(record, self.listens(plan, instance));
         let method = self.call.method.method;
         if let Some(recording) = &record.recording {
             let moments = (record.waits.take(), record.leased.unwrap_or(record.began));
@@ -236,6 +235,18 @@ impl Walk {
         let mut forward = Forward::begin(lease, context, method, params, timing(plan), relays);
         forward.span = span;
         Ok(forward)
+    }
+
+    /// The context of the call at an instance.
+    pub(super) fn context(&self, record: &CallRecord, listens: bool) -> Arc<UpstreamCallContext> {
+        let origin = Origin {
+            caller: Arc::clone(&self.caller),
+            handle: self.handle.clone(),
+            key: self.call.key,
+            revision: self.call.revision,
+        };
+        let (notices, recording) = (Arc::clone(&self.shared.notices), record.recording.clone());
+        UpstreamCallContext::new(origin, listens, notices, self.guard(), recording)
     }
 
     /// The plugins that inspect questions asked during the call.
@@ -257,32 +268,49 @@ impl Walk {
         }
     }
 
-    /// Leases an instance. The pool may still lend one that has just ended: it learns of the end only after
-    /// the instance's last messages are read.
+    /// Asks for an instance, without waiting for it.
+    fn ask(&self, server: &Server, plan: &ServerPlan, now: Instant) -> Option<Leasing<Upstream>> {
+        let key = key_of(plan, &self.caller, self.call.meta.as_ref());
+        server.ask(&|| self.want(server, plan, key.clone()), now)
+    }
+
+    /// What the call wants of a server's pool.
+    fn want(&self, server: &Server, plan: &ServerPlan, key: Option<Box<str>>) -> Want {
+        let era = if self.as_task { Era::Stateless } else { self.call.revision.era() };
+        let profile = ClientProfile::of(&self.call.peer, era);
+        server.want(plan, key, Who::Caller(&self.caller), profile, Cause::Call)
+    }
+
+    /// Whether a leased instance can take the call at once.
+    fn may_use(&self, plan: &ServerPlan, lease: &Lease<Upstream>) -> bool {
+        let instance = lease.instance();
+        self.uncompared(plan, instance).is_none() && !instance.is_over()
+    }
+
+    /// Leases an instance, the one that was asked for if any was. The pool may still lend one that has just ended:
+    /// it learns of the end only after the instance's last messages are read.
     async fn lease(
         &self,
         server: &Arc<Server>,
         plan: &ServerPlan,
+        mut asked: Option<Leasing<Upstream>>,
     ) -> Result<Lease<Upstream>, Failure> {
-        let era = if self.as_task { Era::Stateless } else { self.call.revision.era() };
-        let profile = ClientProfile::of(&self.call.peer, era);
         let key = key_of(plan, &self.caller, self.call.meta.as_ref());
+        let want = || self.want(server, plan, key.clone());
         let mut tries = 0;
         loop {
             tries += 1;
-            let who = Who::Caller(&self.caller);
-            let want = || server.want(plan, key.clone(), who, profile, Cause::Call);
-            let lease = server.lease(self.hop, want).await?;
-            let compared = match self.uncompared(plan, lease.instance()) {
-                None => Ok(()),
-                Some(_) => Box::pin(self.await_comparison(server, plan, lease.instance())).await,
+            let lease = match asked.take() {
+                Some(asked) => server.leased(asked, &want).await?,
+                None => server.lease(self.hop, &want).await?,
             };
+            let compared = self.await_comparison(server, plan, lease.instance()).await;
             let is_gone = compared.as_ref().is_err_and(|it| it.reason == ENDED);
             if tries >= TRIES || !(is_gone || lease.instance().is_over()) {
                 return compared.map(|()| lease);
             }
             if !is_gone {
-                Box::pin(lease.instance().gone()).await;
+                lease.instance().gone().await;
             }
             server.pool.kill(lease.id());
         }
@@ -295,20 +323,12 @@ impl Walk {
         record: &mut CallRecord,
         place: &mut Option<Forward>,
         plan: &ServerPlan,
-    ) -> Result<CallOutcome, (CallFailure, Option<CallError>)> {
+    ) -> Result<CallOutcome, (CallFailure, Option<Box<CallError>>)> {
         loop {
             let Some(forward) = place else { unreachable!("it is taken at the end") };
             let revision = forward.instance().opened.revision;
             match forward.next().await {
-                Event::Said(what, _held) => {
-                    let what = match &self.plugged {
-                        Some(view) => Box::pin(self.inspect_event(view, what)).await,
-                        None => Some(what),
-                    };
-                    if let Some(what) = what {
-                        Box::pin(self.handle.say(self.call.key, what)).await;
-                    }
-                }
+                Event::Said(said) => Box::pin(self.pass_on(*said)).await,
                 Event::Asked => {
                     let requests = forward.questions();
                     let forward = place.take().expect("it is there");
@@ -318,7 +338,7 @@ impl Walk {
                     let state = self.shared.seals.state(&state, &self.bound_to(&plan.name));
                     let mut input = InputRequired::new(requests);
                     input.state = Some(state);
-                    return Ok(CallOutcome::Ask(input));
+                    return Ok(CallOutcome::Ask(Box::new(input)));
                 }
                 Event::MadeWay => {
                     place.take();
@@ -329,7 +349,7 @@ impl Walk {
                     let lease = place.take().expect("it is there").into_lease();
                     let result = self.answer_for_caller(said, revision, plan, lease.id());
                     record.kept = Some(lease);
-                    return result.map_err(|error| (CallFailure::Plain(error), None));
+                    return result.map_err(|error| (error.into(), None));
                 }
                 Event::Over(Err(CallError::Peer(error))) if is_about_urls(&error) => {
                     let asked = self.urls(error, forward.instance()).and_then(|mut result| {
@@ -339,20 +359,40 @@ impl Walk {
                         Ok(result)
                     });
                     place.take();
-                    return asked.map_err(|error| (CallFailure::Server(error, revision), None));
+                    return asked.map_err(|error| (CallFailure::server(error, revision), None));
                 }
                 Event::Over(Err(error)) => {
-                    let error = Box::pin(self.or_unread(error, forward.instance())).await;
-                    let call_failure =
-                        match Box::pin(forward::failed(error.clone(), forward.instance())).await {
-                            Ok(said) => CallFailure::Server(said, revision),
-                            Err(failure) => failure.into(),
-                        };
+                    let failed = Box::pin(self.failed(error, forward.instance())).await;
                     place.take();
-                    return Err((call_failure, Some(error)));
+                    return Err(failed);
                 }
             }
         }
+    }
+
+    /// Passes an event on to the caller. It counts against the budget until the caller's queue has it.
+    async fn pass_on(&self, (what, _held): (HandlerEvent, Held)) {
+        let what = match &self.plugged {
+            Some(view) => self.inspect_event(view, what).await,
+            None => Some(what),
+        };
+        if let Some(what) = what {
+            self.handle.say(self.call.key, what).await;
+        }
+    }
+
+    /// Why a call failed, and with which error.
+    async fn failed(
+        &self,
+        error: CallError,
+        instance: &Instance,
+    ) -> (CallFailure, Option<Box<CallError>>) {
+        let error = self.or_unread(error, instance).await;
+        let call_failure = match forward::failed(error.clone(), instance).await {
+            Ok(said) => CallFailure::server(said, instance.opened.revision),
+            Err(failure) => failure.into(),
+        };
+        (call_failure, Some(Box::new(error)))
     }
 
     /// Turns the server's answer into an answer for the caller, or into its question with the server's
@@ -374,7 +414,7 @@ impl Walk {
                 self.admit_all(plan, &mut input)?;
                 let state = Sealed::Relayed(input.state.take(), instance);
                 input.state = Some(self.shared.seals.state(&state, &self.bound_to(&plan.name)));
-                CallOutcome::Ask(input)
+                CallOutcome::Ask(Box::new(input))
             }
             _ => CallOutcome::Answer(said, revision),
         })
@@ -413,7 +453,7 @@ impl Walk {
             url.elicitation_id = None;
             (format!("q{}", at + 1), InputRequest::Elicit(ElicitParams::Url(url)))
         });
-        Ok(CallOutcome::Ask(InputRequired::new(requests.collect())))
+        Ok(CallOutcome::Ask(Box::new(InputRequired::new(requests.collect()))))
     }
 
     /// What a sealed `requestState` is bound to.
@@ -437,7 +477,7 @@ async fn noting_wait<T>(since: &mut Option<Instant>, future: impl Future<Output 
     poll_fn(|cx| {
         let polled = future.as_mut().poll(cx);
         if polled.is_pending() {
-            since.get_or_insert_with(Instant::now);
+            since.get_or_insert_with(now);
         }
         polled
     })

@@ -81,7 +81,7 @@ impl Walk {
                 let mut input = InputRequired::new(vec![(KEY.to_owned(), request)]);
                 let bound = self.bound_to_login(server);
                 input.state = Some(self.shared.seals.state(&Sealed::Login, &bound));
-                Ok(CallOutcome::Ask(input))
+                Ok(CallOutcome::Ask(Box::new(input)))
             }
             (Era::Stateful, Some(it)) if it.url => {
                 asked.elicitation_id = Some(elicitation.clone());

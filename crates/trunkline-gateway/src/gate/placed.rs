@@ -112,9 +112,9 @@ pub(crate) fn call_placed(
 impl Walk {
     async fn go_placed(mut self, server: Arc<Server>) -> Outcome {
         // The replica that decided on the call records it.
-        let with = With { audits: false, began: self.began, span: None, recording: None };
+        let with = With { audits: false, began: now(), span: None, recording: None };
         let own = self.shared.next_trace();
-        let mut record = CallRecord::new(&self.call, &self.caller, own, with);
+        let mut record = CallRecord::new(&self.call, own, with);
         let name = self.call.params.get("name").and_then(|it| it.to::<String>().ok());
         let name = name.unwrap_or_default();
         let lists = server.lists().filter(|_| self.call.method.method == Method::ToolsCall);

@@ -56,8 +56,8 @@ impl Walk {
                 Err(rejected) => rejected,
             },
             Ok(CallOutcome::Ask(input)) => {
-                match Box::pin(self.inspect_questions(&view, input)).await {
-                    Ok(input) => return Ok(CallOutcome::Ask(input)),
+                match Box::pin(self.inspect_questions(&view, *input)).await {
+                    Ok(input) => return Ok(CallOutcome::Ask(Box::new(input))),
                     Err(rejected) => rejected,
                 }
             }

@@ -47,7 +47,7 @@ pub(super) enum Work {
     Resource,
     /// A resource of a skill, by the URI that the caller sent.
     Skill(String),
-    Completion(Option<Completed>),
+    Completion(Option<Box<Completed>>),
 }
 
 impl Walk {
@@ -83,11 +83,13 @@ impl Walk {
             return None;
         }
         let shown = self.call.params.get("name")?.as_str()?;
-        let index = self.view.index(&self.shared);
-        let (target, spelled) = index.called_tool(&shown)?;
-        let mut found = self.found_tool(record, &index, &shown, Some(target));
+        let (target, spelled) = self.view.look(&self.shared, |index| {
+            let (target, spelled) = index.called_tool(&shown)?;
+            Some((Arc::clone(target), spelled.clone()))
+        })?;
+        let mut found = self.found_tool(record, &shown, Some(target));
         if let Ok(Resolved::About(about)) = &mut found {
-            about.spelled = Some(spelled.clone());
+            about.spelled = Some(spelled);
         }
         Some(found)
     }
@@ -108,28 +110,27 @@ impl Walk {
             }
             index = self.index(&shown, |it| it.tool(&shown).is_some()).await;
         }
-        self.found_tool(record, &index, &shown, index.tool(&shown))
+        self.found_tool(record, &shown, index.tool(&shown).cloned())
     }
 
     fn found_tool(
         &self,
         record: &mut CallRecord,
-        index: &Index,
         shown: &str,
-        found: Option<&Arc<Target>>,
+        found: Option<Arc<Target>>,
     ) -> Result<Resolved, CallFailure> {
-        let found = found.and_then(|it| Some((it, self.allowed(record, it)?)));
-        let Some((target, asks)) = found else {
-            return Err(self.no_tool(record, index, shown));
+        let asks = found.as_ref().and_then(|it| self.allowed(record, it));
+        let (Some(target), Some(asks)) = (found, asks) else {
+            return Err(self.no_tool(record, shown));
         };
         if target.tool().is_none() {
             return Err(ErrorObject::invalid_params("This is not a tool.").into());
         }
-        self.about(record, Arc::clone(target), asks, Work::Tool).map(Resolved::About)
+        self.about(record, target, asks, Work::Tool).map(Resolved::About)
     }
 
     /// Why there is no such tool.
-    fn no_tool(&self, record: &mut CallRecord, index: &Index, shown: &str) -> CallFailure {
+    fn no_tool(&self, record: &mut CallRecord, shown: &str) -> CallFailure {
         record.named.get_or_insert_with(|| clip(shown).into());
         if let Some(held) = self.held(record, Part::Tool, shown) {
             return held;
@@ -140,6 +141,7 @@ impl Walk {
         if let Some(why) = self.active.why_not(&visibility, shown) {
             return failure.advice(why).into();
         }
+        let index = self.view.index(&self.shared);
         let names = || {
             let seen = index.iter(Kind::Tools).filter(|(_, it)| self.may(it) != Effect::Deny);
             seen.map(|(name, _)| &**name)
@@ -256,7 +258,7 @@ impl Walk {
                 (about.asked_about, about.asks) = (Some(typed), true);
             }
         }
-        about.work = Work::Completion(completed);
+        about.work = Work::Completion(completed.map(Box::new));
         // Rules, users and plugins see the completion as arguments.
         completed::pack(&mut self.call.params);
         Ok(Resolved::About(about))

@@ -34,7 +34,6 @@ use crate::seal::SealedTask;
 use crate::server::Server;
 use crate::tasks::{Asker, Drive, End, Ended, Entry, Known, lost};
 use crate::upstream::Upstream;
-use crate::upstream_call::UpstreamCallContext;
 pub(crate) use elsewhere::{PATH, answer_replica};
 pub(super) use methods::manage;
 use wish::{Wish, decide};
@@ -65,7 +64,8 @@ pub(super) async fn call(
     walk.as_task = how.declares;
     let may_refuse = offer == Offer::Extension && !may_be_task;
     let again = may_refuse.then(|| walk.call.params.clone());
-    let mut result = walk.at(record, permit, is_repeatable).await;
+    // In a box of its own: two small futures are cheaper to keep and to move than a large one.
+    let mut result = Box::pin(walk.at(record, permit, is_repeatable)).await;
     if let Some(params) = again
         && matches!(&result, Err(CallFailure::Server(error, from)) if wants_task(error, *from))
     {
@@ -76,16 +76,32 @@ pub(super) async fn call(
         result = Box::pin(walk.at(record, permit, is_repeatable)).await;
     }
     match result {
-        Ok(CallOutcome::Answer(said, from)) if may_be_task => match (created(&said, from), wish) {
-            (Some(task), _) if how.is_shown => show(walk, record, server, plan, tool, task),
-            (Some(task), _) => Box::pin(await_task_inline(walk, record, server, plan, task)).await,
-            (None, Wish::Task(request)) => {
-                // The result came at once, but the client was promised a task.
-                Ok(Box::pin(wrap_as_task(walk, record, server, tool, request, said, from)).await?)
-            }
-            (None, _) => Ok(CallOutcome::Answer(said, from)),
-        },
+        Ok(CallOutcome::Answer(said, from)) if may_be_task => {
+            let wanted = (wish, how.is_shown);
+            Box::pin(look_for_task(walk, record, permit, tool, wanted, (said, from))).await
+        }
         result => result,
+    }
+}
+
+/// What becomes of an answer that may report a task.
+async fn look_for_task(
+    walk: &Walk,
+    record: &mut CallRecord,
+    permit: &Permit,
+    tool: &Arc<Tool>,
+    (wish, is_shown): (Wish, bool),
+    (said, from): (Json, Revision),
+) -> Result<CallOutcome, CallFailure> {
+    let (server, plan) = (permit.server(), &**permit.plan());
+    match (created(&said, from), wish) {
+        (Some(task), _) if is_shown => show(walk, record, server, plan, tool, task),
+        (Some(task), _) => await_task_inline(walk, record, server, plan, task).await,
+        // The result came at once, but the client was promised a task.
+        (None, Wish::Task(request)) => {
+            Ok(wrap_as_task(walk, record, server, tool, request, said, from).await?)
+        }
+        (None, _) => Ok(CallOutcome::Answer(said, from)),
     }
 }
 
@@ -145,16 +161,7 @@ async fn await_task_inline(
     task: Task,
 ) -> Result<CallOutcome, CallFailure> {
     let lease = lease(server, record)?;
-    let context = UpstreamCallContext::new(
-        Arc::clone(&walk.caller),
-        walk.handle.clone(),
-        walk.call.key,
-        walk.call.revision,
-        false,
-        Arc::clone(&walk.shared.notices),
-        walk.guard(),
-    );
-    let context = context.recorded(record.recording.as_ref());
+    let context = walk.context(record, false);
     let asker = Asker::Caller(Arc::clone(&context));
     let nudge = Arc::new(Notify::new());
     let mut drive = Drive::new(&walk.shared.tasks, server, &lease, task, asker, nudge);

@@ -42,10 +42,9 @@ pub(crate) struct Histogram {
 
 impl Histogram {
     pub(super) fn note(&self, took: Duration) {
-        let micros = took.as_micros();
-        let place = BOUNDS.partition_point(|it| u128::from(*it) < micros);
-        self.buckets[place].fetch_add(1, Ordering::Relaxed);
         let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        let place = BOUNDS.partition_point(|it| *it < nanos / 1_000);
+        self.buckets[place].fetch_add(1, Ordering::Relaxed);
         self.nanos.fetch_add(nanos, Ordering::Relaxed);
     }
 

@@ -45,6 +45,18 @@ fn a_call_is_counted_where_it_belongs() {
     );
 }
 
+#[test]
+fn every_method_and_every_outcome_has_a_line_of_its_own() {
+    let methods = TABLE.iter().map(|it| (it.name, Outcome::Ok));
+    for (method, outcome) in methods.chain(OUTCOMES.map(|it| ("tools/call", it))) {
+        let metrics = Metrics::default();
+        metrics.call_finished("time", method, outcome, MS);
+        let word = outcome.word();
+        let labels = format!(r#"server="time",method="{method}",outcome="{word}""#);
+        check(&metrics, &[&format!("trunkline_route_duration_seconds_count{{{labels}}} 1")]);
+    }
+}
+
 fn instance(state: &'static str, in_flight: usize) -> InstanceStatus {
     InstanceStatus {
         id: 1,

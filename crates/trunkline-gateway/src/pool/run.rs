@@ -3,6 +3,8 @@
 //! No backend code runs and no waiter is woken while the lock is held. Starts, stops and probes are tasks of
 //! their own: a caller that disconnects cancels none of them.
 
+mod guards;
+
 use std::collections::HashMap;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,6 +22,7 @@ use super::state::{self, Action, Asked, State};
 use super::{Backend, Event, PoolStatus, Profile, Want, Work};
 use crate::catalog::plan::ServerPlan;
 use crate::failure::{Failure, Reason, Stage};
+pub use guards::{Hold, Parking};
 
 /// The instances of one server. Dropping the pool kills them; `close` drains first.
 pub struct Pool<B: Backend> {
@@ -33,6 +36,8 @@ pub struct Lease<B: Backend> {
     id: u64,
     /// The principal whose share it counts against; `None` if it does not count as a use.
     by: Option<Arc<str>>,
+    /// When it ended, if that is known before it is dropped.
+    ended: Option<Instant>,
 }
 
 impl<B: Backend> Pool<B> {
@@ -67,16 +72,16 @@ impl<B: Backend> Pool<B> {
     ///
     /// When the server does not start, when every instance is busy for `patience`, or when the pool is closed.
     pub async fn lease(self: &Arc<Self>, want: Want) -> Result<Lease<B>, Failure> {
-        match self.ask(want) {
+        match self.ask(want, Instant::now().into_std()) {
             Leasing::Done(leased) => leased,
             Leasing::Waits(waiting) => waiting.answer().await,
         }
     }
 
     /// The same without a future where an instance has room: most calls find one ready.
-    pub(crate) fn ask(self: &Arc<Self>, want: Want) -> Leasing<B> {
-        let (mut answer, by) = (None, Arc::clone(&want.by));
-        let asked = self.inner.with(|state, now| {
+    pub(crate) fn ask(self: &Arc<Self>, want: Want, now: std::time::Instant) -> Leasing<B> {
+        let (mut answer, profile) = (None, want.profile);
+        let asked = self.inner.with_at(now.into(), |state, now| {
             state.want(want, now, || {
                 let (to, from) = oneshot::channel();
                 answer = Some(from);
@@ -84,12 +89,13 @@ impl<B: Backend> Pool<B> {
             })
         });
         match (asked, answer) {
-            (Asked::Given(id, instance), _) => {
-                Leasing::Done(Ok(self.inner.lease(id, instance, Some(by))))
+            (Asked::Given { id, handle, by }, _) => {
+                Leasing::Done(Ok(self.inner.lease(id, handle, Some(by))))
             }
             (Asked::Refused(failure), _) => Leasing::Done(Err(failure)),
             (Asked::Waits(ticket), answer) => Leasing::Waits(Waiting {
                 inner: Arc::clone(&self.inner),
+                profile,
                 ticket: Some(ticket),
                 answer: answer.expect("who waits was given a channel"),
             }),
@@ -284,51 +290,21 @@ impl<B: Backend> Lease<B> {
         Parking { inner: Arc::clone(&self.inner), ticket, told }
     }
 
+    /// Gives the place back, as dropping does, at a moment that is known already.
+    pub(crate) fn give_back(mut self, now: std::time::Instant) {
+        self.ended = Some(now.into());
+    }
+
     fn held(self, at_work: bool) -> Hold<B> {
         self.inner.with(|state, _| state.hold(self.id, at_work));
         Hold { inner: self.inner.clone(), id: self.id, at_work }
     }
 }
 
-/// Guard of a lease whose call waits for the user.
-pub struct Parking<B: Backend> {
-    inner: Arc<Inner<B>>,
-    ticket: Option<u64>,
-    told: Arc<Notify>,
-}
-
-impl<B: Backend> Parking<B> {
-    /// Notified when the call has to make way.
-    pub fn told(&self) -> Arc<Notify> {
-        Arc::clone(&self.told)
-    }
-}
-
-impl<B: Backend> Drop for Parking<B> {
-    fn drop(&mut self) {
-        if let Some(ticket) = self.ticket {
-            self.inner.lock().parked.remove(&ticket);
-            self.inner.with(|state, _| state.unpark(ticket));
-        }
-    }
-}
-
-/// Keeps an instance from becoming idle until it is dropped.
-pub struct Hold<B: Backend> {
-    inner: Arc<Inner<B>>,
-    id: u64,
-    at_work: bool,
-}
-
-impl<B: Backend> Drop for Hold<B> {
-    fn drop(&mut self) {
-        self.inner.with(|state, now| state.let_go(self.id, self.at_work, now));
-    }
-}
-
 impl<B: Backend> Drop for Lease<B> {
     fn drop(&mut self) {
-        self.inner.with(|state, now| state.release(self.id, self.by.as_ref(), now));
+        let now = self.ended.unwrap_or_else(Instant::now);
+        self.inner.with_at(now, |state, now| state.release(self.id, self.by.as_ref(), now));
     }
 }
 
@@ -369,7 +345,16 @@ impl<B: Backend> Inner<B> {
         self: &Arc<Self>,
         tell: impl FnOnce(&mut State<Arc<B::Instance>, oneshot::Sender<Answer<B>>>, Duration) -> T,
     ) -> T {
-        let now = self.epoch.elapsed();
+        self.with_at(Instant::now(), tell)
+    }
+
+    /// The same at a moment that is known already.
+    fn with_at<T>(
+        self: &Arc<Self>,
+        now: Instant,
+        tell: impl FnOnce(&mut State<Arc<B::Instance>, oneshot::Sender<Answer<B>>>, Duration) -> T,
+    ) -> T {
+        let now = now.saturating_duration_since(self.epoch);
         let mut locked = self.lock();
         let told = tell(&mut locked.state, now);
         let actions = std::mem::take(&mut locked.state.actions);
@@ -382,8 +367,9 @@ impl<B: Backend> Inner<B> {
         } else if rearmed {
             self.alarm.notify_one();
         }
-        for action in actions {
-            self.act(action);
+        // Most inputs have none, and an iterator over them has to be dropped.
+        if !actions.is_empty() {
+            actions.into_iter().for_each(|it| self.act(it));
         }
         told
     }
@@ -500,7 +486,7 @@ impl<B: Backend> Inner<B> {
         instance: Arc<B::Instance>,
         by: Option<Arc<str>>,
     ) -> Lease<B> {
-        Lease { inner: self.clone(), instance, id, by }
+        Lease { inner: self.clone(), instance, id, by, ended: None }
     }
 
     fn lock(&self) -> MutexGuard<'_, Locked<B>> {
@@ -542,6 +528,8 @@ pub(crate) enum Leasing<B: Backend> {
 /// lease is given back.
 pub(crate) struct Waiting<B: Backend> {
     inner: Arc<Inner<B>>,
+    /// What its instance will be asked to be.
+    pub(crate) profile: Profile,
     ticket: Option<u64>,
     answer: oneshot::Receiver<Answer<B>>,
 }

@@ -92,7 +92,10 @@ impl<H: Clone, W> State<H, W> {
             self.recent = want.profile;
         }
         let on = match self.place(&want, now) {
-            Place::Ready(id) => return Asked::Given(id, self.lend(id, &want)),
+            Place::Ready(id) => {
+                let handle = self.lend(id, &want);
+                return Asked::Given { id, handle, by: want.by };
+            }
             Place::Refuse(failure) => return self.refuse_now(failure),
             Place::Wait(on) => on,
         };
@@ -304,7 +307,7 @@ impl<H: Clone, W> State<H, W> {
                 self.retire(id, Why::Reconfigured, self.plan.drain, now);
             }
         }
-        while self.live() > self.max_instances() {
+        while self.has_too_many() {
             let Some(id) = self.longest_idle(|_| true) else { break };
             self.stop(id, Why::Reconfigured, None, now);
         }
@@ -440,7 +443,7 @@ impl<H: Clone, W> State<H, W> {
 
     /// The instance is unused: stops it, or sets the alarm for its idle time.
     fn became_unused(&mut self, id: u64, now: Duration) {
-        let over = self.live() > self.max_instances();
+        let over = self.has_too_many();
         let Some(slot) = self.slots.get(&id) else { return };
         if slot.is_idle() && (slot.parting || over) {
             let why = if over { Why::Reconfigured } else { Why::NoClients };
@@ -567,13 +570,6 @@ impl<H: Clone, W> State<H, W> {
     fn check_gone(&mut self) {
         if self.is_gone() {
             self.actions.push(Action::Gone);
-        }
-    }
-
-    fn expect_less(&mut self, on: Option<u64>) {
-        let slot = on.and_then(|id| self.slots.get_mut(&id));
-        if let Some(expected) = slot.and_then(Slot::expected) {
-            *expected = expected.saturating_sub(1);
         }
     }
 

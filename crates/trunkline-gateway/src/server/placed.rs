@@ -1,7 +1,7 @@
 //! Instances of which there is one over all replicas: leased here or at the replica where they live.
 
 use std::sync::{Arc, PoisonError, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use trunkline_transport::conversation_handle::Request;
 use trunkline_transport::http::SharedSessions;
@@ -9,7 +9,7 @@ use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Object;
 use trunkline_wire::method::Method;
 
-use super::Server;
+use super::{Server, now};
 use crate::catalog::plan::Activation;
 use crate::client_profile;
 use crate::failure::Failure;
@@ -17,7 +17,7 @@ use crate::fleet::Fleet;
 use crate::placement::{
     FOR_CALLER, HeldKey, Placed, Places, claimed_key, is_shared_by_all, may_be_claimed, moved,
 };
-use crate::pool::{Lease, Want};
+use crate::pool::{Lease, Leasing, Want};
 use crate::upstream::{Admission, Guard, Upstream};
 
 /// Whether a call may go on to another replica. One that comes from there may not.
@@ -32,13 +32,18 @@ impl Server {
     pub(crate) async fn lease(
         &self,
         hop: Hop,
-        want: impl Fn() -> Want,
+        want: &impl Fn() -> Want,
     ) -> Result<Lease<Upstream>, Failure> {
-        if self.placement.is_some() && self.has_one_over_all() {
-            // In a box, so that other calls do not carry its size about.
-            return Box::pin(self.lease_placed(hop, want)).await;
+        match self.ask(want, now()) {
+            Some(asked) => self.leased(asked, want).await,
+            None => self.lease_placed(hop, want).await,
         }
-        self.lease_here(want).await
+    }
+
+    /// Asks for an instance without a future: most calls find one ready. `None` if it may live at another replica.
+    pub(crate) fn ask(&self, want: &impl Fn() -> Want, now: Instant) -> Option<Leasing<Upstream>> {
+        let may_be_elsewhere = self.placement.is_some() && self.has_one_over_all();
+        (!may_be_elsewhere).then(|| self.ask_here(want, now))
     }
 
     /// Whether there may be one instance of it over all replicas, or one of each key.
@@ -49,19 +54,19 @@ impl Server {
     async fn lease_placed(
         &self,
         hop: Hop,
-        want: impl Fn() -> Want,
+        want: &impl Fn() -> Want,
     ) -> Result<Lease<Upstream>, Failure> {
         let (plan, key) = (self.plan(), want().key);
         let (Some(placement), Some(key)) = (&self.placement, claimed_key(&plan, key.as_deref()))
         else {
-            return self.lease_here(want).await;
+            return self.leased(self.ask_here(want, now()), want).await;
         };
         let mut tries = 0;
         loop {
             tries += 1;
             let way = match placement.place(&plan, key).await? {
                 Placed::Here(held) => {
-                    let lease = self.lease_here(&want).await?;
+                    let lease = self.leased(self.ask_here(want, now()), want).await?;
                     // It may have taken a while.
                     return if held.is_ours() { Ok(lease) } else { Err(moved(&self.name)) };
                 }

@@ -1,7 +1,7 @@
 //! The merged lists that clients with one selector see, cached until a list changes.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::GatewayState;
 use crate::merge::Index;
@@ -26,13 +26,25 @@ impl View {
 
     /// The current merged lists.
     pub(crate) fn index(&self, shared: &GatewayState) -> Arc<Index> {
+        self.look(shared, Arc::clone)
+    }
+
+    /// Looks at the current merged lists where they are. `look` must not ask for them again.
+    pub(crate) fn look<T>(&self, shared: &GatewayState, look: impl FnOnce(&Arc<Index>) -> T) -> T {
         let generation = shared.generation.load(Ordering::Acquire);
-        let mut built = self.built.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((at, index)) = &*built
-            && *at == generation
-        {
-            return Arc::clone(index);
+        let built = self.built.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*built {
+            Some((at, index)) if *at == generation => look(index),
+            _ => look(&self.build(shared, generation, built)),
         }
+    }
+
+    fn build(
+        &self,
+        shared: &GatewayState,
+        generation: u64,
+        mut built: MutexGuard<'_, Option<(u64, Arc<Index>)>>,
+    ) -> Arc<Index> {
         let active = shared.active_plan();
         let servers = active.servers.values().filter_map(|server| {
             let plan = server.plan();

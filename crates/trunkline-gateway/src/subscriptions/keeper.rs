@@ -84,7 +84,7 @@ pub(crate) async fn hold(
     let mut is_missing = is_back;
     loop {
         let Some(server) = post.server.upgrade() else { return };
-        let leased = server.lease(Hop::May, || post.subscriber.want(&server)).await;
+        let leased = server.lease(Hop::May, &|| post.subscriber.want(&server)).await;
         let is_elsewhere = InstanceGroup::of(&server, &post.subscriber) != post.group;
         drop(server);
         if is_elsewhere && let Some(host) = host.upgrade() {

@@ -130,7 +130,7 @@ async fn about_one(
         }
         Some(Method::TasksCancel) => {
             cancel(&entry, &sealed.task, true).await.map_err(|failure| match failure {
-                CallFailure::Server(error, _) | CallFailure::Plain(error) => error,
+                CallFailure::Server(error, _) | CallFailure::Plain(error) => *error,
                 CallFailure::Here(failure) => failure.to_error(&shared.next_trace().to_string()),
             })
         }

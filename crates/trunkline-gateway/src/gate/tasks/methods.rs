@@ -136,7 +136,7 @@ pub(super) async fn cancel(
         // The server cannot cancel it: the gateway stops waiting.
         Err(CallError::Peer(_) | CallError::Refused(_)) => true,
         Err(error) => match forward::failed(error, &instance).await {
-            Ok(error) => return Err(CallFailure::Server(error, instance.opened.revision)),
+            Ok(error) => return Err(CallFailure::server(error, instance.opened.revision)),
             Err(_) => return Err(lost(&entry.known().server).into()),
         },
     };

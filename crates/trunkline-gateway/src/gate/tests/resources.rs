@@ -117,7 +117,6 @@ async fn suggestions_that_the_caller_may_not_read_are_left_out() {
         view: gateway.0.view(Selector::All),
         caller: Arc::new(Caller::named(who)),
         handle: ConversationHandle::unheard(),
-        began: Instant::now(),
         call: made("completion/complete", completion("e"), None, who),
         approved: None,
         digest: None,

@@ -37,7 +37,8 @@ impl Entry {
 pub(super) struct Section {
     pub(super) entries: Vec<Entry>,
     pub(super) etag: String,
-    by_shown: HashMap<Arc<str>, usize>,
+    /// The places of the entries, in the order of their shown names.
+    by_shown: Box<[usize]>,
     by_own: HashMap<Arc<str>, HashMap<Arc<str>, usize>>,
     written: [OnceLock<Box<[Box<str>]>>; 5],
     whole: [OnceLock<Option<Json>>; 5],
@@ -50,14 +51,15 @@ impl Section {
             let of_server = by_own.entry(entry.target.server.clone()).or_default();
             of_server.insert(entry.target.name.clone(), at);
         }
-        let places = entries.iter().enumerate();
-        let by_shown = places.map(|(at, entry)| (entry.shown.clone(), at)).collect();
+        let mut by_shown: Box<[usize]> = (0..entries.len()).collect();
+        by_shown.sort_by_key(|at| &entries[*at].shown);
         let (written, whole) = Default::default();
         Self { entries, etag, by_shown, by_own, written, whole }
     }
 
     pub(super) fn place(&self, shown: &str) -> Option<usize> {
-        self.by_shown.get(shown).copied()
+        let found = self.by_shown.binary_search_by_key(&shown, |at| &self.entries[*at].shown);
+        Some(self.by_shown[found.ok()?])
     }
 
     pub(super) fn find(&self, shown: &str) -> Option<&Entry> {

@@ -46,8 +46,7 @@ impl Shares {
     }
 
     pub(super) fn lend(&mut self, who: &Arc<str>, turn: u64) {
-        let share = self.entry(who);
-        (share.leases, share.served) = (share.leases + 1, turn);
+        self.more(who, |it| (it.leases, it.served) = (it.leases + 1, turn));
     }
 
     /// The lowest rank is next.
@@ -60,7 +59,7 @@ impl Shares {
     }
 
     pub(super) fn wait(&mut self, who: &Arc<str>) {
-        self.entry(who).waiters += 1;
+        self.more(who, |it| it.waiters += 1);
     }
 
     pub(super) fn wait_no_more(&mut self, who: &Arc<str>) {
@@ -77,8 +76,11 @@ impl Shares {
         self.all.values().filter(|it| it.waiters > 0).nth(1).is_some()
     }
 
-    fn entry(&mut self, who: &Arc<str>) -> &mut Share {
-        self.all.entry(Arc::clone(who)).or_default()
+    fn more(&mut self, who: &Arc<str>, more: impl FnOnce(&mut Share)) {
+        match self.all.get_mut(who) {
+            Some(share) => more(share),
+            None => more(self.all.entry(Arc::clone(who)).or_default()),
+        }
     }
 
     fn less(&mut self, who: &Arc<str>, less: impl FnOnce(&mut Share)) {

@@ -487,6 +487,20 @@ impl<H: Clone, W> State<H, W> {
         self.slots.values().filter(|slot| slot.is_live()).count() + self.planned.len()
     }
 
+    /// A waiter that counted on this start does so no more.
+    pub(super) fn expect_less(&mut self, on: Option<u64>) {
+        let slot = on.and_then(|id| self.slots.get_mut(&id));
+        if let Some(expected) = slot.and_then(Slot::expected) {
+            *expected = expected.saturating_sub(1);
+        }
+    }
+
+    /// Whether there are more than the plan allows. Nobody is counted where all together are not too many.
+    pub(super) fn has_too_many(&self) -> bool {
+        let max = self.max_instances();
+        self.slots.len() + self.planned.len() > max && self.live() > max
+    }
+
     /// Whether an instance may be lent to this want.
     pub(super) fn serves(&self, slot: &Slot<H>, want: &Want) -> bool {
         self.is_singleton() || slot.serves(want)

@@ -207,7 +207,12 @@ pub(crate) struct Waiter<W> {
 
 /// The immediate answer to a want.
 pub(crate) enum Asked<H> {
-    Given(u64, H),
+    Given {
+        id: u64,
+        handle: H,
+        /// The principal whose share it counts against.
+        by: Arc<str>,
+    },
     Refused(Failure),
     /// The answer follows as an action; call `leave` with this ticket if the caller stops waiting.
     Waits(u64),

@@ -199,7 +199,7 @@ impl Model {
         self.names += 1;
         let name = self.names;
         match self.state.want(want.clone(), self.now, || name) {
-            Asked::Given(id, _) => {
+            Asked::Given { id, .. } => {
                 self.look();
                 self.given(id, Some(&want));
             }

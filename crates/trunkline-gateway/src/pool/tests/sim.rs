@@ -260,7 +260,7 @@ impl Sim {
         let asked = self.state.want(want, self.now, || name.to_owned());
         self.look();
         match asked {
-            Asked::Given(id, _) => {
+            Asked::Given { id, .. } => {
                 self.leases.insert(name.to_owned(), (id, by));
                 self.did.push(format!("{name}: i{id}"));
             }
