@@ -43,8 +43,8 @@ struct Inner {
     /// The capacity in permits.
     queue: u32,
     tickets: AtomicU64,
-    /// Assigned on first use.
-    number: OnceLock<u64>,
+    /// Assigned on first use; 0 before.
+    number: AtomicU64,
     /// Whether the conversation ends with its one request.
     is_of_one_request: bool,
     witness: OnceLock<Arc<dyn Witness>>,
@@ -120,16 +120,23 @@ impl Request {
 
 impl ConversationHandle {
     pub(crate) fn new(queue: usize) -> (Self, CommandReceiver) {
-        Self::begin(queue, false)
+        Self::begin(queue, false, OnceLock::new())
     }
 
-    /// For a conversation that ends once one request is answered, while its peer may live on.
+    /// For a conversation that ends once one request is answered, while its peer may live on; with whoever sees it.
     #[cfg(feature = "http")]
-    pub(crate) fn of_one_request(queue: usize) -> (Self, CommandReceiver) {
-        Self::begin(queue, true)
+    pub(crate) fn of_one_request(
+        queue: usize,
+        witness: Option<Arc<dyn Witness>>,
+    ) -> (Self, CommandReceiver) {
+        Self::begin(queue, true, witness.map(OnceLock::from).unwrap_or_default())
     }
 
-    fn begin(queue: usize, is_of_one_request: bool) -> (Self, CommandReceiver) {
+    fn begin(
+        queue: usize,
+        is_of_one_request: bool,
+        witness: OnceLock<Arc<dyn Witness>>,
+    ) -> (Self, CommandReceiver) {
         let inner = Arc::new(Inner {
             queues: Mutex::default(),
             has_news: AtomicBool::new(false),
@@ -137,9 +144,9 @@ impl ConversationHandle {
             room: Semaphore::new(queue),
             queue: u32::try_from(queue).unwrap_or(u32::MAX),
             tickets: AtomicU64::new(0),
-            number: OnceLock::new(),
+            number: AtomicU64::new(0),
             is_of_one_request,
-            witness: OnceLock::new(),
+            witness,
         });
         let handle = Self(Arc::clone(&inner));
         (handle, CommandReceiver { inner, woken: None, taken: VecDeque::new(), freed: 0 })
@@ -210,7 +217,15 @@ impl ConversationHandle {
     /// A number unique in this process.
     pub fn number(&self) -> u64 {
         static NEXT: AtomicU64 = AtomicU64::new(1);
-        *self.0.number.get_or_init(|| NEXT.fetch_add(1, Ordering::Relaxed))
+        let known = self.0.number.load(Ordering::Relaxed);
+        if known > 0 {
+            return known;
+        }
+        let next = NEXT.fetch_add(1, Ordering::Relaxed);
+        // Whoever came first has assigned it.
+        let assigned =
+            self.0.number.compare_exchange(0, next, Ordering::Relaxed, Ordering::Relaxed);
+        assigned.map_or_else(|first| first, |_| next)
     }
 
     /// From now on this witness sees the messages of the conversation, unless it has one already.

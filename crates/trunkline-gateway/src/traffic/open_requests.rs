@@ -59,8 +59,8 @@ pub(super) struct Theirs {
     id: Id,
     via: RequestStream,
     /// Where its progress goes, if its call wants progress.
-    pub(super) token: Option<Json>,
-    pub(super) owner: Owner,
+    token: Option<Json>,
+    owner: Owner,
 }
 
 /// Whom a request of the peer belongs to.
@@ -82,8 +82,7 @@ impl Owner {
     }
 
     /// The request, if nobody has claimed it. It belongs to the conversation from now on.
-    #[inline]
-    pub(super) fn disown(&mut self) -> Option<(Unclaimed, Instant)> {
+    fn disown(&mut self) -> Option<(Unclaimed, Instant)> {
         let Self::Nobody(..) = self else { return None };
         match std::mem::replace(self, Self::Conversation) {
             Self::Nobody(request, at) => Some((request, at)),
@@ -103,11 +102,11 @@ impl OpenRequests {
         at: Instant,
         is_over: impl Fn(u64) -> bool,
     ) {
-        let owner = Owner::Nobody(request, at);
-        let last = Theirs { id: id.clone(), via, token: None, owner };
-        if let Some(before) = self.last.replace(last) {
+        if let Some(before) = self.last.take() {
             self.add(before, is_over);
         }
+        let owner = Owner::Nobody(request, at);
+        self.last = Some(Theirs { id: id.clone(), via, token: None, owner });
     }
 
     /// Those whose calls are over are looked for as rarely as the table would have to grow.
@@ -120,10 +119,15 @@ impl OpenRequests {
         self.theirs.push(theirs);
     }
 
-    /// A request of the peer that a call claims: the request, if nobody has claimed it before, and its place in the
-    /// table.
+    /// A request of the peer becomes that of the call of this number, whose progress has this token: the request, if
+    /// nobody has claimed it before.
     #[inline]
-    pub(super) fn claim(&mut self, id: &Id) -> (Option<(Unclaimed, Instant)>, &mut Theirs) {
+    pub(super) fn claim(
+        &mut self,
+        id: &Id,
+        token: Option<Json>,
+        number: u64,
+    ) -> Option<(Unclaimed, Instant)> {
         let claimed = match &mut self.last {
             Some(last) if last.id == *id => last,
             _ => {
@@ -135,7 +139,11 @@ impl OpenRequests {
                 &mut self.theirs[at]
             }
         };
-        (claimed.owner.disown(), claimed)
+        claimed.token = token;
+        match std::mem::replace(&mut claimed.owner, Owner::Call(number)) {
+            Owner::Nobody(request, at) => Some((request, at)),
+            Owner::Call(_) | Owner::Conversation => None,
+        }
     }
 
     /// The peer's request is answered.
@@ -146,6 +154,20 @@ impl OpenRequests {
         }
         let at = self.theirs.iter().position(|it| it.id == *id)?;
         Some(self.theirs.swap_remove(at).owner)
+    }
+
+    /// Whether no request is open.
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.last.is_none() && self.theirs.is_empty() && self.ours.is_empty()
+    }
+
+    /// Forgets all requests, and gives back much memory.
+    #[inline]
+    pub(super) fn clear(&mut self) {
+        if !self.is_empty() || self.theirs.capacity().max(self.ours.capacity()) > MANY {
+            *self = Self::default();
+        }
     }
 
     /// Whether a request of the peer is open.
@@ -183,6 +205,7 @@ impl OpenRequests {
     }
 
     /// A request of ours.
+    #[inline]
     pub(super) fn add_ours(&mut self, id: Id, owner: Whose, is_over: impl Fn(u64) -> bool) {
         if self.ours.len() >= self.ours.capacity().max(MANY) {
             self.ours.retain(|it| it.1.call().is_some_and(|it| !is_over(it)));
