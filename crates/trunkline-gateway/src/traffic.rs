@@ -89,7 +89,7 @@ struct Kept {
 
 impl Kept {
     /// A call to a server ended. The list grows no longer than the catalogs of this run.
-    #[inline]
+    #[inline(always)]
     fn count(&mut self, server: &Arc<str>, took: Duration, has_failed: bool) {
         let (step, _) = self.step;
         let same = |it: &Arc<str>| Arc::ptr_eq(it, server) || **it == **server;

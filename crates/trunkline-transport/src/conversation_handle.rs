@@ -47,7 +47,9 @@ struct Inner {
     number: AtomicU64,
     /// Whether the conversation ends with its one request.
     is_of_one_request: bool,
-    witness: OnceLock<Arc<dyn Witness>>,
+    /// Who sees the messages from the beginning, or from later on.
+    witness: Option<Arc<dyn Witness>>,
+    later_witness: OnceLock<Arc<dyn Witness>>,
 }
 
 #[derive(Debug, Default)]
@@ -120,7 +122,7 @@ impl Request {
 
 impl ConversationHandle {
     pub(crate) fn new(queue: usize) -> (Self, CommandReceiver) {
-        Self::begin(queue, false, OnceLock::new())
+        Self::begin(queue, false, None)
     }
 
     /// For a conversation that ends once one request is answered, while its peer may live on; with whoever sees it.
@@ -129,13 +131,13 @@ impl ConversationHandle {
         queue: usize,
         witness: Option<Arc<dyn Witness>>,
     ) -> (Self, CommandReceiver) {
-        Self::begin(queue, true, witness.map(OnceLock::from).unwrap_or_default())
+        Self::begin(queue, true, witness)
     }
 
     fn begin(
         queue: usize,
         is_of_one_request: bool,
-        witness: OnceLock<Arc<dyn Witness>>,
+        witness: Option<Arc<dyn Witness>>,
     ) -> (Self, CommandReceiver) {
         let inner = Arc::new(Inner {
             queues: Mutex::default(),
@@ -147,6 +149,7 @@ impl ConversationHandle {
             number: AtomicU64::new(0),
             is_of_one_request,
             witness,
+            later_witness: OnceLock::new(),
         });
         let handle = Self(Arc::clone(&inner));
         (handle, CommandReceiver { inner, woken: None, taken: VecDeque::new(), freed: 0 })
@@ -230,19 +233,21 @@ impl ConversationHandle {
 
     /// From now on this witness sees the messages of the conversation, unless it has one already.
     pub fn set_witness(&self, witness: Arc<dyn Witness>) {
-        // The first one stays.
-        let _ = self.0.witness.set(witness);
+        if self.0.witness.is_none() {
+            // The first one stays.
+            let _ = self.0.later_witness.set(witness);
+        }
     }
 
     /// Who sees the messages of the conversation, if that is a `T`.
     pub fn witness<T: Witness>(&self) -> Option<&T> {
-        let witness: &dyn Any = &**self.0.witness.get()?;
+        let witness: &dyn Any = self.0.witness()?;
         witness.downcast_ref()
     }
 
     /// Whether anybody sees the messages of the conversation.
     pub fn has_witness(&self) -> bool {
-        self.0.witness.get().is_some()
+        self.0.witness().is_some()
     }
 
     /// Whether the conversation ends with its one request.
@@ -262,6 +267,11 @@ impl ConversationHandle {
 }
 
 impl Inner {
+    #[inline]
+    fn witness(&self) -> Option<&dyn Witness> {
+        self.witness.as_ref().or_else(|| self.later_witness.get()).map(|it| &**it)
+    }
+
     /// Waits for room. Returns whether the conversation is still open.
     async fn send(&self, command: Command) -> bool {
         let takes = self.takes(&command);
@@ -323,7 +333,7 @@ impl Inner {
 
 impl CommandReceiver {
     pub(crate) fn witness(&self) -> Option<&dyn Witness> {
-        self.inner.witness.get().map(|it| &**it)
+        self.inner.witness()
     }
 
     #[cfg(feature = "http")]

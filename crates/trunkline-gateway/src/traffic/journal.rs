@@ -230,7 +230,7 @@ impl Journal {
     }
 
     /// A call reaches an instance.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn sends(&mut self, number: u64, at: Instant, sends: Sends) {
         let Some(slot) = self.slot(number) else { return };
         if slot.more.is_some() || slot.sends.is_some() || slot.ends.is_some() {
@@ -286,7 +286,7 @@ impl Journal {
     }
 
     /// A message. Returns whether the call had ended before.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn say(&mut self, number: u64, place: Place, at: Instant, heard: Heard<'_>) -> bool {
         let Heard { form, bytes } = heard;
         // None of them is larger than the largest message that is kept.

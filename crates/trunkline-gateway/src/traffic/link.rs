@@ -102,7 +102,7 @@ impl Link {
     }
 
     /// Notes a message of a call. The answer comes after the end.
-    #[inline]
+    #[inline(always)]
     fn note(
         &self,
         mut kept: MutexGuard<'_, Kept>,
@@ -111,13 +111,29 @@ impl Link {
         (message, text): (&Message, Option<&[u8]>),
         at: Instant,
     ) {
-        let (place, mut room) = ((self.side(), direction), Vec::new());
-        let heard = Heard::of(message, text, &mut room);
-        let has_ended = kept.journal.say(number, place, at, heard);
+        let place = (self.side(), direction);
+        let has_ended = match Heard::at_hand(message, text) {
+            Some(heard) => kept.journal.say(number, place, at, heard),
+            None => self.say_written(&mut kept, number, direction, message, at),
+        };
         drop(kept);
         if has_ended {
             self.traffic.is_answered(number);
         }
+    }
+
+    /// The same for a message that has to be written first.
+    fn say_written(
+        &self,
+        kept: &mut Kept,
+        number: u64,
+        direction: Direction,
+        message: &Message,
+        at: Instant,
+    ) -> bool {
+        let (place, mut room) = ((self.side(), direction), Vec::new());
+        let heard = Heard::of(message, None, &mut room);
+        kept.journal.say(number, place, at, heard)
     }
 
     /// Notes a message in the conversation's own entry.
@@ -140,9 +156,7 @@ impl Link {
                 kept.journal.note(number, at, What::Speaks(revision));
             }
         }
-        let (place, mut room) = ((self.side(), direction), Vec::new());
-        let heard = Heard::of(message, None, &mut room);
-        if kept.journal.say(number, place, at, heard) {
+        if self.say_written(kept, number, direction, message, at) {
             self.traffic.is_answered(number);
         }
         self.traffic.tell(number);
@@ -203,7 +217,7 @@ impl Link {
     }
 
     /// The peer's request is answered, or given up: whose it was.
-    #[inline]
+    #[inline(always)]
     fn take_theirs(&self, kept: &mut Kept, id: &Id) -> Option<Whose> {
         let open = self.open(&mut kept.open);
         let owner = open.take_theirs(id)?;
@@ -316,7 +330,7 @@ impl Witness for Link {
                     Some(Cause::During(theirs)) => Whose::from(open.theirs(theirs)),
                     _ => attached,
                 };
-                open.add_ours(id.clone(), whose, |number| kept.journal.is_over(number));
+                open.add_ours(id, whose, |number| kept.journal.is_over(number));
                 whose
             }
             Message::Notification { method, params } => {

@@ -20,7 +20,8 @@ pub(super) struct OpenRequests {
     /// The peer's last request.
     last: Option<Theirs>,
     theirs: Vec<Theirs>,
-    ours: VecDeque<(Id, Whose)>,
+    /// Our ids are numbers.
+    ours: VecDeque<(i64, Whose)>,
 }
 
 /// Whom a message belongs to.
@@ -102,15 +103,17 @@ impl OpenRequests {
         at: Instant,
         is_over: impl Fn(u64) -> bool,
     ) {
-        if let Some(before) = self.last.take() {
-            self.add(before, is_over);
+        if self.last.is_some() {
+            self.move_last(is_over);
         }
         let owner = Owner::Nobody(request, at);
         self.last = Some(Theirs { id: id.clone(), via, token: None, owner });
     }
 
-    /// Those whose calls are over are looked for as rarely as the table would have to grow.
-    fn add(&mut self, theirs: Theirs, is_over: impl Fn(u64) -> bool) {
+    /// The last request makes way for another. Those whose calls are over are looked for as rarely as the table would
+    /// have to grow.
+    fn move_last(&mut self, is_over: impl Fn(u64) -> bool) {
+        let Some(theirs) = self.last.take() else { return };
         if self.theirs.len() >= self.theirs.capacity().max(MANY) {
             self.theirs.retain(|it| it.owner.call().is_some_and(|it| !is_over(it)));
             self.theirs.drain(..self.theirs.len().saturating_sub(MOST));
@@ -121,7 +124,7 @@ impl OpenRequests {
 
     /// A request of the peer becomes that of the call of this number, whose progress has this token: the request, if
     /// nobody has claimed it before.
-    #[inline]
+    #[inline(always)]
     pub(super) fn claim(
         &mut self,
         id: &Id,
@@ -149,8 +152,14 @@ impl OpenRequests {
     /// The peer's request is answered.
     #[inline]
     pub(super) fn take_theirs(&mut self, id: &Id) -> Option<Owner> {
-        if let Some(last) = self.last.take_if(|it| it.id == *id) {
-            return Some(last.owner);
+        // Of the last one, which most often is a call's, nothing is moved but its number.
+        if let Some(last) = self.last.as_mut().filter(|it| it.id == *id) {
+            let owner = match last.owner {
+                Owner::Call(number) => Owner::Call(number),
+                _ => std::mem::replace(&mut last.owner, Owner::Conversation),
+            };
+            self.last = None;
+            return Some(owner);
         }
         let at = self.theirs.iter().position(|it| it.id == *id)?;
         Some(self.theirs.swap_remove(at).owner)
@@ -206,35 +215,37 @@ impl OpenRequests {
 
     /// A request of ours.
     #[inline]
-    pub(super) fn add_ours(&mut self, id: Id, owner: Whose, is_over: impl Fn(u64) -> bool) {
+    pub(super) fn add_ours(&mut self, id: &Id, owner: Whose, is_over: impl Fn(u64) -> bool) {
+        let Id::Number(id) = *id else { return };
         if self.ours.len() >= self.ours.capacity().max(MANY) {
             self.ours.retain(|it| it.1.call().is_some_and(|it| !is_over(it)));
             self.ours.drain(..self.ours.len().saturating_sub(MOST));
         }
         // We count our ids up, so that only one that is sent once more can be there.
-        let is_next = match (self.ours.back(), &id) {
-            (Some((Id::Number(last), _)), Id::Number(next)) => last < next,
-            (last, _) => last.is_none(),
-        };
-        if !is_next {
+        if self.ours.back().is_some_and(|it| it.0 >= id) {
             self.ours.retain(|it| it.0 != id);
         }
         self.ours.push_back((id, owner));
     }
 
     /// Our request is answered, or given up.
-    #[inline]
+    #[inline(always)]
     pub(super) fn take_ours(&mut self, id: &Id) -> Option<Whose> {
-        if self.ours.front().is_some_and(|it| it.0 == *id) {
-            return self.ours.pop_front().map(|(_, owner)| owner);
+        let Id::Number(id) = *id else { return None };
+        if let Some((first, owner)) = self.ours.front().copied()
+            && first == id
+        {
+            self.ours.pop_front();
+            return Some(owner);
         }
-        let at = self.ours.iter().position(|it| it.0 == *id)?;
+        let at = self.ours.iter().position(|it| it.0 == id)?;
         self.ours.remove(at).map(|(_, owner)| owner)
     }
 
     /// Whom a request of ours belongs to.
     pub(super) fn ours(&self, id: &Id) -> Option<Whose> {
-        self.ours.iter().find(|it| it.0 == *id).map(|it| it.1)
+        let Id::Number(id) = *id else { return None };
+        self.ours.iter().find(|it| it.0 == id).map(|it| it.1)
     }
 
     /// Whom our request belongs to on whose stream something came, or the only call.
