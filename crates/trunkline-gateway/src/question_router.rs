@@ -281,7 +281,7 @@ impl Handler for QuestionRouter {
         })
     }
 
-    fn witness(&self, _: &ConversationHandle, _: &Attached) -> Option<Arc<dyn Witness>> {
+    fn witness(&self, _: Option<&ConversationHandle>, _: &Attached) -> Option<Arc<dyn Witness>> {
         self.watcher.upgrade()?.witness(&self.server, self.id)
     }
 

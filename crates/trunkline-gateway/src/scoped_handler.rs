@@ -40,14 +40,14 @@ impl Handler for ScopedHandler {
 
     fn witness(
         &self,
-        handle: &ConversationHandle,
+        lasting: Option<&ConversationHandle>,
         attached: &Attached,
     ) -> Option<Arc<dyn Witness>> {
         let traffic = &self.shared.traffic;
         if !traffic.is_recording() {
             return None;
         }
-        Some(Link::of_client(traffic, handle, attached))
+        Some(Link::of_client(traffic, lasting, attached))
     }
 
     fn param_headers(&self, tool: &str, _: Option<&Json>, _: &Attached) -> Repeated {

@@ -12,6 +12,7 @@ mod kept_message;
 mod link;
 mod marked_tools;
 mod open_requests;
+mod open_tables;
 mod rates;
 mod recording;
 mod show;
@@ -38,15 +39,16 @@ use crate::caller::Caller;
 use crate::catalog::plan::{Plan, RecordingPlan};
 use crate::policy::redact::secrets_of;
 use crate::trace::Trace;
-use call_log::{CallLog, Place};
+use call_log::CallLog;
 pub(crate) use call_log::{CallTarget, FROM_CLIENT, FROM_SERVER, TO_CLIENT, TO_SERVER};
 use file::TrafficFile;
 pub use filter::TrafficFilter;
 use journal::{Head, Journal, What};
-use kept_message::{Heard, Unclaimed};
+use kept_message::Unclaimed;
 pub(crate) use link::Link;
 use marked_tools::MarkedTools;
 pub(crate) use open_requests::Whose;
+use open_tables::OpenTables;
 use rates::Rates;
 pub(crate) use rates::STEP;
 pub(crate) use recording::Recording;
@@ -72,26 +74,41 @@ pub(crate) struct Traffic {
     has_file: AtomicBool,
 }
 
-/// What every call changes.
+/// What every call changes, behind one lock.
 struct Kept {
     journal: Journal,
+    /// The open requests of all conversations.
+    open: OpenTables,
     /// How often each server is called. There are few.
     rates: Vec<(Arc<str>, Rates)>,
+    /// The step of time that they count in, and its end.
+    step: (u64, Instant),
     /// The last client that called without a session.
     peer: Option<Arc<Peer>>,
 }
 
 impl Kept {
     /// A call to a server ended. The list grows no longer than the catalogs of this run.
-    fn count(&mut self, server: &Arc<str>, took: Duration, has_failed: bool, now: Duration) {
+    #[inline(always)]
+    fn count(&mut self, server: &Arc<str>, took: Duration, has_failed: bool) {
+        let (step, _) = self.step;
         let same = |it: &Arc<str>| Arc::ptr_eq(it, server) || **it == **server;
         match self.rates.iter_mut().find(|(it, _)| same(it)) {
-            Some((_, rates)) => rates.note(took, has_failed, now),
+            Some((_, rates)) => rates.note(took, has_failed, step),
             None => {
                 let mut rates = Rates::default();
-                rates.note(took, has_failed, now);
+                rates.note(took, has_failed, step);
                 self.rates.push((Arc::clone(server), rates));
             }
+        }
+    }
+
+    /// The time is this; `base` is when it began.
+    #[inline]
+    fn advance(&mut self, now: Instant, base: Instant) {
+        if now >= self.step.1 {
+            let step = now.saturating_duration_since(base).as_secs() / STEP;
+            self.step = (step, base + Duration::from_secs((step + 1) * STEP));
         }
     }
 
@@ -101,7 +118,7 @@ impl Kept {
         let peer = &caller.peer;
         match &self.peer {
             _ if caller.has_session => Arc::clone(peer),
-            Some(known) if known.info == peer.info => Arc::clone(known),
+            Some(known) if Arc::ptr_eq(known, peer) || known.info == peer.info => Arc::clone(known),
             _ => Arc::clone(self.peer.insert(Arc::clone(peer))),
         }
     }
@@ -145,15 +162,18 @@ impl Who {
 
 impl Traffic {
     pub(crate) fn new() -> Arc<Self> {
+        let base = (SystemTime::now(), Instant::now());
         Arc::new(Self {
             kept: Mutex::new(Kept {
                 journal: Journal::new(MOST_CALLS, RecordingPlan::default().keep),
+                open: OpenTables::default(),
                 rates: Vec::new(),
+                step: (0, base.1),
                 peer: None,
             }),
             redactor: Mutex::default(),
             updates: broadcast::Sender::new(UPDATES),
-            base: (SystemTime::now(), Instant::now()),
+            base,
             digests: RandomState::new(),
             marked: MarkedTools::default(),
             followers: AtomicUsize::new(0),
@@ -222,17 +242,7 @@ impl Traffic {
         }
     }
 
-    /// A message of a call, when it was received or sent. The answer comes after the end.
-    #[inline]
-    fn note(&self, number: u64, place: Place, at: Instant, said: (&Message, Option<&[u8]>)) {
-        let ((message, text), mut room) = (said, Vec::new());
-        let heard = Heard::of(message, text, &mut room);
-        if self.kept().journal.say(number, place, at, heard) {
-            self.is_answered(number);
-        }
-    }
-
-    /// More was said in a call that has ended.
+    /// More was said in a call that has ended, such as its answer.
     fn is_answered(&self, number: u64) {
         self.tell(number);
         if self.has_file.load(Ordering::Relaxed)
@@ -245,10 +255,12 @@ impl Traffic {
 
     /// How often a server was called lately, and how long that took.
     pub(crate) fn rates(&self, server: &str) -> serde_json::Value {
-        let now = self.base.1.elapsed();
-        match self.kept().rates.iter_mut().find(|(it, _)| **it == *server) {
-            Some((_, rates)) => rates.show(now),
-            None => Rates::default().show(now),
+        let mut kept = self.kept();
+        kept.advance(Instant::now(), self.base.1);
+        let (step, _) = kept.step;
+        match kept.rates.iter_mut().find(|(it, _)| **it == *server) {
+            Some((_, rates)) => rates.show(step),
+            None => Rates::default().show(step),
         }
     }
 
@@ -330,16 +342,16 @@ impl Recorder {
             self.traffic.learn(Party::Client, "params", &call.params.to_json());
         }
         let link = if unseen.is_none() { self.link_of(call, handle) } else { None };
-        // The request as it was received, or if nobody has seen that, as it was read.
-        let begin = |request: Option<(Unclaimed, Instant)>| {
-            let (request, at) = request.unwrap_or_else(|| (request_of(call), began));
+        let token = call.meta.as_ref().filter(|_| call.wants_progress).and_then(token_of);
+        let number = {
             let mut kept = self.traffic.kept();
+            let kept = &mut *kept;
             let number = match earlier {
                 Some(number) => {
                     kept.journal.note(number, began, What::Returns);
                     number
                 }
-                None => self.begin_in(&mut kept, caller, |_, who| Head {
+                None => self.begin_in(kept, caller, |_, who| Head {
                     id,
                     began,
                     method: MethodName::from(call.method.method),
@@ -349,16 +361,13 @@ impl Recorder {
                     counts: Side::Client,
                 }),
             };
+            // The request as it was received, or if nobody has seen that, as it was read.
+            let received =
+                link.and_then(|it| it.open(&mut kept.open).claim(&call.id, token, number));
+            let (request, at) = received.unwrap_or_else(|| (request_of(call), began));
             let mut room = Vec::new();
             kept.journal.say(number, FROM_CLIENT, at, request.heard(&mut room));
             number
-        };
-        let number = match link {
-            Some(link) => {
-                let token = call.meta.as_ref().filter(|_| call.wants_progress).and_then(token_of);
-                link.state().claim(&call.id, token, begin)
-            }
-            None => begin(None),
         };
         self.traffic.tell(number);
         Recording { recorder: Arc::clone(self), number, id, began, unseen }
@@ -369,7 +378,8 @@ impl Recorder {
         if let Some(link) = handle.witness::<Link>() {
             return Some(link);
         }
-        handle.set_witness(Link::of_client(&self.traffic, handle, &call.attached));
+        let lasting = (!handle.is_of_one_request()).then_some(handle);
+        handle.set_witness(Link::of_client(&self.traffic, lasting, &call.attached));
         handle.witness::<Link>()
     }
 

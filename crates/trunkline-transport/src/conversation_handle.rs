@@ -44,11 +44,13 @@ struct Inner {
     /// The capacity in permits.
     queue: u32,
     tickets: AtomicU64,
-    /// Assigned on first use.
-    number: OnceLock<u64>,
+    /// Assigned on first use; 0 before.
+    number: AtomicU64,
     /// Whether the conversation ends with its one request.
     is_of_one_request: bool,
-    witness: OnceLock<Arc<dyn Witness>>,
+    /// Who sees the messages from the beginning, or from later on.
+    witness: Option<Arc<dyn Witness>>,
+    later_witness: OnceLock<Arc<dyn Witness>>,
 }
 
 #[derive(Debug, Default)]
@@ -131,16 +133,23 @@ impl Request {
 
 impl ConversationHandle {
     pub(crate) fn new(queue: usize) -> (Self, CommandReceiver) {
-        Self::begin(queue, false)
+        Self::begin(queue, false, None)
     }
 
-    /// For a conversation that ends once one request is answered, while its peer may live on.
+    /// For a conversation that ends once one request is answered, while its peer may live on; with whoever sees it.
     #[cfg(feature = "http")]
-    pub(crate) fn of_one_request(queue: usize) -> (Self, CommandReceiver) {
-        Self::begin(queue, true)
+    pub(crate) fn of_one_request(
+        queue: usize,
+        witness: Option<Arc<dyn Witness>>,
+    ) -> (Self, CommandReceiver) {
+        Self::begin(queue, true, witness)
     }
 
-    fn begin(queue: usize, is_of_one_request: bool) -> (Self, CommandReceiver) {
+    fn begin(
+        queue: usize,
+        is_of_one_request: bool,
+        witness: Option<Arc<dyn Witness>>,
+    ) -> (Self, CommandReceiver) {
         let inner = Arc::new(Inner {
             queues: Mutex::default(),
             has_news: AtomicBool::new(false),
@@ -148,9 +157,10 @@ impl ConversationHandle {
             room: Semaphore::new(queue),
             queue: u32::try_from(queue).unwrap_or(u32::MAX),
             tickets: AtomicU64::new(0),
-            number: OnceLock::new(),
+            number: AtomicU64::new(0),
             is_of_one_request,
-            witness: OnceLock::new(),
+            witness,
+            later_witness: OnceLock::new(),
         });
         let handle = Self(Arc::clone(&inner));
         (handle, CommandReceiver { inner, woken: None, taken: VecDeque::new(), freed: 0 })
@@ -229,24 +239,34 @@ impl ConversationHandle {
     /// A number unique in this process.
     pub fn number(&self) -> u64 {
         static NEXT: AtomicU64 = AtomicU64::new(1);
-        *self.0.number.get_or_init(|| NEXT.fetch_add(1, Ordering::Relaxed))
+        let known = self.0.number.load(Ordering::Relaxed);
+        if known > 0 {
+            return known;
+        }
+        let next = NEXT.fetch_add(1, Ordering::Relaxed);
+        // Whoever came first has assigned it.
+        let assigned =
+            self.0.number.compare_exchange(0, next, Ordering::Relaxed, Ordering::Relaxed);
+        assigned.map_or_else(|first| first, |_| next)
     }
 
     /// From now on this witness sees the messages of the conversation, unless it has one already.
     pub fn set_witness(&self, witness: Arc<dyn Witness>) {
-        // The first one stays.
-        let _ = self.0.witness.set(witness);
+        if self.0.witness.is_none() {
+            // The first one stays.
+            let _ = self.0.later_witness.set(witness);
+        }
     }
 
     /// Who sees the messages of the conversation, if that is a `T`.
     pub fn witness<T: Witness>(&self) -> Option<&T> {
-        let witness: &dyn Any = &**self.0.witness.get()?;
+        let witness: &dyn Any = self.0.witness()?;
         witness.downcast_ref()
     }
 
     /// Whether anybody sees the messages of the conversation.
     pub fn has_witness(&self) -> bool {
-        self.0.witness.get().is_some()
+        self.0.witness().is_some()
     }
 
     /// Whether the conversation ends with its one request.
@@ -266,6 +286,11 @@ impl ConversationHandle {
 }
 
 impl Inner {
+    #[inline]
+    fn witness(&self) -> Option<&dyn Witness> {
+        self.witness.as_ref().or_else(|| self.later_witness.get()).map(|it| &**it)
+    }
+
     /// Waits for room. Returns whether the conversation is still open.
     async fn send(&self, command: Command) -> bool {
         // A handler that reports without end gives others their turn.
@@ -334,7 +359,7 @@ impl Inner {
 
 impl CommandReceiver {
     pub(crate) fn witness(&self) -> Option<&dyn Witness> {
-        self.inner.witness.get().map(|it| &**it)
+        self.inner.witness()
     }
 
     #[cfg(feature = "http")]

@@ -92,7 +92,7 @@ where
     ) -> Self {
         core.shares_one_stream();
         let (handle, commands) = ConversationHandle::new(limits.queue);
-        if let Some(witness) = handler.witness(&handle, &Attached::default()) {
+        if let Some(witness) = handler.witness(Some(&handle), &Attached::default()) {
             handle.set_witness(witness);
         }
         let decoder = match framing {

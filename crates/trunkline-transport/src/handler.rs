@@ -43,10 +43,11 @@ pub trait Handler: Send + Sync + 'static {
         None
     }
 
-    /// A conversation begins: who sees its messages, if anybody does.
+    /// A conversation begins: who sees its messages, if anybody does. It has a handle already if it may last longer
+    /// than one request.
     fn witness(
         &self,
-        _handle: &ConversationHandle,
+        _lasting: Option<&ConversationHandle>,
         _attached: &Attached,
     ) -> Option<Arc<dyn Witness>> {
         None

@@ -21,10 +21,11 @@ use crate::trace::Trace;
 /// The last calls, bounded by count and by bytes.
 #[derive(Debug)]
 pub(crate) struct Journal {
-    /// The oldest first; the last one is written to.
-    pieces: VecDeque<Piece>,
-    /// The number of the oldest piece.
-    first_piece: u32,
+    /// The piece that is written to, and its number.
+    texts: Vec<u8>,
+    piece: u32,
+    /// Those before it, the oldest first.
+    older: VecDeque<Piece>,
     /// A piece that made way, to be used again.
     spare: Vec<u8>,
     calls: VecDeque<Slot>,
@@ -42,7 +43,7 @@ pub(crate) struct Journal {
     names: HashMap<u64, u64>,
 }
 
-/// Some memory for texts, which makes way as a whole.
+/// Some memory that is full of texts, and makes way as a whole.
 #[derive(Debug)]
 struct Piece {
     texts: Vec<u8>,
@@ -105,30 +106,32 @@ struct Slot {
     head: Head,
     /// The first messages.
     said: [Option<Noted>; PLAIN],
-    /// How many of them there are.
+    sends: Option<(Instant, Sends)>,
+    ends: Option<(Instant, Ended)>,
+    /// What has no place above, all of which was there before.
+    more: Option<Box<More>>,
+    /// The messages that are in a file.
+    written: u32,
+    /// How many of the first messages there are.
     count: u8,
     /// How many of them came before it was sent and before it ended.
     sent_after: u8,
     ended_after: u8,
     keeps: bool,
+    /// Whether messages are kept and the next one has its place among the first, if that is free.
+    is_plain: bool,
     has_ended: bool,
     /// It has ended, and its caller does not come back.
     is_over: bool,
-    sends: Option<(Instant, Sends)>,
-    ends: Option<(Instant, Ended)>,
-    /// What came after the first of all that has no place above.
-    more: Vec<(Instant, Event)>,
-    limits: Limits,
-    /// The messages that are in a file.
-    written: usize,
-    names: Vec<u64>,
 }
 
-/// How much of its bounds a call with more than its first messages has used.
+/// What there is of a call beside its first messages, and how much of its bounds it has used.
 #[derive(Debug, Default)]
-struct Limits {
+struct More {
+    events: Vec<(Instant, Event)>,
+    names: Vec<u64>,
     has_target: bool,
-    /// Messages among `more`, and the rest.
+    /// Messages among the events, and the rest.
     said: u32,
     steps: u32,
     /// The rounds after that, and the last end.
@@ -148,7 +151,7 @@ enum Event {
     Happens(What),
 }
 
-/// A message: so many bytes in a piece.
+/// A message: so many bytes in a piece, or if nothing is kept of it, its size.
 #[derive(Clone, Copy, Debug)]
 struct Noted {
     at: Instant,
@@ -157,17 +160,23 @@ struct Noted {
     piece: u32,
     start: u32,
     length: u32,
-    size: u32,
+}
+
+impl Noted {
+    fn size(&self) -> u32 {
+        self.length.saturating_add(self.form.around())
+    }
 }
 
 impl Journal {
     /// At most about `most` calls, and no more than about `keep` bytes.
     pub(crate) fn new(most: usize, keep: usize) -> Self {
-        let (pieces, spare, calls, names) = Default::default();
+        let (older, calls, names) = Default::default();
         let mut journal = Self {
-            pieces,
-            first_piece: 0,
-            spare,
+            texts: Vec::new(),
+            piece: 0,
+            older,
+            spare: Vec::new(),
             calls,
             first: 1,
             most,
@@ -204,38 +213,50 @@ impl Journal {
         self.calls.push_back(Slot {
             head,
             said: [None; PLAIN],
+            sends: None,
+            ends: None,
+            more: None,
+            written: 0,
             count: 0,
             sent_after: 0,
             ended_after: 0,
             keeps,
+            is_plain: keeps,
             has_ended: false,
             is_over: false,
-            sends: None,
-            ends: None,
-            more: Vec::new(),
-            limits: Limits::default(),
-            written: 0,
-            names: Vec::new(),
         });
         self.bytes += size_of::<Slot>();
         number
     }
 
-    /// Something happens to a call.
-    #[inline]
-    pub(crate) fn note(&mut self, number: u64, at: Instant, what: What) {
+    /// A call reaches an instance.
+    #[inline(always)]
+    pub(crate) fn sends(&mut self, number: u64, at: Instant, sends: Sends) {
         let Some(slot) = self.slot(number) else { return };
-        let is_plain = slot.more.is_empty();
+        if slot.more.is_some() || slot.sends.is_some() || slot.ends.is_some() {
+            return self.note_more(number, at, What::Sends(sends));
+        }
+        slot.sent_after = slot.count;
+        slot.sends = Some((at, sends));
+    }
+
+    /// A call ends, or its round does.
+    #[inline]
+    pub(crate) fn ends(&mut self, number: u64, at: Instant, ended: Ended) {
+        let Some(slot) = self.slot(number) else { return };
+        if slot.more.is_some() || slot.ends.is_some() {
+            return self.note_more(number, at, What::Ends(ended));
+        }
+        (slot.has_ended, slot.is_over) = (true, ended.outcome != Outcome::Asked);
+        slot.ended_after = slot.count;
+        slot.ends = Some((at, ended));
+    }
+
+    /// Something happens to a call.
+    pub(crate) fn note(&mut self, number: u64, at: Instant, what: What) {
         match what {
-            What::Sends(sends) if is_plain && slot.sends.is_none() && slot.ends.is_none() => {
-                slot.sent_after = slot.count;
-                slot.sends = Some((at, sends));
-            }
-            What::Ends(ended) if is_plain && slot.ends.is_none() => {
-                (slot.has_ended, slot.is_over) = (true, ended.outcome != Outcome::Asked);
-                slot.ended_after = slot.count;
-                slot.ends = Some((at, ended));
-            }
+            What::Sends(sends) => self.sends(number, at, sends),
+            What::Ends(ended) => self.ends(number, at, ended),
             what => self.note_more(number, at, what),
         }
     }
@@ -248,83 +269,89 @@ impl Journal {
                 (slot.has_ended, slot.is_over) = (true, ended.outcome != Outcome::Asked);
             }
             What::Returns => (slot.has_ended, slot.is_over) = (false, false),
-            What::Sends(_) | What::IsWith { .. } => slot.limits.has_target = true,
             _ => {}
         }
-        if slot.limits.steps < MOST_STEPS {
-            slot.limits.steps += 1;
+        let Some(more) = self.more(number) else { return };
+        more.has_target |= matches!(what, What::Sends(_) | What::IsWith { .. });
+        if more.steps < MOST_STEPS {
+            more.steps += 1;
             return self.push(number, at, Event::Happens(what));
         }
         // Of a task that is polled for hours, this much is still right.
         match what {
-            What::Returns => slot.limits.rounds += 1,
-            What::Ends(ended) => slot.limits.ends = Some((at, ended)),
+            What::Returns => more.rounds += 1,
+            What::Ends(ended) => more.ends = Some((at, ended)),
             _ => {}
         }
     }
 
     /// A message. Returns whether the call had ended before.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn say(&mut self, number: u64, place: Place, at: Instant, heard: Heard<'_>) -> bool {
         let Heard { form, bytes } = heard;
-        let needed = if bytes.len() <= LARGEST { bytes.len() } else { 0 };
-        let has_room = |it: &Piece| it.texts.capacity() - it.texts.len() >= needed;
-        if !self.pieces.back().is_some_and(has_room) {
-            self.add_piece(needed);
+        // None of them is larger than the largest message that is kept.
+        if self.texts.capacity() - self.texts.len() < bytes.len() {
+            return self.say_in_new_piece(number, place, at, heard);
         }
-        let piece = self.first_piece.wrapping_add(self.pieces.len() as u32 - 1);
-        let at_place = number.wrapping_sub(self.first) as usize;
-        let (Some(slot), Some(texts)) = (self.calls.get_mut(at_place), self.pieces.back_mut())
-        else {
-            return false;
-        };
-        let is_plain = slot.more.is_empty() && slot.keeps && bytes.len() <= LARGEST;
+        let (piece, start, length) = (self.piece, self.texts.len() as u32, bytes.len() as u32);
+        let Some(slot) = self.slot(number) else { return false };
+        let has_ended = slot.has_ended;
         match slot.said.get_mut(usize::from(slot.count)) {
-            Some(free) if is_plain => {
-                let (start, length) = (texts.texts.len() as u32, bytes.len() as u32);
-                texts.texts.extend_from_slice(bytes);
-                let size = length + form.around();
-                *free = Some(Noted { at, form, place, piece, start, length, size });
+            Some(free) if slot.is_plain => {
+                *free = Some(Noted { at, form, place, piece, start, length });
                 slot.count += 1;
-                slot.has_ended
+                self.texts.extend_from_slice(bytes);
+                has_ended
             }
             _ => self.say_more(number, place, at, heard),
         }
     }
 
     #[cold]
+    fn say_in_new_piece(
+        &mut self,
+        number: u64,
+        place: Place,
+        at: Instant,
+        heard: Heard<'_>,
+    ) -> bool {
+        if heard.bytes.len() > LARGEST {
+            return self.say_more(number, place, at, heard);
+        }
+        self.add_piece(heard.bytes.len());
+        self.say(number, place, at, heard)
+    }
+
+    #[cold]
     fn say_more(&mut self, number: u64, place: Place, at: Instant, heard: Heard<'_>) -> bool {
         let Heard { form, bytes } = heard;
-        let piece = self.first_piece.wrapping_add(self.pieces.len() as u32 - 1);
-        let at_place = number.wrapping_sub(self.first) as usize;
-        let (Some(slot), Some(texts)) = (self.calls.get_mut(at_place), self.pieces.back_mut())
-        else {
-            return false;
-        };
+        let (piece, start) = (self.piece, self.texts.len() as u32);
+        let Some(slot) = self.slot(number) else { return false };
         let ((said, kept), has_ended) = (slot.size(), slot.has_ended);
-        let limits = &mut slot.limits;
-        let size = u32::try_from(bytes.len()).unwrap_or(u32::MAX).saturating_add(form.around());
+        let (keeps, counts) = (slot.keeps, slot.head.counts);
+        let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        let size = length.saturating_add(form.around());
+        let Some(more) = self.more(number) else { return false };
         if said >= MOST_MESSAGES {
-            limits.left_out += 1;
+            more.left_out += 1;
             match place {
-                (side, _) if side != slot.head.counts => {}
-                (_, Direction::In) => limits.bytes_in += u64::from(size),
-                (_, Direction::Out) => limits.bytes_out += u64::from(size),
+                (side, _) if side != counts => {}
+                (_, Direction::In) => more.bytes_in += u64::from(size),
+                (_, Direction::Out) => more.bytes_out += u64::from(size),
             }
             return has_ended;
         }
-        limits.said += 1;
-        let takes = slot.keeps && bytes.len() <= LARGEST && kept + bytes.len() <= MOST_KEPT;
-        let (start, length) = (texts.texts.len() as u32, bytes.len() as u32);
+        more.said += 1;
+        let takes = keeps && bytes.len() <= LARGEST && kept + bytes.len() <= MOST_KEPT;
         let noted = match takes {
             true => {
-                limits.kept += bytes.len();
-                texts.texts.extend_from_slice(bytes);
-                Noted { at, form, place, piece, start, length, size }
+                more.kept += bytes.len();
+                self.texts.extend_from_slice(bytes);
+                Noted { at, form, place, piece, start, length }
             }
             false => {
-                limits.left_out += u32::from(slot.keeps);
-                Noted { at, form: form.of_nothing(), place, piece, start, length: 0, size }
+                more.left_out += u32::from(keeps);
+                Noted { at, form: form.of_nothing(), place, piece, start, length: size }
             }
         };
         self.push(number, at, Event::Says(noted));
@@ -332,21 +359,30 @@ impl Journal {
     }
 
     fn push(&mut self, number: u64, at: Instant, event: Event) {
-        let Some(slot) = self.slot(number) else { return };
-        let room = slot.more.capacity();
-        slot.more.push((at, event));
-        self.bytes += (slot.more.capacity() - room) * size_of::<(Instant, Event)>();
+        let Some(more) = self.more(number) else { return };
+        let room = more.events.capacity();
+        more.events.push((at, event));
+        self.bytes += (more.events.capacity() - room) * size_of::<(Instant, Event)>();
         self.make_way();
+    }
+
+    /// What there is of a call beside its first messages, from now on.
+    fn more(&mut self, number: u64) -> Option<&mut More> {
+        let slot = self.calls.get_mut(number.wrapping_sub(self.first) as usize)?;
+        slot.is_plain = false;
+        Some(slot.more.get_or_insert_with(|| {
+            self.bytes += size_of::<More>();
+            Box::default()
+        }))
     }
 
     /// The caller of this call may come back under this name.
     pub(crate) fn name(&mut self, number: u64, name: u64) {
-        let Some(slot) = self.slot(number) else { return };
-        if slot.names.len() >= MOST_NAMES {
-            return;
+        let Some(more) = self.more(number) else { return };
+        if more.names.len() < MOST_NAMES {
+            more.names.push(name);
+            self.names.insert(name, number);
         }
-        slot.names.push(name);
-        self.names.insert(name, number);
     }
 
     /// The call of this name.
@@ -372,7 +408,9 @@ impl Journal {
 
     /// Whether something has said what a call is about.
     pub(crate) fn has_target(&self, number: u64) -> bool {
-        self.known(number).is_some_and(|it| it.sends.is_some() || it.limits.has_target)
+        let says =
+            |it: &Slot| it.sends.is_some() || it.more.as_ref().is_some_and(|it| it.has_target);
+        self.known(number).is_some_and(says)
     }
 
     /// The calls there are.
@@ -405,13 +443,11 @@ impl Journal {
     pub(crate) fn entry(&self, number: u64, texts_from: Option<usize>) -> Option<CallEntry> {
         let slot = self.known(number)?;
         let mut log = CallLog::new(slot.head.began, slot.head.is_call);
-        let limits = &slot.limits;
-        (log.keeps, log.left_out) = (slot.keeps, limits.left_out);
-        (log.bytes_in, log.bytes_out) = (limits.bytes_in, limits.bytes_out);
+        log.keeps = slot.keeps;
         let hear = |log: &mut CallLog, noted: &Noted| {
             let is_wanted = texts_from.is_some_and(|from| log.said.len() >= from);
             let text = if is_wanted { self.text(noted) } else { None };
-            let ((side, direction), size) = (noted.place, noted.size);
+            let ((side, direction), size) = (noted.place, noted.size());
             match direction {
                 _ if side != slot.head.counts => {}
                 Direction::In => log.bytes_in += u64::from(size),
@@ -432,44 +468,53 @@ impl Journal {
                 hear(&mut log, noted);
             }
         }
-        for (at, event) in &slot.more {
-            match event {
-                Event::Says(noted) => hear(&mut log, noted),
-                Event::Happens(what) => log.apply(*at, what),
+        if let Some(more) = &slot.more {
+            for (at, event) in &more.events {
+                match event {
+                    Event::Says(noted) => hear(&mut log, noted),
+                    Event::Happens(what) => log.apply(*at, what),
+                }
             }
-        }
-        log.rounds += limits.rounds;
-        if limits.rounds > 0 || limits.ends.is_some() {
-            log.ended = limits.ends.filter(|_| slot.has_ended);
+            log.left_out = more.left_out;
+            log.bytes_in += more.bytes_in;
+            log.bytes_out += more.bytes_out;
+            log.rounds += more.rounds;
+            if more.rounds > 0 || more.ends.is_some() {
+                log.ended = more.ends.filter(|_| slot.has_ended);
+            }
         }
         Some(CallEntry { number, head: slot.head.clone(), log })
     }
 
     /// A call with those of its messages that are in no file yet, which they are from now on, and how many were before.
     pub(crate) fn unwritten(&mut self, number: u64) -> Option<(CallEntry, usize)> {
-        let from = self.known(number)?.written;
+        let from = self.known(number)?.written as usize;
         let entry = self.entry(number, Some(from))?;
-        self.slot(number)?.written = entry.log.said.len();
+        self.slot(number)?.written = entry.log.said.len() as u32;
         Some((entry, from))
     }
 
     fn text(&self, noted: &Noted) -> Option<KeptText> {
-        let piece = self.pieces.get(noted.piece.wrapping_sub(self.first_piece) as usize)?;
+        let before = self.piece.wrapping_sub(noted.piece) as usize;
+        let texts = match before {
+            0 => &self.texts,
+            _ => &self.older.get(self.older.len().checked_sub(before)?)?.texts,
+        };
         let (start, length) = (noted.start as usize, noted.length as usize);
-        let bytes = piece.texts.get(start..start + length)?;
+        let bytes = texts.get(start..start + length)?;
         Heard { form: noted.form, bytes }.to_kept()
     }
 
     #[cold]
     fn add_piece(&mut self, bytes: usize) {
-        let newest = self.next_number() - 1;
-        if let Some(last) = self.pieces.back_mut() {
-            last.newest = newest;
-        }
         let mut texts = std::mem::take(&mut self.spare);
         texts.reserve_exact(bytes.max(self.most_texts));
         self.bytes += texts.capacity();
-        self.pieces.push_back(Piece { texts, newest });
+        let full = std::mem::replace(&mut self.texts, texts);
+        if full.capacity() > 0 {
+            self.older.push_back(Piece { texts: full, newest: self.next_number() - 1 });
+            self.piece = self.piece.wrapping_add(1);
+        }
         self.make_way();
     }
 
@@ -478,9 +523,7 @@ impl Journal {
     fn make_room_for_calls(&mut self) {
         if self.calls.len() >= self.most + BATCH {
             self.drop_calls(self.first + BATCH as u64 - 1);
-            while self.pieces.len() > 1
-                && self.pieces.front().is_some_and(|it| it.newest < self.first)
-            {
+            while self.older.front().is_some_and(|it| it.newest < self.first) {
                 self.drop_piece();
             }
         }
@@ -495,13 +538,13 @@ impl Journal {
     /// Drops the oldest pieces and calls until the rest fits.
     fn make_way(&mut self) {
         while self.bytes > self.keep {
-            match self.pieces.front() {
-                Some(piece) if self.pieces.len() > 1 => {
+            match self.older.front() {
+                Some(piece) => {
                     self.drop_calls(piece.newest);
                     self.drop_piece();
                 }
-                _ if self.calls.len() > 1 => self.drop_calls(self.first),
-                _ => return,
+                None if self.calls.len() > 1 => self.drop_calls(self.first),
+                None => return,
             }
         }
     }
@@ -512,8 +555,10 @@ impl Journal {
         let count = usize::try_from(count).unwrap_or(usize::MAX).min(self.calls.len());
         for slot in self.calls.drain(..count) {
             self.bytes -= size_of::<Slot>();
-            self.bytes -= slot.more.capacity() * size_of::<(Instant, Event)>();
-            for name in &slot.names {
+            let Some(more) = slot.more else { continue };
+            self.bytes -= size_of::<More>();
+            self.bytes -= more.events.capacity() * size_of::<(Instant, Event)>();
+            for name in &more.names {
                 self.names.remove(name);
             }
         }
@@ -523,8 +568,7 @@ impl Journal {
 
     /// Drops the oldest piece.
     fn drop_piece(&mut self) {
-        let Some(Piece { mut texts, .. }) = self.pieces.pop_front() else { return };
-        self.first_piece = self.first_piece.wrapping_add(1);
+        let Some(Piece { mut texts, .. }) = self.older.pop_front() else { return };
         self.bytes -= texts.capacity();
         // One that held a long text is too large to be used again.
         if texts.capacity() <= self.most_texts {
@@ -547,7 +591,8 @@ impl Slot {
     /// How many messages there are, and the bytes of those that are kept.
     fn size(&self) -> (u32, usize) {
         let first: usize = self.said.iter().flatten().map(|it| it.length as usize).sum();
-        (u32::from(self.count) + self.limits.said, first + self.limits.kept)
+        let (said, kept) = self.more.as_ref().map_or((0, 0), |it| (it.said, it.kept));
+        (u32::from(self.count) + said, first + kept)
     }
 }
 

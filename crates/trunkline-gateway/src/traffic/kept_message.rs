@@ -85,19 +85,22 @@ impl Unclaimed {
 
 impl<'a> Heard<'a> {
     /// What is kept of a message, of which the text may be known; it is written to `room` if there is none.
-    #[inline]
     pub(super) fn of(message: &'a Message, text: Option<&'a [u8]>, room: &'a mut Vec<u8>) -> Self {
-        if let Some(bytes) = text {
-            return Self { form: Form::Text, bytes };
-        }
-        match message {
-            Message::Response { id: Some(Id::Number(id)), outcome: Ok(result) } => {
-                Self { form: Form::Result(*id), bytes: result.get().as_bytes() }
+        Self::at_hand(message, text).unwrap_or_else(|| {
+            message.write(room);
+            Self { form: Form::Text, bytes: room }
+        })
+    }
+
+    /// The same, unless it has to be written first.
+    #[inline]
+    pub(super) fn at_hand(message: &'a Message, text: Option<&'a [u8]>) -> Option<Self> {
+        match (text, message) {
+            (Some(bytes), _) => Some(Self { form: Form::Text, bytes }),
+            (None, Message::Response { id: Some(Id::Number(id)), outcome: Ok(result) }) => {
+                Some(Self { form: Form::Result(*id), bytes: result.get().as_bytes() })
             }
-            message => {
-                message.write(room);
-                Self { form: Form::Text, bytes: room }
-            }
+            (None, _) => None,
         }
     }
 }

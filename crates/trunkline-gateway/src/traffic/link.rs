@@ -2,14 +2,14 @@
 //! no call (handshakes, pings, the gateway's own lists, changes) goes to an entry of the conversation's own.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, MutexGuard};
 use std::time::Instant;
 
 use trunkline_proto::{Attached, Cause, Peer, RequestStream};
 use trunkline_recording::line::{Direction, Side};
 use trunkline_transport::conversation_handle::ConversationHandle;
 use trunkline_transport::witness::Witness;
-use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{Id, Message, MethodName, Object, Outcome, Params};
 use trunkline_wire::method::Method;
 use trunkline_wire::model::meta;
@@ -17,10 +17,11 @@ use trunkline_wire::revision::Revision;
 
 use super::call_log::{CallTarget, Ended};
 use super::journal::{Head, What};
-use super::kept_message::Unclaimed;
+use super::kept_message::{Heard, Unclaimed};
 use super::open_requests::{OpenRequests, Owner, Whose};
+use super::open_tables::{OpenTables, TablePlace};
 use super::recording::Recording;
-use super::{Recorder, Traffic};
+use super::{Kept, Recorder, Traffic};
 use crate::caller::Caller;
 use crate::outcome;
 
@@ -28,37 +29,16 @@ use crate::outcome;
 pub(crate) struct Link {
     traffic: Arc<Traffic>,
     with: With,
-    state: Mutex<State>,
-}
-
-#[derive(Default)]
-pub(super) struct State {
-    open: OpenRequests,
-    /// The number of the entry for what belongs to no call.
-    own: Option<u64>,
-}
-
-impl State {
-    /// The peer's request of this id becomes that of a call, which has the number that it gets from what was received
-    /// and when.
-    #[inline]
-    pub(super) fn claim(
-        &mut self,
-        id: &Id,
-        token: Option<Json>,
-        call: impl FnOnce(Option<(Unclaimed, Instant)>) -> u64,
-    ) -> u64 {
-        let (request, claimed) = self.open.claim(id);
-        let number = call(request);
-        (claimed.token, claimed.owner) = (token, Owner::Call(number));
-        number
-    }
+    /// Its open requests.
+    table: TablePlace,
+    /// The number of the entry for what belongs to no call; 0 if there is none. Changes under the lock of the calls.
+    own: AtomicU64,
 }
 
 /// Whom the gateway talks to.
 enum With {
-    /// A client, as the transport knows it.
-    Client { attached: Attached, conversation: u64, is_of_one_request: bool },
+    /// A client, as the transport knows it, and the number of the conversation if it lasts longer than one request.
+    Client { attached: Attached, lasting: Option<u64> },
     /// An instance of a server, and how to find out whom a request is made for.
     Server { server: Arc<str>, instance: u64, whose: WhoseIs },
 }
@@ -67,15 +47,14 @@ enum With {
 pub(crate) type WhoseIs = fn(&Attached) -> Whose;
 
 impl Link {
-    /// The conversation with a client.
+    /// The conversation with a client; with its handle if it lasts longer than one request.
     pub(crate) fn of_client(
         traffic: &Arc<Traffic>,
-        handle: &ConversationHandle,
+        lasting: Option<&ConversationHandle>,
         attached: &Attached,
     ) -> Arc<Self> {
-        let (attached, conversation) = (attached.clone(), handle.number());
-        let is_of_one_request = handle.is_of_one_request();
-        Self::new(traffic, With::Client { attached, conversation, is_of_one_request })
+        let (attached, lasting) = (attached.clone(), lasting.map(ConversationHandle::number));
+        Self::new(traffic, With::Client { attached, lasting })
     }
 
     /// The conversation with an instance.
@@ -90,26 +69,25 @@ impl Link {
     }
 
     fn new(traffic: &Arc<Traffic>, with: With) -> Arc<Self> {
-        Arc::new(Self { traffic: Arc::clone(traffic), with, state: Mutex::default() })
+        let (table, own) = (TablePlace::default(), AtomicU64::new(0));
+        Arc::new(Self { traffic: Arc::clone(traffic), with, table, own })
     }
 
     /// The server's question of this id belongs to this call.
     pub(crate) fn claim_question(&self, id: &Id, recording: &Recording) {
-        let mut state = self.state();
-        if !state.open.has_theirs(id) {
+        let mut kept = self.traffic.kept();
+        let kept = &mut *kept;
+        let (open, number) = (self.open(&mut kept.open), recording.number);
+        if !open.has_theirs(id) {
             return;
         }
-        state.claim(id, None, |question| {
-            let (number, place) = (recording.number, (self.side(), Direction::In));
-            if let Some((question, at)) = question {
-                let mut room = Vec::new();
-                let heard = question.heard(&mut room);
-                self.traffic.kept().journal.say(number, place, at, heard);
-            }
-            number
-        });
+        if let Some((question, at)) = open.claim(id, None, number) {
+            let (place, mut room) = ((self.side(), Direction::In), Vec::new());
+            kept.journal.say(number, place, at, question.heard(&mut room));
+        }
     }
 
+    #[inline]
     fn side(&self) -> Side {
         match self.with {
             With::Client { .. } => Side::Client,
@@ -117,38 +95,75 @@ impl Link {
         }
     }
 
-    pub(super) fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The open requests of the conversation.
+    #[inline]
+    pub(super) fn open<'a>(&self, all: &'a mut OpenTables) -> &'a mut OpenRequests {
+        all.at(&self.table)
+    }
+
+    /// Notes a message of a call. The answer comes after the end.
+    #[inline(always)]
+    fn note(
+        &self,
+        mut kept: MutexGuard<'_, Kept>,
+        number: u64,
+        direction: Direction,
+        (message, text): (&Message, Option<&[u8]>),
+        at: Instant,
+    ) {
+        let place = (self.side(), direction);
+        let has_ended = match Heard::at_hand(message, text) {
+            Some(heard) => kept.journal.say(number, place, at, heard),
+            None => self.say_written(&mut kept, number, direction, message, at),
+        };
+        drop(kept);
+        if has_ended {
+            self.traffic.is_answered(number);
+        }
+    }
+
+    /// The same for a message that has to be written first.
+    fn say_written(
+        &self,
+        kept: &mut Kept,
+        number: u64,
+        direction: Direction,
+        message: &Message,
+        at: Instant,
+    ) -> bool {
+        let (place, mut room) = ((self.side(), direction), Vec::new());
+        let heard = Heard::of(message, None, &mut room);
+        kept.journal.say(number, place, at, heard)
     }
 
     /// Notes a message in the conversation's own entry.
-    fn note_own(&self, state: &mut State, direction: Direction, message: &Message, at: Instant) {
+    fn note_own(&self, kept: &mut Kept, direction: Direction, message: &Message, at: Instant) {
         let Some(recorder) = self.traffic.recorder() else { return };
-        let known = state.own.filter(|it| self.traffic.kept().journal.has_room_in(*it));
-        let number = known.unwrap_or_else(|| self.begin_own(&recorder, message, at));
-        state.own = Some(number);
+        let number = match self.own.load(Ordering::Relaxed) {
+            own if own > 0 && kept.journal.has_room_in(own) => own,
+            _ => self.begin_own(kept, &recorder, message, at),
+        };
+        self.own.store(number, Ordering::Relaxed);
+        if let Message::Response { outcome, .. } = message
+            && kept.journal.has_ended(number) == Some(false)
         {
-            let mut kept = self.traffic.kept();
-            if let Message::Response { outcome, .. } = message
-                && kept.journal.has_ended(number) == Some(false)
-            {
-                let word = match outcome {
-                    Ok(_) => outcome::Outcome::Ok,
-                    Err(_) => outcome::Outcome::Error,
-                };
-                let ended = self.ended(number, word);
-                kept.journal.note(number, at, ended);
-                if let Some(revision) = revision_in(outcome) {
-                    kept.journal.note(number, at, What::Speaks(revision));
-                }
+            let word = match outcome {
+                Ok(_) => outcome::Outcome::Ok,
+                Err(_) => outcome::Outcome::Error,
+            };
+            kept.journal.ends(number, at, self.ended(number, word));
+            if let Some(revision) = revision_in(outcome) {
+                kept.journal.note(number, at, What::Speaks(revision));
             }
         }
-        self.traffic.note(number, (self.side(), direction), at, (message, None));
+        if self.say_written(kept, number, direction, message, at) {
+            self.traffic.is_answered(number);
+        }
         self.traffic.tell(number);
     }
 
     /// An entry that begins with this message. Only a request is answered.
-    fn begin_own(&self, recorder: &Recorder, first: &Message, at: Instant) -> u64 {
+    fn begin_own(&self, kept: &mut Kept, recorder: &Recorder, first: &Message, at: Instant) -> u64 {
         let (method, params) = match first {
             Message::Request { method, params, .. } | Message::Notification { method, params } => {
                 (method.clone(), Some(params))
@@ -159,18 +174,17 @@ impl Link {
         let asked = param("protocolVersion").and_then(|it| Revision::parse(&it.as_str()?));
         let revision = asked.unwrap_or(Revision::LATEST);
         let caller = match &self.with {
-            With::Client { attached, conversation, is_of_one_request } => {
+            With::Client { attached, lasting } => {
                 let envelope = param("_meta").and_then(|it| Object::parse(it.get()).ok());
                 let named = envelope.as_ref().and_then(|it| it.get(meta::CLIENT_INFO));
                 let info = param("clientInfo").or(named).and_then(|it| it.to().ok());
-                let has_session = !is_of_one_request && method == Method::Initialize;
+                let session = lasting.filter(|_| method == Method::Initialize);
                 let peer = Arc::new(Peer { info, ..Peer::default() });
-                Caller::linked(attached, *conversation, has_session, peer)
+                Caller::linked(attached, session.unwrap_or_default(), session.is_some(), peer)
             }
             With::Server { .. } => Caller::linked(&Attached::default(), 0, false, Arc::default()),
         };
-        let mut kept = self.traffic.kept();
-        let number = recorder.begin_in(&mut kept, &caller, |number, who| Head {
+        let number = recorder.begin_in(kept, &caller, |number, who| Head {
             id: self.traffic.trace_of_link(number),
             began: at,
             method,
@@ -184,33 +198,47 @@ impl Link {
             kept.journal.note(number, at, What::IsWith { server, instance, revision });
         }
         if !matches!(first, Message::Request { .. }) {
-            kept.journal.note(number, at, self.ended(number, outcome::Outcome::Ok));
+            kept.journal.ends(number, at, self.ended(number, outcome::Outcome::Ok));
         }
         number
     }
 
     /// The end of an entry of the conversation's own.
-    fn ended(&self, number: u64, outcome: outcome::Outcome) -> What {
-        What::Ends(Ended { outcome, reason: None, trace: self.traffic.trace_of_link(number) })
-    }
-
-    /// Whether nothing more is said in a call.
-    fn is_over(&self, number: u64) -> bool {
-        self.traffic.kept().journal.is_over(number)
+    fn ended(&self, number: u64, outcome: outcome::Outcome) -> Ended {
+        Ended { outcome, reason: None, trace: self.traffic.trace_of_link(number) }
     }
 
     /// A request that no call claimed turns out to be the conversation's own.
-    fn disown(&self, state: &mut State, unclaimed: Option<(Unclaimed, Instant)>) {
+    fn disown(&self, kept: &mut Kept, unclaimed: Option<(Unclaimed, Instant)>) {
         let unclaimed = unclaimed.and_then(|(request, at)| Some((request.into_message()?, at)));
         if let Some((message, at)) = unclaimed {
-            self.note_own(state, Direction::In, &message, at);
+            self.note_own(kept, Direction::In, &message, at);
         }
+    }
+
+    /// The peer's request is answered, or given up: whose it was.
+    #[inline(always)]
+    fn take_theirs(&self, kept: &mut Kept, id: &Id) -> Option<Whose> {
+        let open = self.open(&mut kept.open);
+        let owner = open.take_theirs(id)?;
+        // The next request has a conversation of its own, which needs a table, too.
+        if matches!(self.with, With::Client { lasting: None, .. }) && open.is_empty() {
+            kept.open.give_back(&self.table);
+        }
+        Some(match owner {
+            Owner::Call(number) => Whose::Call(number),
+            Owner::Nobody(request, began) => {
+                self.disown(kept, Some((request, began)));
+                Whose::Conversation
+            }
+            Owner::Conversation => Whose::Conversation,
+        })
     }
 
     /// Whom a notification belongs to.
     fn whose_is(
         &self,
-        state: &mut State,
+        kept: &mut Kept,
         message: (&MethodName, &Params),
         direction: Direction,
         via: RequestStream,
@@ -218,41 +246,31 @@ impl Link {
         let (method, params) = message;
         let id = |name: &str| params.get(name).and_then(|it| Id::from_json(it.get()));
         let is_ours = direction == Direction::Out;
+        let open = self.open(&mut kept.open);
         match method.known() {
-            Some(Method::Cancelled) if is_ours => state.open.take_ours(&id("requestId")?),
-            Some(Method::Cancelled) => {
-                let owner = state.open.take_theirs(&id("requestId")?)?;
-                Some(self.whose_was(state, owner))
-            }
+            Some(Method::Cancelled) if is_ours => open.take_ours(&id("requestId")?),
+            Some(Method::Cancelled) => self.take_theirs(kept, &id("requestId")?),
             Some(Method::Progress) if is_ours => {
-                state.open.with_token(params.get("progressToken")?).map(Whose::Call)
+                open.with_token(params.get("progressToken")?).map(Whose::Call)
             }
-            Some(Method::Progress) => state.open.ours(&id("progressToken")?),
+            Some(Method::Progress) => open.ours(&id("progressToken")?),
             Some(Method::Message) => match self.side() {
-                Side::Client => state.open.on_stream(via).map(Whose::Call),
-                Side::Server => state.open.ours_on_stream(via),
+                Side::Client => open.on_stream(via).map(Whose::Call),
+                Side::Server => open.ours_on_stream(via),
             },
             _ => None,
         }
     }
 
-    /// Whom a request of the peer belonged to that is over.
-    fn whose_was(&self, state: &mut State, owner: Owner) -> Whose {
-        match owner {
-            Owner::Call(number) => Whose::Call(number),
-            Owner::Nobody(request, began) => {
-                self.disown(state, Some((request, began)));
-                Whose::Conversation
-            }
-            Owner::Conversation => Whose::Conversation,
-        }
-    }
-
-    /// Whom a request of ours belongs to.
-    fn whose_becomes(&self, state: &State, method: &MethodName, cause: Option<Cause<'_>>) -> Whose {
-        match (cause, &self.with) {
-            (Some(Cause::During(theirs)), _) => Whose::from(state.open.theirs(theirs)),
-            (Some(Cause::Attached(it)), With::Server { whose, .. }) => match whose(it) {
+    /// Whom a request of ours is made for, by what is attached to it.
+    #[inline]
+    fn whose_attached(&self, message: &Message, cause: Option<Cause<'_>>) -> Whose {
+        match (message, cause, &self.with) {
+            (
+                Message::Request { method, .. },
+                Some(Cause::Attached(it)),
+                With::Server { whose, .. },
+            ) => match whose(it) {
                 // What becomes of a task is told in the call that it comes from.
                 Whose::Conversation if method.starts_with("tasks/") => Whose::Nobody,
                 whose => whose,
@@ -264,27 +282,26 @@ impl Link {
 
 impl Witness for Link {
     fn received(&self, message: &Message, via: RequestStream, at: Instant) {
-        let mut state = self.state();
+        let mut guard = self.traffic.kept();
+        let kept = &mut *guard;
         let whose = match message {
             Message::Request { id, .. } => {
-                let is_over = |number| self.is_over(number);
-                return state.open.add_theirs(id, via, Unclaimed::of(message), at, is_over);
+                let is_over = |number| kept.journal.is_over(number);
+                let open = self.open(&mut kept.open);
+                return open.add_theirs(id, via, Unclaimed::of(message), at, is_over);
             }
-            Message::Response { id, .. } => id.as_ref().and_then(|it| state.open.take_ours(it)),
+            Message::Response { id: Some(id), .. } => self.open(&mut kept.open).take_ours(id),
+            Message::Response { id: None, .. } => None,
             Message::Notification { method, params } => {
-                self.whose_is(&mut state, (method, params), Direction::In, via)
+                self.whose_is(kept, (method, params), Direction::In, via)
             }
         };
         match whose {
             Some(Whose::Call(number)) => {
-                drop(state);
-                let place = (self.side(), Direction::In);
-                self.traffic.note(number, place, at, (message, None));
+                self.note(guard, number, Direction::In, (message, None), at);
             }
             Some(Whose::Nobody) => {}
-            Some(Whose::Conversation) | None => {
-                self.note_own(&mut state, Direction::In, message, at);
-            }
+            Some(Whose::Conversation) | None => self.note_own(kept, Direction::In, message, at),
         }
     }
 
@@ -296,50 +313,58 @@ impl Witness for Link {
         cause: Option<Cause<'_>>,
         at: Instant,
     ) {
-        let mut state = self.state();
+        // Asked before the lock is taken: who is asked may have one, too.
+        let attached = self.whose_attached(message, cause);
+        let mut guard = self.traffic.kept();
+        let kept = &mut *guard;
         let whose = match message {
-            Message::Response { id: Some(id), .. } => {
-                // Without one, nobody has seen the request: another process answered it before.
-                let Some(owner) = state.open.take_theirs(id) else { return };
-                self.whose_was(&mut state, owner)
-            }
+            // If it is not open, nobody has seen the request: another process answered it before.
+            Message::Response { id: Some(id), .. } => match self.take_theirs(kept, id) {
+                Some(whose) => whose,
+                None => return,
+            },
             Message::Response { id: None, .. } => Whose::Conversation,
-            Message::Request { id, method, .. } => {
-                let whose = self.whose_becomes(&state, method, cause);
-                state.open.add_ours(id.clone(), whose, |number| self.is_over(number));
+            Message::Request { id, .. } => {
+                let open = self.open(&mut kept.open);
+                let whose = match cause {
+                    Some(Cause::During(theirs)) => Whose::from(open.theirs(theirs)),
+                    _ => attached,
+                };
+                open.add_ours(id, whose, |number| kept.journal.is_over(number));
                 whose
             }
             Message::Notification { method, params } => {
                 let via = via.unwrap_or_default();
-                let whose = self.whose_is(&mut state, (method, params), Direction::Out, via);
+                let whose = self.whose_is(kept, (method, params), Direction::Out, via);
                 whose.unwrap_or_else(|| {
-                    let unclaimed = state.open.disown(via);
-                    self.disown(&mut state, unclaimed);
+                    let unclaimed = self.open(&mut kept.open).disown(via);
+                    self.disown(kept, unclaimed);
                     Whose::Conversation
                 })
             }
         };
         match whose {
             Whose::Call(number) => {
-                drop(state);
-                let place = (self.side(), Direction::Out);
-                self.traffic.note(number, place, at, (message, text));
+                self.note(guard, number, Direction::Out, (message, text), at);
             }
             Whose::Nobody => {}
-            Whose::Conversation => self.note_own(&mut state, Direction::Out, message, at),
+            Whose::Conversation => self.note_own(kept, Direction::Out, message, at),
         }
     }
 }
 
 impl Drop for Link {
     fn drop(&mut self) {
-        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let Some(number) = state.own.take() else { return };
-        let is_open = self.traffic.kept().journal.has_ended(number) == Some(false);
-        if is_open {
-            let ended = self.ended(number, outcome::Outcome::Cancelled);
-            self.traffic.kept().journal.note(number, Instant::now(), ended);
-            self.traffic.tell(number);
+        let own = *self.own.get_mut();
+        if own == 0 && !self.table.is_taken() {
+            return;
+        }
+        let mut kept = self.traffic.kept();
+        kept.open.give_back(&self.table);
+        if own > 0 && kept.journal.has_ended(own) == Some(false) {
+            let ended = self.ended(own, outcome::Outcome::Cancelled);
+            kept.journal.ends(own, Instant::now(), ended);
+            self.traffic.tell(own);
         }
     }
 }

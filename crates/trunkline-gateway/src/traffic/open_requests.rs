@@ -20,7 +20,8 @@ pub(super) struct OpenRequests {
     /// The peer's last request.
     last: Option<Theirs>,
     theirs: Vec<Theirs>,
-    ours: VecDeque<(Id, Whose)>,
+    /// Our ids are numbers.
+    ours: VecDeque<(i64, Whose)>,
 }
 
 /// Whom a message belongs to.
@@ -59,8 +60,8 @@ pub(super) struct Theirs {
     id: Id,
     via: RequestStream,
     /// Where its progress goes, if its call wants progress.
-    pub(super) token: Option<Json>,
-    pub(super) owner: Owner,
+    token: Option<Json>,
+    owner: Owner,
 }
 
 /// Whom a request of the peer belongs to.
@@ -82,8 +83,7 @@ impl Owner {
     }
 
     /// The request, if nobody has claimed it. It belongs to the conversation from now on.
-    #[inline]
-    pub(super) fn disown(&mut self) -> Option<(Unclaimed, Instant)> {
+    fn disown(&mut self) -> Option<(Unclaimed, Instant)> {
         let Self::Nobody(..) = self else { return None };
         match std::mem::replace(self, Self::Conversation) {
             Self::Nobody(request, at) => Some((request, at)),
@@ -103,15 +103,17 @@ impl OpenRequests {
         at: Instant,
         is_over: impl Fn(u64) -> bool,
     ) {
-        let owner = Owner::Nobody(request, at);
-        let last = Theirs { id: id.clone(), via, token: None, owner };
-        if let Some(before) = self.last.replace(last) {
-            self.add(before, is_over);
+        if self.last.is_some() {
+            self.move_last(is_over);
         }
+        let owner = Owner::Nobody(request, at);
+        self.last = Some(Theirs { id: id.clone(), via, token: None, owner });
     }
 
-    /// Those whose calls are over are looked for as rarely as the table would have to grow.
-    fn add(&mut self, theirs: Theirs, is_over: impl Fn(u64) -> bool) {
+    /// The last request makes way for another. Those whose calls are over are looked for as rarely as the table would
+    /// have to grow.
+    fn move_last(&mut self, is_over: impl Fn(u64) -> bool) {
+        let Some(theirs) = self.last.take() else { return };
         if self.theirs.len() >= self.theirs.capacity().max(MANY) {
             self.theirs.retain(|it| it.owner.call().is_some_and(|it| !is_over(it)));
             self.theirs.drain(..self.theirs.len().saturating_sub(MOST));
@@ -120,10 +122,15 @@ impl OpenRequests {
         self.theirs.push(theirs);
     }
 
-    /// A request of the peer that a call claims: the request, if nobody has claimed it before, and its place in the
-    /// table.
-    #[inline]
-    pub(super) fn claim(&mut self, id: &Id) -> (Option<(Unclaimed, Instant)>, &mut Theirs) {
+    /// A request of the peer becomes that of the call of this number, whose progress has this token: the request, if
+    /// nobody has claimed it before.
+    #[inline(always)]
+    pub(super) fn claim(
+        &mut self,
+        id: &Id,
+        token: Option<Json>,
+        number: u64,
+    ) -> Option<(Unclaimed, Instant)> {
         let claimed = match &mut self.last {
             Some(last) if last.id == *id => last,
             _ => {
@@ -135,17 +142,41 @@ impl OpenRequests {
                 &mut self.theirs[at]
             }
         };
-        (claimed.owner.disown(), claimed)
+        claimed.token = token;
+        match std::mem::replace(&mut claimed.owner, Owner::Call(number)) {
+            Owner::Nobody(request, at) => Some((request, at)),
+            Owner::Call(_) | Owner::Conversation => None,
+        }
     }
 
     /// The peer's request is answered.
     #[inline]
     pub(super) fn take_theirs(&mut self, id: &Id) -> Option<Owner> {
-        if let Some(last) = self.last.take_if(|it| it.id == *id) {
-            return Some(last.owner);
+        // Of the last one, which most often is a call's, nothing is moved but its number.
+        if let Some(last) = self.last.as_mut().filter(|it| it.id == *id) {
+            let owner = match last.owner {
+                Owner::Call(number) => Owner::Call(number),
+                _ => std::mem::replace(&mut last.owner, Owner::Conversation),
+            };
+            self.last = None;
+            return Some(owner);
         }
         let at = self.theirs.iter().position(|it| it.id == *id)?;
         Some(self.theirs.swap_remove(at).owner)
+    }
+
+    /// Whether no request is open.
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.last.is_none() && self.theirs.is_empty() && self.ours.is_empty()
+    }
+
+    /// Forgets all requests, and gives back much memory.
+    #[inline]
+    pub(super) fn clear(&mut self) {
+        if !self.is_empty() || self.theirs.capacity().max(self.ours.capacity()) > MANY {
+            *self = Self::default();
+        }
     }
 
     /// Whether a request of the peer is open.
@@ -183,35 +214,38 @@ impl OpenRequests {
     }
 
     /// A request of ours.
-    pub(super) fn add_ours(&mut self, id: Id, owner: Whose, is_over: impl Fn(u64) -> bool) {
+    #[inline]
+    pub(super) fn add_ours(&mut self, id: &Id, owner: Whose, is_over: impl Fn(u64) -> bool) {
+        let Id::Number(id) = *id else { return };
         if self.ours.len() >= self.ours.capacity().max(MANY) {
             self.ours.retain(|it| it.1.call().is_some_and(|it| !is_over(it)));
             self.ours.drain(..self.ours.len().saturating_sub(MOST));
         }
         // We count our ids up, so that only one that is sent once more can be there.
-        let is_next = match (self.ours.back(), &id) {
-            (Some((Id::Number(last), _)), Id::Number(next)) => last < next,
-            (last, _) => last.is_none(),
-        };
-        if !is_next {
+        if self.ours.back().is_some_and(|it| it.0 >= id) {
             self.ours.retain(|it| it.0 != id);
         }
         self.ours.push_back((id, owner));
     }
 
     /// Our request is answered, or given up.
-    #[inline]
+    #[inline(always)]
     pub(super) fn take_ours(&mut self, id: &Id) -> Option<Whose> {
-        if self.ours.front().is_some_and(|it| it.0 == *id) {
-            return self.ours.pop_front().map(|(_, owner)| owner);
+        let Id::Number(id) = *id else { return None };
+        if let Some((first, owner)) = self.ours.front().copied()
+            && first == id
+        {
+            self.ours.pop_front();
+            return Some(owner);
         }
-        let at = self.ours.iter().position(|it| it.0 == *id)?;
+        let at = self.ours.iter().position(|it| it.0 == id)?;
         self.ours.remove(at).map(|(_, owner)| owner)
     }
 
     /// Whom a request of ours belongs to.
     pub(super) fn ours(&self, id: &Id) -> Option<Whose> {
-        self.ours.iter().find(|it| it.0 == *id).map(|it| it.1)
+        let Id::Number(id) = *id else { return None };
+        self.ours.iter().find(|it| it.0 == id).map(|it| it.1)
     }
 
     /// Whom our request belongs to on whose stream something came, or the only call.

@@ -29,9 +29,10 @@ impl Default for Step {
 }
 
 impl Rates {
-    /// A call ended now; `now` counts from any fixed moment.
-    pub(crate) fn note(&mut self, took: Duration, has_failed: bool, now: Duration) {
-        self.advance(now);
+    /// A call ended in the step of this number; they are counted from any fixed moment.
+    #[inline]
+    pub(crate) fn note(&mut self, took: Duration, has_failed: bool, step: u64) {
+        self.advance(step);
         let Some(step) = self.steps.back_mut() else { return };
         step.count += 1;
         step.failed += u32::from(has_failed);
@@ -39,8 +40,8 @@ impl Rates {
     }
 
     /// The percentiles of all steps, and each step, oldest first.
-    pub(crate) fn show(&mut self, now: Duration) -> Value {
-        self.advance(now);
+    pub(crate) fn show(&mut self, step: u64) -> Value {
+        self.advance(step);
         let mut all = Step::default();
         for step in &self.steps {
             all.count += step.count;
@@ -58,8 +59,7 @@ impl Rates {
     }
 
     #[inline]
-    fn advance(&mut self, now: Duration) {
-        let number = now.as_secs() / STEP;
+    fn advance(&mut self, number: u64) {
         if number != self.newest || self.steps.is_empty() {
             self.advance_to(number);
         }
@@ -129,8 +129,8 @@ const BUCKETS: usize = 104;
 mod tests {
     use super::*;
 
-    fn at(seconds: u64) -> Duration {
-        Duration::from_secs(seconds)
+    fn at(seconds: u64) -> u64 {
+        seconds / STEP
     }
 
     #[test]

@@ -62,7 +62,8 @@ impl Recording {
         if marked.is_some() || self.has_members() {
             traffic.learn_call(marked.map(|it| &**it), method, params);
         }
-        self.note(at, What::Sends(Sends { to, instance, revision, is_new, waits }));
+        let sends = Sends { to, instance, revision, is_new, waits };
+        traffic.kept().journal.sends(self.number, at, sends);
     }
 
     /// The server has answered the call; with nothing if it has gone.
@@ -128,6 +129,7 @@ impl Recording {
         let at = self.began + after;
         {
             let mut kept = traffic.kept();
+            let kept = &mut *kept;
             if !kept.journal.has_target(self.number) {
                 kept.journal.note(self.number, at, What::IsAbout(target()));
             }
@@ -139,10 +141,10 @@ impl Recording {
                 kept.journal.say(number, TO_CLIENT, at, heard);
             }
             let ended = Ended { outcome, reason, trace: trace.unwrap_or(self.id) };
-            kept.journal.note(self.number, at, What::Ends(ended));
+            kept.journal.ends(self.number, at, ended);
             if let Some(server) = server {
-                let now = at.saturating_duration_since(traffic.base.1);
-                kept.count(server, after, outcome.is_failure(), now);
+                kept.advance(at, traffic.base.1);
+                kept.count(server, after, outcome.is_failure());
             }
         }
         self.tell();

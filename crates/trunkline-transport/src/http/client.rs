@@ -153,7 +153,7 @@ impl<H: Handler> HttpDriver<H> {
         let known = known.filter(|_| !config.revisions.of_era(Era::Stateful).is_empty());
         let start = if known.is_some() { Start::Initialize } else { Start::Probe };
         let (handle, commands) = ConversationHandle::new(limits.queue);
-        if let Some(witness) = handler.witness(&handle, &Attached::default()) {
+        if let Some(witness) = handler.witness(Some(&handle), &Attached::default()) {
             handle.set_witness(witness);
         }
         let (tell, reports) = mpsc::channel(REPORTS);

@@ -52,10 +52,8 @@ impl<H: Handler> Exchange<H> {
             server.open_for_known_revision(revision);
         }
         server.is_for(&attached);
-        let (handle, commands) = ConversationHandle::of_one_request(queue);
-        if let Some(witness) = handler.witness(&handle, &attached) {
-            handle.set_witness(witness);
-        }
+        let witness = handler.witness(None, &attached);
+        let (handle, commands) = ConversationHandle::of_one_request(queue, witness);
         Self {
             core: DriverCore::new(
                 server,

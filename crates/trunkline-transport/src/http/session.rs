@@ -100,7 +100,7 @@ impl<H: Handler> Session<H> {
         owner: Attached,
     ) -> Arc<Self> {
         let (handle, commands) = ConversationHandle::new(limits.queue);
-        if let Some(witness) = handler.witness(&handle, &owner) {
+        if let Some(witness) = handler.witness(Some(&handle), &owner) {
             handle.set_witness(witness);
         }
         let bounds = Bounds {

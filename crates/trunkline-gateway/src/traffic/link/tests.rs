@@ -7,6 +7,7 @@ use trunkline_proto::{Call, CallKey, server};
 use trunkline_transport::drive::Driver;
 use trunkline_transport::handler::Nobody;
 use trunkline_transport::{Limits, memory};
+use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Incoming;
 use trunkline_wire::method::{self, Sender};
 use trunkline_wire::model::Implementation;
@@ -37,7 +38,7 @@ impl Scene {
         let core = server::Server::new(config);
         let driver = Driver::new(core, Arc::new(Nobody), far, None, Limits::default());
         let handle = driver.handle();
-        let client = Link::of_client(traffic, &handle, &Attached::default());
+        let client = Link::of_client(traffic, Some(&handle), &Attached::default());
         handle.set_witness(Arc::clone(&client) as Arc<dyn Witness>);
         let server = Link::of_server(traffic, &Arc::from("a"), 3, whose);
         Self { recorder, handle, client, server, driver: Box::new((driver, near)) }
@@ -235,7 +236,7 @@ fn requests_that_are_never_answered_are_forgotten() {
         scene.server.sends(&request(id, "tools/call"), None, Some(Cause::Attached(&attached)));
         scene.client.hears(&request(id, "tools/call"), GENERAL);
     }
-    let sizes = [&scene.server, &scene.client].map(|it| it.state().open.len());
+    let sizes = [&scene.server, &scene.client].map(|it| it.open(&mut it.traffic.kept().open).len());
     assert!(sizes.iter().all(|it| *it < 1_000), "{sizes:?}");
 }
 
