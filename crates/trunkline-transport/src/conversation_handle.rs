@@ -295,11 +295,13 @@ impl Inner {
     async fn send(&self, command: Command) -> bool {
         // A handler that reports without end gives others their turn.
         consume_budget().await;
-        match self.try_send(command) {
-            TrySend::Queued => true,
-            TrySend::Over => false,
+        match self.try_reserve(&command) {
+            Ok(takes) => self.push(command, takes),
+            Err(TryAcquireError::Closed) => false,
             // Boxed: there is nearly always room, and every handler that reports would carry the wait for it.
-            TrySend::Full(command) => Box::pin(self.send_once_there_is_room(command)).await,
+            Err(TryAcquireError::NoPermits) => {
+                Box::pin(self.send_once_there_is_room(command)).await
+            }
         }
     }
 
