@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
-use http::{Extensions, Request, Response, StatusCode, Uri, request};
+use http::{Extensions, HeaderMap, Request, Response, StatusCode, Uri, request};
 use trunkline_auth::Principal;
 use trunkline_auth::address::{Guard, Reach};
 use trunkline_auth::resource::{Gate, JwtIssuer, Protect};
@@ -198,8 +198,8 @@ impl Front {
     }
 
     /// Which endpoint sees a request first.
-    fn first(&self, head: &request::Parts) -> First {
-        let path = head.uri.path();
+    fn first(&self, uri: &Uri, headers: &HeaderMap) -> First {
+        let path = uri.path();
         match path {
             "/healthz" => return First::Known(Box::new(plain(StatusCode::OK, "ok\n"))),
             "/readyz" => return First::Known(Box::new(self.readiness())),
@@ -211,7 +211,7 @@ impl Front {
         let place = Place::of(path);
         let doors = self.read();
         let all = Arc::clone(&doors.all);
-        let is_of_all = place.is_of_all(&head.headers) && !doors.plan.selector_required;
+        let is_of_all = place.is_of_all(headers) && !doors.plan.selector_required;
         match is_of_all || !place.is_mcp {
             true => First::All(all),
             false => First::Gate(all, place.base.to_owned()),
@@ -391,7 +391,7 @@ impl Answers for Front {
         body: &mut RequestBody,
         memo: &Mutex<EnvelopeCache>,
     ) -> impl Future<Output = Response<HttpBody>> + Send {
-        let first = self.first(head);
+        let first = self.first(&head.uri, &head.headers);
         async move {
             let response = match first {
                 First::All(all) => all.answer_in_place(head, body, memo).await,
