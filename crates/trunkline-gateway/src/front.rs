@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
-use http::{Extensions, Request, Response, StatusCode, Uri};
+use http::{Extensions, HeaderMap, Request, Response, StatusCode, Uri, request};
 use trunkline_auth::Principal;
 use trunkline_auth::address::{Guard, Reach};
 use trunkline_auth::resource::{Gate, JwtIssuer, Protect};
@@ -198,15 +198,15 @@ impl Front {
     }
 
     /// Which endpoint sees a request first.
-    fn first<B>(&self, request: &Request<B>) -> First {
-        let path = request.uri().path();
+    fn first(&self, uri: &Uri, headers: &HeaderMap) -> First {
+        let path = uri.path();
         if path.starts_with(accounts::PATHS) && self.has_accounts() {
             return First::Accounts;
         }
         let place = Place::of(path);
         let doors = self.read();
         let all = Arc::clone(&doors.all);
-        let is_of_all = place.is_of_all(request.headers()) && !doors.plan.selector_required;
+        let is_of_all = place.is_of_all(headers) && !doors.plan.selector_required;
         match is_of_all || !place.is_mcp {
             true => First::All(all),
             false => First::Gate(all, place.base.to_owned()),
@@ -359,29 +359,40 @@ fn door(plan: &GatewayPlan) -> Door {
 }
 
 impl Answers for Front {
-    // In its caller the future is made where it stays: it is large.
-    #[inline]
-    fn answer(
+    async fn answer(
         &self,
         request: Request<RequestBody>,
         memo: &Mutex<EnvelopeCache>,
+    ) -> Response<HttpBody> {
+        let (mut head, mut body) = request.into_parts();
+        self.answer_in_place(&mut head, &mut body, memo).await
+    }
+
+    // In its caller the future is made where it stays: it is large.
+    #[inline]
+    fn answer_in_place(
+        &self,
+        head: &mut request::Parts,
+        body: &mut RequestBody,
+        memo: &Mutex<EnvelopeCache>,
     ) -> impl Future<Output = Response<HttpBody>> + Send {
-        let first = match request.uri().path() {
+        let first = match head.uri.path() {
             "/healthz" => Err(plain(StatusCode::OK, "ok\n")),
             "/readyz" if !self.is_open() => {
                 Err(plain(StatusCode::SERVICE_UNAVAILABLE, "closing\n"))
             }
             "/readyz" => Err(plain(StatusCode::OK, "ok\n")),
-            _ => Ok(self.first(&request)),
+            _ => Ok(self.first(&head.uri, &head.headers)),
         };
         async move {
             let response = match first {
-                Ok(First::All(all)) => all.answer(request, memo).await,
+                Ok(First::All(all)) => all.answer_in_place(head, body, memo).await,
                 // Boxed: few requests need it, and all would carry its size.
                 Ok(First::Gate(all, path)) => {
+                    let request = body.take_whole(head);
                     Box::pin(self.answer_chosen(&all, &path, request, memo)).await
                 }
-                Ok(First::Accounts) => Box::pin(self.answer_browser(request)).await,
+                Ok(First::Accounts) => Box::pin(self.answer_browser(body.take_whole(head))).await,
                 Err(response) => response,
             };
             self.note_refusal(&response);

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
 
 use tokio::sync::{Semaphore, TryAcquireError, mpsc, oneshot};
+use tokio::task::coop::consume_budget;
 use trunkline_proto::{
     Ask, Attached, CallError, CallKey, Change, HandlerEvent, PeerNotification, Ticket, Timing,
 };
@@ -249,6 +250,17 @@ impl ConversationHandle {
 impl Inner {
     /// Waits for room. Returns whether the conversation is still open.
     async fn send(&self, command: Command) -> bool {
+        // A handler that reports without end gives others their turn.
+        consume_budget().await;
+        match self.try_send(command) {
+            TrySend::Queued => true,
+            TrySend::Over => false,
+            // Boxed: there is nearly always room, and every handler that reports would carry the wait for it.
+            TrySend::Full(command) => Box::pin(self.send_once_there_is_room(command)).await,
+        }
+    }
+
+    async fn send_once_there_is_room(&self, command: Command) -> bool {
         let takes = self.takes(&command);
         let Ok(room) = self.room.acquire_many(takes).await else { return false };
         room.forget();

@@ -24,7 +24,7 @@ async fn ask(front: &Front, host: &str, path: &str, token: &str) -> Result<Strin
         token => request.header("authorization", format!("Bearer {token}")),
     };
     let request = request.body(String::new()).unwrap();
-    let (all, base) = match front.first(&request) {
+    let (all, base) = match front.first(request.uri(), request.headers()) {
         First::Accounts => return Ok("accounts".to_owned()),
         First::All(_) => return Ok("all".to_owned()),
         First::Gate(all, base) => (all, base),
@@ -86,7 +86,9 @@ async fn a_refused_request_leaves_nothing_behind() {
     for number in 0..100 {
         let request = Request::post(format!("/mcp/tags/{number},{tags}"));
         let request = request.header("host", "localhost").body(String::new()).unwrap();
-        let First::Gate(all, base) = front.first(&request) else { panic!("{number}") };
+        let First::Gate(all, base) = front.first(request.uri(), request.headers()) else {
+            panic!("{number}")
+        };
         let refused = all.let_in(request, &base).await.err().expect("it has no token");
         assert_eq!(refused.status(), StatusCode::UNAUTHORIZED);
     }

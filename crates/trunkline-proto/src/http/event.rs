@@ -82,8 +82,12 @@ impl EventId {
 
 fn hex(number: u64, least: u32, out: &mut Vec<u8>) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digits = (16 - number.leading_zeros() / 4).max(least);
-    out.extend((0..digits).rev().map(|at| DIGITS[(number >> (4 * at)) as usize & 15]));
+    let digits = (16 - number.leading_zeros() / 4).max(least) as usize;
+    let mut text = [0; 16];
+    for (digit, at) in text[..digits].iter_mut().rev().zip(0..) {
+        *digit = DIGITS[(number >> (4 * at)) as usize & 15];
+    }
+    out.extend_from_slice(&text[..digits]);
 }
 
 #[cfg(test)]

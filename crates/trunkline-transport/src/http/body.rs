@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bytes::{Buf, Bytes};
 use http::header::EXPECT;
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, Request, StatusCode, request};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::sync::mpsc;
@@ -123,7 +123,7 @@ impl Body for HttpBody {
 /// The body of a request as it arrives. If it is dropped before its end, the connection reads and
 /// discards a short rest, and closes over a long one.
 pub struct RequestBody {
-    // Invariant: `Some` until this is dropped.
+    /// `None` once it was taken.
     body: Option<Incoming>,
     ended: bool,
     broken: bool,
@@ -163,8 +163,12 @@ impl RequestBody {
         timeout(within, reading).await.unwrap_or_else(|_| Err(late()))
     }
 
-    fn body(&self) -> &Incoming {
-        self.body.as_ref().expect("it is taken when this is dropped")
+    /// The request with this head, out of the connection that it stayed with.
+    pub fn take_whole(&mut self, head: &mut request::Parts) -> Request<Self> {
+        let head = std::mem::replace(head, Request::new(()).into_parts().0);
+        let (body, tracker) = (self.body.take(), self.tracker.take());
+        let &mut Self { ended, broken, unasked, .. } = self;
+        Request::from_parts(head, Self { body, ended, broken, unasked, tracker })
     }
 }
 
@@ -182,7 +186,7 @@ impl Body for RequestBody {
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Polled<hyper::Error> {
         self.unasked = false;
         let this = &mut *self;
-        let body = this.body.as_mut().expect("it is taken when this is dropped");
+        let Some(body) = &mut this.body else { return Poll::Ready(None) };
         let polled = match &this.tracker {
             Some(tracker) if !tracker.is_h2 => {
                 let (polled, has_woken) = holding_back(|| Pin::new(&mut *body).poll_frame(cx));
@@ -204,11 +208,11 @@ impl Body for RequestBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body().is_end_stream()
+        self.body.as_ref().is_none_or(Body::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body().size_hint()
+        self.body.as_ref().map_or_else(|| SizeHint::with_exact(0), Body::size_hint)
     }
 }
 
@@ -300,7 +304,9 @@ pub(super) async fn discard_short_body<B: Body>(body: B) -> bool {
 
 /// Whether the client sends the body only after `100 Continue` (RFC 9110 §10.1.1).
 pub(super) fn is_awaited(headers: &HeaderMap) -> bool {
-    headers.get(EXPECT).is_some_and(|it| it.as_bytes().eq_ignore_ascii_case(b"100-continue"))
+    // Comparing a few names is quicker than hashing one.
+    let mut said = headers.iter().filter(|(name, _)| *name == EXPECT);
+    said.next().is_some_and(|(_, it)| it.as_bytes().eq_ignore_ascii_case(b"100-continue"))
 }
 
 /// The body of a request that is let in. A refusal first lets a short body arrive: where another server

@@ -178,13 +178,24 @@ impl<H: Handler> Endpoint<H> {
     }
 
     /// Answers one request. The requests of one connection share `envelopes`.
-    #[inline]
-    pub fn answer<B: Body>(
+    pub async fn answer<B: Body>(
         &self,
         request: Request<B>,
         envelopes: &Mutex<EnvelopeCache>,
+    ) -> Response<HttpBody> {
+        let (mut head, body) = request.into_parts();
+        self.answer_any(&mut head, body, envelopes, By::Nobody).await
+    }
+
+    /// The same of a request that stays where it is.
+    #[inline]
+    pub fn answer_in_place<B: Body>(
+        &self,
+        head: &mut request::Parts,
+        body: B,
+        envelopes: &Mutex<EnvelopeCache>,
     ) -> impl Future<Output = Response<HttpBody>> {
-        self.answer_any(request, envelopes, By::Nobody)
+        self.answer_any(head, body, envelopes, By::Nobody)
     }
 
     /// Ends every session and its handlers.
@@ -474,6 +485,16 @@ impl<H: Handler> Answers for Endpoint<H> {
         envelopes: &Mutex<EnvelopeCache>,
     ) -> impl Future<Output = Response<HttpBody>> + Send {
         self.answer(request, envelopes)
+    }
+
+    #[inline]
+    fn answer_in_place(
+        &self,
+        head: &mut request::Parts,
+        body: &mut RequestBody,
+        envelopes: &Mutex<EnvelopeCache>,
+    ) -> impl Future<Output = Response<HttpBody>> + Send {
+        self.answer_in_place(head, body, envelopes)
     }
 
     fn hang_up(&self) {

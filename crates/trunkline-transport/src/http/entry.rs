@@ -83,63 +83,54 @@ impl<H: Handler> Endpoint<H> {
     }
 
     /// Answers a request that an endpoint with the same door and gate has let in.
-    pub fn answer_let_in<B: Body>(
+    pub async fn answer_let_in<B: Body>(
         &self,
         LetIn { request, by }: LetIn<B>,
         envelopes: &Mutex<EnvelopeCache>,
-    ) -> impl Future<Output = Response<HttpBody>> {
-        self.answer_any(request, envelopes, by)
+    ) -> Response<HttpBody> {
+        let (mut head, body) = request.into_parts();
+        self.answer_any(&mut head, body, envelopes, by).await
     }
 
-    // In its caller the future is made where it stays.
     #[inline]
-    pub(super) fn answer_any<B: Body>(
+    pub(super) async fn answer_any<B: Body>(
         &self,
-        request: Request<B>,
+        head: &mut request::Parts,
+        body: B,
         envelopes: &Mutex<EnvelopeCache>,
         let_in: By,
-    ) -> impl Future<Output = Response<HttpBody>> {
-        let (mut head, body) = request.into_parts();
-        // In a block, which leaves them where they are; an `async fn` would have room for its arguments beside them.
-        async move {
-            let place = self.place(head.uri.path());
-            let is_checked = let_in != By::Nobody || !self.goes_straight_to_post(&head, place);
-            // In a block, so that a connection that waits does not hold them.
-            let checked = if !is_checked {
-                Continue(())
-            } else {
-                let fields = Fields::of(&head.headers);
-                if let Err(refusal) = check_fields(&fields, &head.headers) {
-                    return refuse(refusal);
-                }
-                match place {
-                    Some(place) if let_in == By::Nobody => self.check(&head, &fields, place),
-                    _ => Continue(()),
-                }
-            };
-            let Some(place) = place else { return self.finish(&head, self.beside(&head)) };
-            let entered = match checked {
-                Continue(()) if let_in == By::Nobody && self.has_gate() => {
-                    self.enter_with(&mut head, body, &self.settings.path).await
-                }
-                Continue(()) => Continue(body),
-                Break(outcome) => Break(outcome),
-            };
-            let outcome = match entered {
-                Continue(body) => match self.begin(&head, place, let_in) {
-                    Ok(begun) => {
-                        self.route(&mut head, place, body, envelopes, begun, is_checked).await
-                    }
-                    // Boxed: few servers have replicas, and every connection would carry its size.
-                    Err(astray) => {
-                        Box::pin(self.route_elsewhere(astray, &mut head, place, body, envelopes))
-                            .await
-                    }
-                },
-                Break(outcome) => outcome,
-            };
-            self.finish(&head, outcome)
+    ) -> Response<HttpBody> {
+        let place = self.place(head.uri.path());
+        let is_checked = let_in != By::Nobody || !self.goes_straight_to_post(head, place);
+        // In a block, so that a connection that waits does not hold them.
+        if is_checked {
+            let fields = Fields::of(&head.headers);
+            if let Err(refusal) = check_fields(&fields, &head.headers) {
+                return refuse(refusal);
+            }
+            if let Some(place) = place
+                && let_in == By::Nobody
+                && let Break(outcome) = self.check(head, &fields, place)
+            {
+                return self.finish(head, outcome);
+            }
         }
+        let Some(place) = place else { return self.finish(head, self.beside(head)) };
+        let body = match let_in == By::Nobody && self.has_gate() {
+            true => match self.enter_with(head, body, &self.settings.path).await {
+                Continue(body) => body,
+                Break(outcome) => return self.finish(head, outcome),
+            },
+            false => body,
+        };
+        let outcome = match self.begin(head, place, let_in) {
+            Ok(begun) => self.route(head, place, body, envelopes, begun, is_checked).await,
+            // Boxed: few servers have replicas, and every connection would carry its size.
+            Err(astray) => {
+                Box::pin(self.route_elsewhere(astray, head, place, body, envelopes)).await
+            }
+        };
+        self.finish(head, outcome)
     }
 
     /// Whether neither a gate nor another replica may answer first: then [`Self::post`] checks the head, which it

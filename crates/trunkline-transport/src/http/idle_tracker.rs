@@ -26,7 +26,7 @@ pub(super) struct IdleTracker {
     busy: AtomicU32,
     /// When the connection last became idle, in milliseconds since its start.
     idle_since: AtomicU64,
-    /// When the head that is being read began, likewise; 0 if none.
+    /// When the head that is being read began, likewise; 0 if none, [`UNTIMED`] until [`Self::time_head`].
     head_since: AtomicU64,
     /// Since when the peer has not read what we sent, likewise.
     stalled_since: AtomicU64,
@@ -121,6 +121,14 @@ impl IdleTracker {
     /// Bytes have arrived: unless a request is in progress, a head begins.
     pub(super) fn heard(&self) {
         if self.busy.load(Ordering::Relaxed) == 0 && self.head_since.load(Ordering::Relaxed) == 0 {
+            self.head_since.store(UNTIMED, Ordering::Relaxed);
+        }
+    }
+
+    /// The connection was polled. A head that is not complete by then is timed from now on; most are, and need no
+    /// look at the clock.
+    pub(super) fn time_head(&self) {
+        if self.head_since.load(Ordering::Relaxed) == UNTIMED {
             self.head_since.store(self.now().max(1), Ordering::Relaxed);
         }
     }
@@ -272,6 +280,8 @@ fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX / 4).min(u64::MAX / 4)
 }
 
+/// A head that has just begun.
+const UNTIMED: u64 = u64::MAX;
 const TIMED_OUT: &[u8] =
     b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
 

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use http::header::{CONNECTION, HeaderValue};
-use http::{Request, Response};
+use http::{Request, Response, request};
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
@@ -40,6 +40,18 @@ pub trait Answers: Send + Sync + 'static {
         envelopes: &Envelopes,
     ) -> impl Future<Output = Response<HttpBody>> + Send;
 
+    /// The same of a request that stays with its connection, which has room for the future that answers it for as
+    /// long as it lives: one that holds no request is smaller.
+    #[inline]
+    fn answer_in_place(
+        &self,
+        head: &mut request::Parts,
+        body: &mut RequestBody,
+        envelopes: &Envelopes,
+    ) -> impl Future<Output = Response<HttpBody>> + Send {
+        self.answer(body.take_whole(head), envelopes)
+    }
+
     /// Shutdown begins: ends what never ends by itself.
     fn hang_up(&self);
 
@@ -57,6 +69,15 @@ impl<A: Answers> Answers for UntilLeft<A> {
         envelopes: &Envelopes,
     ) -> impl Future<Output = Response<HttpBody>> + Send {
         self.0.answer(request, envelopes)
+    }
+
+    fn answer_in_place(
+        &self,
+        head: &mut request::Parts,
+        body: &mut RequestBody,
+        envelopes: &Envelopes,
+    ) -> impl Future<Output = Response<HttpBody>> + Send {
+        self.0.answer_in_place(head, body, envelopes)
     }
 
     fn hang_up(&self) {
@@ -284,6 +305,7 @@ async fn watched<C: Future>(
             if let Poll::Ready(served) = served.as_mut().poll(&mut Context::from_waker(&waker)) {
                 return Poll::Ready(Some(served));
             }
+            tracker.time_head();
             let is_told = woken.as_ref().is_some_and(|it| it.will_wake(cx.waker()));
             if is_told && !look.is_elapsed() && (ending || open.has_changed().is_ok()) {
                 return Poll::Pending;
@@ -326,13 +348,16 @@ impl<A: Answers> Shared<A> {
         request: Request<Incoming>,
     ) -> impl Future<Output = Result<Response<HttpBody>, Infallible>> {
         let guard = self.tracker.request();
-        let is_awaited = is_awaited(request.headers());
-        let tracker = Arc::clone(&self.tracker);
-        let request = request.map(|body| RequestBody::new(body, is_awaited, tracker));
+        let (mut head, body) = request.into_parts();
+        let is_awaited = is_awaited(&head.headers);
+        let mut body = RequestBody::new(body, is_awaited, Arc::clone(&self.tracker));
         async move {
-            let mut response = self.answers.answer(request, &self.envelopes).await;
+            let answering = self.answers.answer_in_place(&mut head, &mut body, &self.envelopes);
+            let mut response = answering.await;
+            drop(body);
             if self.tracker.is_unread() && !self.tracker.is_h2 {
-                self.end_body(&mut response).await;
+                // Boxed: it is rare, and every connection would carry its size.
+                response = Box::pin(self.end_body(response)).await;
             }
             response.body_mut().on_end = Some(guard);
             Ok(response)
@@ -341,15 +366,16 @@ impl<A: Answers> Shared<A> {
 
     /// Handles a body that was not read to its end: unless a short rest arrives, no request can follow
     /// this response.
-    async fn end_body(&self, response: &mut Response<HttpBody>) {
+    async fn end_body(&self, mut response: Response<HttpBody>) -> Response<HttpBody> {
         let arrived = match self.tracker.take_unread() {
-            Some(rest) => Box::pin(discard_short_body(rest)).await,
+            Some(rest) => discard_short_body(rest).await,
             None => false,
         };
         match arrived {
             true => self.tracker.arrived(),
             false => drop(response.headers_mut().insert(CONNECTION, CLOSE)),
         }
+        response
     }
 }
 

@@ -20,7 +20,7 @@ use tokio::time::sleep_until;
 use trunkline_auth::tag::Tags;
 use trunkline_proto::http::event::{EventId, Owed};
 use trunkline_proto::http::reply;
-use trunkline_proto::http::streams::{Bounds, Read, Reader, RequestIds, Streams, Style};
+use trunkline_proto::http::streams::{Beginning, Bounds, Read, Reader, RequestIds, Streams, Style};
 use trunkline_proto::server::{Config, MessageEra, Server};
 use trunkline_proto::{Attached, Call, CallKey, Conversation, Input, Outgoing, RequestStream};
 use trunkline_wire::jsonrpc::{Incoming, Message, Outcome};
@@ -356,20 +356,17 @@ impl<H: Handler> Session<H> {
         // A handler that is not done at once gets a task, which polls it again.
         let mut cx = Context::from_waker(Waker::noop());
         for call in todo.into_calls() {
-            if let Some((key, future)) = self.start(call, &mut cx) {
-                self.work_on(key, future);
+            let key = call.key;
+            match self.start(call, &mut cx) {
+                Ok(outcome) => drop(self.finish(key, outcome, None)),
+                Err(future) => self.work_on(key, future),
             }
         }
     }
 
     /// Starts a handler. Returns one that is not done at once.
-    fn start(&self, call: Call, cx: &mut Context<'_>) -> Option<(CallKey, Guarded)> {
-        let key = call.key;
-        match begin(&*self.handler, call, &self.handle, cx) {
-            Ok(outcome) => self.finish(key, outcome),
-            Err(future) => return Some((key, future)),
-        }
-        None
+    fn start(&self, call: Call, cx: &mut Context<'_>) -> Result<Outcome, Guarded> {
+        begin(&*self.handler, call, &self.handle, cx)
     }
 
     /// Runs a handler to its end, even if the client disconnects.
@@ -390,15 +387,20 @@ impl<H: Handler> Session<H> {
                 }
             })
             .await;
-            session.finish(key, outcome);
+            session.finish(key, outcome, None);
         });
         self.lock().core.handlers.started(key, task.abort_handle());
     }
 
-    fn finish(&self, call: CallKey, outcome: Outcome) {
+    /// Tells the conversation that a handler has finished. Returns how the POST of `reader` is answered, if it is
+    /// known by now: nobody has to be woken for that.
+    fn finish(&self, call: CallKey, outcome: Outcome, reader: Option<Reader>) -> Option<Posted> {
         let mut state = self.lock();
         let now = now();
         state.used = now;
+        if let Some(reader) = reader {
+            state.wake_no_more(reader.via);
+        }
         let request = state.core.handlers.finished(call);
         state.core.finish(call, outcome, now);
         state.act(true, now);
@@ -406,6 +408,7 @@ impl<H: Handler> Session<H> {
         let over = request.and_then(|it| state.core.handlers.release(it));
         state.end_if_done(now);
         let holds_until = state.core.conversation.holds_answer_until();
+        let posted = reader.and_then(|it| state.posted(it));
         drop(state);
         drop(over);
         if let Some(until) = holds_until {
@@ -414,6 +417,7 @@ impl<H: Handler> Session<H> {
         if todo.is_some() {
             self.perform(todo);
         }
+        posted
     }
 
     /// Sends the answer that waits on the one stream of 2024-11-05: the handler that would be polled then is done.
@@ -518,6 +522,21 @@ impl State {
         self.core.show_sent(&message, Some(&text), via);
         let changed = self.streams.say(via, text, last, now);
         self.wake_any(changed);
+    }
+
+    /// How the POST of `reader` is answered, if it is known.
+    fn posted(&mut self, reader: Reader) -> Option<Posted> {
+        match self.streams.beginning(reader) {
+            Beginning::Unknown => None,
+            Beginning::Whole(status, text) => Some(Posted::Whole(status, text)),
+            Beginning::Events => {
+                if self.sharing.is_some() {
+                    self.keep_events();
+                }
+                Some(Posted::Events(reader))
+            }
+            Beginning::Silence => Some(Posted::NoReply),
+        }
     }
 
     /// Whether a call is worked on, or its answer waits.

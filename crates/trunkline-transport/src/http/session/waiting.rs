@@ -7,7 +7,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use trunkline_proto::http::streams::{Beginning, Reader};
+use trunkline_proto::http::streams::Reader;
 use trunkline_proto::{CallKey, Conversation};
 
 use super::deferred::Todo;
@@ -40,54 +40,43 @@ impl<'a, H: Handler> Waiting<'a, H> {
     }
 
     /// Starts what its message asks for. Several calls go on side by side, so each gets a task.
-    fn begin(&mut self, cx: &mut Context<'_>) {
-        match self.todo.as_mut().and_then(Todo::take_only) {
-            Some(call) => {
-                self.todo = None;
-                self.at_work = self.session.start(call, cx);
+    fn begin(&mut self, cx: &mut Context<'_>) -> Option<Posted> {
+        let Some(call) = self.todo.as_mut().and_then(Todo::take_only) else {
+            self.session.perform(self.todo.take());
+            return None;
+        };
+        self.todo = None;
+        let key = call.key;
+        match self.session.start(call, cx) {
+            Ok(outcome) => self.session.finish(key, outcome, self.reader),
+            Err(future) => {
+                self.at_work = Some((key, future));
+                None
             }
-            None => self.session.perform(self.todo.take()),
         }
     }
 
     /// Goes on with the handler.
-    fn work(&mut self, cx: &mut Context<'_>) {
-        let Some((key, future)) = &mut self.at_work else { return };
-        if let Poll::Ready(outcome) = Pin::new(future).poll(cx) {
-            let key = *key;
-            // `poll` follows in this very turn: nobody has to be woken for it.
-            if let Some(reader) = self.reader {
-                self.session.lock().wake_no_more(reader.via);
-            }
-            self.session.finish(key, outcome);
-            self.at_work = None;
-        }
+    fn work(&mut self, cx: &mut Context<'_>) -> Option<Posted> {
+        let (key, future) = self.at_work.as_mut()?;
+        let Poll::Ready(outcome) = Pin::new(future).poll(cx) else { return None };
+        let posted = self.session.finish(*key, outcome, self.reader);
+        self.at_work = None;
+        posted
     }
 
     fn poll_answer(&mut self, cx: &mut Context<'_>) -> Poll<Posted> {
         loop {
             let Some(reader) = self.reader else { return Poll::Ready(Posted::NoReply) };
             let mut state = self.session.lock();
-            let posted = match state.streams.beginning(reader) {
-                Beginning::Unknown => {
-                    state.wake_later(reader.via, cx.waker());
-                    None
-                }
-                Beginning::Whole(status, text) => Some(Posted::Whole(status, text)),
-                Beginning::Events => {
-                    if state.sharing.is_some() {
-                        state.keep_events();
-                    }
-                    Some(Posted::Events(reader))
-                }
-                Beginning::Silence => Some(Posted::NoReply),
-            };
-            let next = state.core.conversation.next_timeout();
-            drop(state);
-            if let Some(posted) = posted {
+            if let Some(posted) = state.posted(reader) {
+                drop(state);
                 self.reader = None;
                 return Poll::Ready(posted);
             }
+            state.wake_later(reader.via, cx.waker());
+            let next = state.core.conversation.next_timeout();
+            drop(state);
             if self.at_work.is_none() {
                 return Poll::Pending;
             }
@@ -105,11 +94,17 @@ impl<H: Handler> Future for Waiting<'_, H> {
         if let Some(posted) = this.known.take() {
             return Poll::Ready(posted);
         }
-        match this.todo.is_some() {
+        let posted = match this.todo.is_some() {
             true => this.begin(cx),
             false => this.work(cx),
+        };
+        match posted {
+            Some(posted) => {
+                this.reader = None;
+                Poll::Ready(posted)
+            }
+            None => this.poll_answer(cx),
         }
-        this.poll_answer(cx)
     }
 }
 
