@@ -127,6 +127,7 @@ impl<T> Calls<T> {
     }
 
     /// Closes a call; `None` if it is closed already.
+    #[inline]
     pub(crate) fn close(&mut self, key: CallKey) -> Option<OpenCall<T>> {
         self.close_if(|it| it.key == key)
     }
@@ -135,6 +136,7 @@ impl<T> Calls<T> {
         self.close_if(|it| it.id == *id)
     }
 
+    #[inline]
     fn close_if(&mut self, is_it: impl Fn(&OpenCall<T>) -> bool) -> Option<OpenCall<T>> {
         if self.first.as_ref().is_some_and(&is_it) {
             return self.first.take();

@@ -23,11 +23,12 @@ impl<T> Queue<T> {
     }
 
     pub(crate) fn pop_front(&mut self) -> Option<T> {
-        let next = self.next.take()?;
-        if !self.more.is_empty() {
-            self.next = self.more.pop_front();
+        // One move of what is next, and none of nothing.
+        match (&self.next, self.more.is_empty()) {
+            (None, _) => None,
+            (Some(_), true) => self.next.take(),
+            (Some(_), false) => std::mem::replace(&mut self.next, self.more.pop_front()),
         }
-        Some(next)
     }
 }
 

@@ -30,7 +30,7 @@ use trunkline_wire::model::{
 use trunkline_wire::revision::{Era, Revision, Revisions};
 
 use crate::input_required::missing_capability;
-use crate::pending::{cancelled, earlier};
+use crate::pending::{OpenCall, cancelled, earlier};
 use crate::{
     Ask, Attached, Bounds, CallError, CallKey, Cause, Change, Conversation, HandlerEvent, Input,
     Output, RequestStream,
@@ -412,14 +412,14 @@ impl Server {
     }
 
     fn on_finished(&mut self, call: CallKey, outcome: Outcome, now: Instant) {
-        let Some(open) = self.shared.calls.close(call) else { return };
-        if open.with.may_be_task
+        let Some(OpenCall { id, with, .. }) = self.shared.calls.close(call) else { return };
+        if with.may_be_task
             && let (Some(session), Ok(result)) = (&mut self.session, &outcome)
         {
             session.note_task(result, self.shared.config.bounds.subscriptions);
         }
         self.shared.stop_asking(call);
-        self.shared.finish(open, outcome, now);
+        self.shared.finish(id, with, outcome, now);
     }
 
     fn on_tick(&mut self, now: Instant) {
@@ -432,7 +432,7 @@ impl Server {
             self.shared.out.push_back(Output::Abandon(late.key));
             self.shared.stop_asking(late.key);
             let error = ErrorObject::internal("timeout", "The handler took too long.");
-            self.shared.finish(late, Err(error), now);
+            self.shared.finish(late.id, late.with, Err(error), now);
         }
         for late in self.shared.asked.expire(now) {
             self.shared.resume(late.with, now);

@@ -152,9 +152,9 @@ impl ConversationHandle {
     }
 
     /// Reports an event of a call that is being answered. Waits while the queue is full.
-    pub async fn say(&self, call: CallKey, what: HandlerEvent) {
-        // A conversation that is over drops the event, which is fine.
-        self.0.send(Command::Say(call, what)).await;
+    /// Returns whether the conversation is still open: one that is over drops the event, which is fine.
+    pub fn say(&self, call: CallKey, what: HandlerEvent) -> impl Future<Output = bool> + Send {
+        self.0.send(Command::Say(call, what))
     }
 
     /// Calls the peer. Dropping the future cancels the call. The call fails with

@@ -4,7 +4,7 @@ use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use trunkline_auth::Principal;
 use trunkline_proto::{Attached, Call, CallKey, Peer};
@@ -162,12 +162,16 @@ pub(crate) fn may_see(visible: &Visible, call: &Call) -> bool {
 /// A synthetic call that stands for a caller outside a call: for a listener, or for a request that
 /// is not parsed yet.
 pub(crate) fn call_by(attached: &Attached, meta: Option<&Json>) -> Call {
+    /// One for all of whom nothing is known: each listener would keep one.
+    static UNKNOWN: LazyLock<Arc<Peer>> = LazyLock::new(Arc::default);
     let envelope = meta.and_then(|it| Envelope::read(Some(it)).ok());
-    let peer = envelope.map_or_else(Peer::default, |it| Peer {
-        info: it.client_info,
-        client: it.capabilities,
-        ..Peer::default()
-    });
+    let peer = envelope.map_or_else(
+        || Arc::clone(&UNKNOWN),
+        |it| {
+            let (info, client) = (it.client_info, it.capabilities);
+            Arc::new(Peer { info, client, ..Peer::default() })
+        },
+    );
     Call {
         key: CallKey(0),
         id: Id::Null,
@@ -175,7 +179,7 @@ pub(crate) fn call_by(attached: &Attached, meta: Option<&Json>) -> Call {
         params: Object::default(),
         meta: meta.cloned(),
         revision: Revision::LATEST,
-        peer: Arc::new(peer),
+        peer,
         wants_progress: false,
         log_level: None,
         attached: attached.clone(),

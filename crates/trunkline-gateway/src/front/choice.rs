@@ -72,7 +72,8 @@ impl<'a> Place<'a> {
 
     /// Whether neither path nor headers choose: nearly every request.
     pub(super) fn is_of_all(&self, headers: &HeaderMap) -> bool {
-        self.named.is_none() && !HEADERS.iter().any(|it| headers.contains_key(it))
+        // Comparing a few names is quicker than hashing two.
+        self.named.is_none() && !headers.keys().any(|it| HEADERS.contains(it))
     }
 
     /// What path and headers choose together, among servers with these tags.

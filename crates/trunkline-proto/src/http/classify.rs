@@ -297,7 +297,8 @@ fn version<'a>(fields: &McpFields<'a>) -> Result<(Option<&'a str>, Option<Revisi
         .only_bytes()
         .map_err(|_| mismatch("There is more than one MCP-Protocol-Version header."))?;
     let Some(value) = value else { return Ok((None, None)) };
-    if let Some(known) = Revision::ALL.iter().find(|it| it.as_str().as_bytes() == value) {
+    // The newest first: most clients speak it, or the one before.
+    if let Some(known) = Revision::ALL.iter().rev().find(|it| it.as_str().as_bytes() == value) {
         return Ok((Some(known.as_str()), Some(*known)));
     }
     let text = std::str::from_utf8(value).map(str::trim);

@@ -245,10 +245,9 @@ impl Streams {
             (1, _, Some(status)) => {
                 let mut stream = self.open.swap_remove(at);
                 let text = stream.events.pop_front().unwrap_or_default();
-                // A session that rests keeps room for a few events, and no more.
-                if stream.events.capacity() <= SPARE {
-                    self.spare = stream.events;
-                }
+                // A session that rests keeps room for one event, and no more.
+                stream.events.shrink_to(1);
+                self.spare = stream.events;
                 Beginning::Whole(status, text)
             }
             _ => {
@@ -480,7 +479,5 @@ fn millis(time: Duration) -> u64 {
 
 /// The bytes of an event besides its text, with an id of the usual length.
 const AROUND: usize = 48;
-/// The most events for which an empty queue is kept for the next POST.
-const SPARE: usize = 4;
 /// How many finished streams can be resumed.
 const MAX_FINISHED: usize = 64;

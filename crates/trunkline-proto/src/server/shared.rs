@@ -166,10 +166,10 @@ impl Shared {
         None
     }
 
-    pub(super) fn finish(&mut self, open: OpenCall<Owed>, outcome: Outcome, now: Instant) {
-        let from = From { via: open.with.via, batch: open.with.batch };
-        let from = Asking { id: open.id, from };
-        match open.with.dialect {
+    pub(super) fn finish(&mut self, id: Id, owed: Owed, outcome: Outcome, now: Instant) {
+        let from = From { via: owed.via, batch: owed.batch };
+        let from = Asking { id, from };
+        match owed.dialect {
             Some(step) => self.finish_dialect(from, step, outcome, now),
             None => self.reply(from, outcome),
         }

@@ -127,18 +127,27 @@ pub struct RequestBody {
     body: Option<Incoming>,
     ended: bool,
     broken: bool,
-    /// Whether the client waits for `100 Continue` and has not got it.
-    unasked: bool,
+    /// Whether the client sends it only after `100 Continue`, as far as known; and whether it was asked to, which
+    /// the first read does.
+    is_awaited: bool,
+    is_asked: bool,
     /// `None` where another server owns the connection.
     tracker: Option<Arc<IdleTracker>>,
 }
 
 impl RequestBody {
-    /// With `is_awaited`, the client sends the body after `100 Continue`, which the first read
-    /// triggers.
-    pub(super) fn new(body: Incoming, is_awaited: bool, tracker: Arc<IdleTracker>) -> Self {
-        let tracker = Some(tracker);
-        Self { body: Some(body), ended: false, broken: false, unasked: is_awaited, tracker }
+    pub(super) fn new(body: Incoming, tracker: Arc<IdleTracker>) -> Self {
+        let mut body = Self::from(body);
+        body.tracker = Some(tracker);
+        body
+    }
+
+    /// Nobody reads it from now on. These are the header fields of its request, unless it was read.
+    pub(super) fn leave(&mut self, headers: &HeaderMap) {
+        // Most bodies were read, and need no look at the fields.
+        if !self.is_asked && !self.is_end_stream() {
+            self.is_awaited = is_awaited(headers);
+        }
     }
 
     /// Reads all of it.
@@ -166,16 +175,18 @@ impl RequestBody {
     /// The request with this head, out of the connection that it stayed with.
     pub fn take_whole(&mut self, head: &mut request::Parts) -> Request<Self> {
         let head = std::mem::replace(head, Request::new(()).into_parts().0);
+        self.leave(&head.headers);
         let (body, tracker) = (self.body.take(), self.tracker.take());
-        let &mut Self { ended, broken, unasked, .. } = self;
-        Request::from_parts(head, Self { body, ended, broken, unasked, tracker })
+        let &mut Self { ended, broken, is_awaited, is_asked, .. } = self;
+        Request::from_parts(head, Self { body, ended, broken, is_awaited, is_asked, tracker })
     }
 }
 
 /// A body on a connection that another server owns and closes.
 impl From<Incoming> for RequestBody {
     fn from(body: Incoming) -> Self {
-        Self { body: Some(body), ended: false, broken: false, unasked: false, tracker: None }
+        let (ended, broken, is_awaited, is_asked) = (false, false, false, false);
+        Self { body: Some(body), ended, broken, is_awaited, is_asked, tracker: None }
     }
 }
 
@@ -184,7 +195,7 @@ impl Body for RequestBody {
     type Error = hyper::Error;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Polled<hyper::Error> {
-        self.unasked = false;
+        self.is_asked = true;
         let this = &mut *self;
         let Some(body) = &mut this.body else { return Poll::Ready(None) };
         let polled = match &this.tracker {
@@ -225,7 +236,8 @@ impl Drop for RequestBody {
         {
             // After a malformed chunk the end of the body is unknown. A client that did not get `100
             // Continue` may send its body all the same. In both cases the next request cannot be found.
-            tracker.leave_unread((!self.broken && !self.unasked).then_some(body));
+            let is_unasked = self.is_awaited && !self.is_asked;
+            tracker.leave_unread((!self.broken && !is_unasked).then_some(body));
         }
     }
 }
@@ -304,9 +316,7 @@ pub(super) async fn discard_short_body<B: Body>(body: B) -> bool {
 
 /// Whether the client sends the body only after `100 Continue` (RFC 9110 §10.1.1).
 pub(super) fn is_awaited(headers: &HeaderMap) -> bool {
-    // Comparing a few names is quicker than hashing one.
-    let mut said = headers.iter().filter(|(name, _)| *name == EXPECT);
-    said.next().is_some_and(|(_, it)| it.as_bytes().eq_ignore_ascii_case(b"100-continue"))
+    headers.get(EXPECT).is_some_and(|it| it.as_bytes().eq_ignore_ascii_case(b"100-continue"))
 }
 
 /// The body of a request that is let in. A refusal first lets a short body arrive: where another server

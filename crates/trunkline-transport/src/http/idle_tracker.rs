@@ -163,9 +163,9 @@ impl Wake for IdleTracker {
         if HELD.try_with(|it| it.get().map(|_| it.set(Some(true)))).ok().flatten().is_some() {
             return;
         }
-        let task = self.task.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(task) = task {
-            task.wake();
+        // The waker of a task: it schedules it, and polls nothing under this lock.
+        if let Some(task) = &*self.task.lock().unwrap_or_else(PoisonError::into_inner) {
+            task.wake_by_ref();
         }
     }
 }

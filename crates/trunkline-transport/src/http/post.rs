@@ -109,10 +109,11 @@ impl<H: Handler> Endpoint<H> {
                         Refusal { id: id_of(&incoming), ..refusal }
                     })?,
                 };
-                session
-                    .subscribed
-                    .count(&self.budgets, &head.extensions, subscribes(&incoming))
-                    .map_err(|it| Refusal { id: id_of(&incoming), ..it })?;
+                let bytes = subscribes(&incoming);
+                if bytes > 0 {
+                    let counted = session.subscribed.count(&self.budgets, &head.extensions, bytes);
+                    counted.map_err(|it| Refusal { id: id_of(&incoming), ..it })?;
+                }
                 let is_batch = matches!(incoming, Incoming::Batch(_));
                 let expects = expects_answer(&incoming);
                 let era = Some(MessageEra::Stateful);

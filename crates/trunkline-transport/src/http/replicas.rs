@@ -120,6 +120,8 @@ pub struct IdHasher(u64);
 
 impl Hasher for IdHasher {
     fn write(&mut self, bytes: &[u8]) {
+        // Longer ids are sealed, and the end of what is sealed depends on all of it.
+        let bytes = &bytes[bytes.len().saturating_sub(64)..];
         let (words, rest) = bytes.as_chunks::<8>();
         let rest = rest.iter().fold(0, |word, byte| word << 8 | u64::from(*byte));
         for word in words.iter().map(|it| u64::from_le_bytes(*it)).chain([rest]) {

@@ -22,7 +22,7 @@ use tokio::task::coop::has_budget_remaining;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use trunkline_proto::server::EnvelopeCache;
 
-use super::body::{HttpBody, RequestBody, discard_short_body, is_awaited};
+use super::body::{HttpBody, RequestBody, discard_short_body};
 use super::idle_tracker::{IdleTracker, TrackedStream};
 use super::linger::linger;
 use super::listener::{Accepted, Listener};
@@ -349,11 +349,11 @@ impl<A: Answers> Shared<A> {
     ) -> impl Future<Output = Result<Response<HttpBody>, Infallible>> {
         let guard = self.tracker.request();
         let (mut head, body) = request.into_parts();
-        let is_awaited = is_awaited(&head.headers);
-        let mut body = RequestBody::new(body, is_awaited, Arc::clone(&self.tracker));
+        let mut body = RequestBody::new(body, Arc::clone(&self.tracker));
         async move {
             let answering = self.answers.answer_in_place(&mut head, &mut body, &self.envelopes);
             let mut response = answering.await;
+            body.leave(&head.headers);
             drop(body);
             if self.tracker.is_unread() && !self.tracker.is_h2 {
                 // Boxed: it is rare, and every connection would carry its size.

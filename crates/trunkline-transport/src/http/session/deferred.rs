@@ -133,6 +133,9 @@ impl RunHandlers for Deferred {
         if let Some((_, admitted)) = admitted {
             call.attached = admitted.attached.clone();
         }
+        if self.working.capacity() == 0 {
+            self.working.reserve_exact(1);
+        }
         self.working.push(Working { key: call.key, stop: None, request });
         self.todo.add(call);
         None
