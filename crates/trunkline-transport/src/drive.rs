@@ -366,3 +366,32 @@ fn is_hang_up(error: &io::Error) -> bool {
 const CHUNK: usize = 64 * 1024;
 /// How many turns the loop takes before it yields.
 const TURNS: u32 = 32;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_task_is_known_again_and_another_is_not_taken_for_it() {
+        let mut task = Waker::noop().clone();
+        poll_fn(|cx| {
+            know(&mut task, cx.waker());
+            let kept = task.clone();
+            know(&mut task, cx.waker());
+            assert!(task.will_wake(&kept));
+            Poll::Ready(())
+        })
+        .await;
+        let kept = task.clone();
+        tokio::spawn(async move {
+            poll_fn(|cx| {
+                know(&mut task, cx.waker());
+                assert!(task.will_wake(cx.waker()) && !task.will_wake(&kept));
+                Poll::Ready(())
+            })
+            .await;
+        })
+        .await
+        .expect("it does not panic");
+    }
+}
