@@ -5,6 +5,7 @@
 
 mod deferred;
 mod hand_over;
+mod reading;
 mod sharing;
 mod waiting;
 
@@ -236,70 +237,6 @@ impl<H: Handler> Session<H> {
     /// Whether its readers are so far behind that it accepts no more requests.
     pub(super) fn is_congested(&self) -> bool {
         self.lock().streams.is_congested()
-    }
-
-    /// A reader of the general stream, for messages that belong to no request.
-    pub(super) fn attach(&self) -> Reader {
-        let mut state = self.lock();
-        state.used = now();
-        let reader = state.streams.attach();
-        // The previous reader notices that it was replaced.
-        state.wake(reader.via);
-        reader
-    }
-
-    /// Whether this reader reads the general stream.
-    pub(super) fn is_general(&self, reader: Reader) -> bool {
-        reader.via == GENERAL
-    }
-
-    /// A reader for the events after `last_event`, if this session issued that id.
-    pub(super) fn resume(&self, last_event: &str) -> Option<Reader> {
-        let id = EventId::parse(last_event)?;
-        let issued = EventId::issue(id.stream, id.place, &Owed::default(), |it| self.tags.tag(it));
-        if issued != id {
-            return None;
-        }
-        self.resume_verified(id)
-    }
-
-    /// The same for an id whose tag is verified.
-    pub(super) fn resume_verified(&self, id: EventId) -> Option<Reader> {
-        let mut state = self.lock();
-        state.used = now();
-        let reader = state.streams.resume(id)?;
-        state.wake(reader.via);
-        Some(reader)
-    }
-
-    /// Appends the events that the reader has not had. If there are none, registers its waker.
-    pub(super) fn read(&self, reader: Reader, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Read {
-        let mut state = self.lock();
-        let was_congested = state.streams.is_congested();
-        let read = state.streams.read(reader, now(), |it| self.tags.tag(it), out);
-        if read == Read::Open && out.is_empty() {
-            state.wake_later(reader.via, cx.waker());
-        }
-        drop(state);
-        if was_congested {
-            self.handle_commands();
-        }
-        read
-    }
-
-    pub(super) fn detach(&self, reader: Reader) {
-        let mut state = self.lock();
-        let was_congested = state.streams.is_congested();
-        let now = now();
-        state.used = now;
-        if state.streams.detach(reader, now) {
-            state.readers.retain(|(via, _)| *via != reader.via);
-        }
-        drop(state);
-        // Senders that waited for this reader may continue.
-        if was_congested {
-            self.handle_commands();
-        }
     }
 
     /// Ends the streams that owe no answer, because the server shuts down or the reader's credential
