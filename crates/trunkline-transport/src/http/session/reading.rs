@@ -11,7 +11,7 @@ use crate::handler::Handler;
 
 impl<H: Handler> Session<H> {
     /// A reader of the general stream, for messages that belong to no request.
-    pub(super) fn attach(&self) -> Reader {
+    pub(in crate::http) fn attach(&self) -> Reader {
         let mut state = self.lock();
         state.used = now();
         let reader = state.streams.attach();
@@ -21,12 +21,12 @@ impl<H: Handler> Session<H> {
     }
 
     /// Whether this reader reads the general stream.
-    pub(super) fn is_general(&self, reader: Reader) -> bool {
+    pub(in crate::http) fn is_general(&self, reader: Reader) -> bool {
         reader.via == GENERAL
     }
 
     /// A reader for the events after `last_event`, if this session issued that id.
-    pub(super) fn resume(&self, last_event: &str) -> Option<Reader> {
+    pub(in crate::http) fn resume(&self, last_event: &str) -> Option<Reader> {
         let id = EventId::parse(last_event)?;
         let issued = EventId::issue(id.stream, id.place, &Owed::default(), |it| self.tags.tag(it));
         if issued != id {
@@ -36,7 +36,7 @@ impl<H: Handler> Session<H> {
     }
 
     /// The same for an id whose tag is verified.
-    pub(super) fn resume_verified(&self, id: EventId) -> Option<Reader> {
+    pub(in crate::http) fn resume_verified(&self, id: EventId) -> Option<Reader> {
         let mut state = self.lock();
         state.used = now();
         let reader = state.streams.resume(id)?;
@@ -45,7 +45,12 @@ impl<H: Handler> Session<H> {
     }
 
     /// Appends the events that the reader has not had. If there are none, registers its waker.
-    pub(super) fn read(&self, reader: Reader, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Read {
+    pub(in crate::http) fn read(
+        &self,
+        reader: Reader,
+        cx: &mut Context<'_>,
+        out: &mut Vec<u8>,
+    ) -> Read {
         let mut state = self.lock();
         let was_congested = state.streams.is_congested();
         let read = state.streams.read(reader, now(), |it| self.tags.tag(it), out);
@@ -59,7 +64,7 @@ impl<H: Handler> Session<H> {
         read
     }
 
-    pub(super) fn detach(&self, reader: Reader) {
+    pub(in crate::http) fn detach(&self, reader: Reader) {
         let mut state = self.lock();
         let was_congested = state.streams.is_congested();
         let now = now();
