@@ -20,7 +20,7 @@ use tokio::time::sleep_until;
 use trunkline_auth::tag::Tags;
 use trunkline_proto::http::event::{EventId, Owed};
 use trunkline_proto::http::reply;
-use trunkline_proto::http::streams::{Beginning, Bounds, Read, Reader, RequestIds, Streams, Style};
+use trunkline_proto::http::streams::{Bounds, Read, Reader, RequestIds, Streams, Style};
 use trunkline_proto::server::{Config, MessageEra, Server};
 use trunkline_proto::{Attached, Call, CallKey, Conversation, Input, Outgoing, RequestStream};
 use trunkline_wire::jsonrpc::{Incoming, Message, Outcome};
@@ -522,21 +522,6 @@ impl State {
         self.core.show_sent(&message, Some(&text), via);
         let changed = self.streams.say(via, text, last, now);
         self.wake_any(changed);
-    }
-
-    /// How the POST of `reader` is answered, if it is known.
-    fn posted(&mut self, reader: Reader) -> Option<Posted> {
-        match self.streams.beginning(reader) {
-            Beginning::Unknown => None,
-            Beginning::Whole(status, text) => Some(Posted::Whole(status, text)),
-            Beginning::Events => {
-                if self.sharing.is_some() {
-                    self.keep_events();
-                }
-                Some(Posted::Events(reader))
-            }
-            Beginning::Silence => Some(Posted::NoReply),
-        }
     }
 
     /// Whether a call is worked on, or its answer waits.

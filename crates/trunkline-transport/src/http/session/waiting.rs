@@ -7,11 +7,11 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use trunkline_proto::http::streams::Reader;
+use trunkline_proto::http::streams::{Beginning, Reader};
 use trunkline_proto::{CallKey, Conversation};
 
 use super::deferred::Todo;
-use super::{Posted, Session};
+use super::{Posted, Session, State};
 use crate::driver_core::DeadlineTimer;
 use crate::handler::{Guarded, Handler};
 
@@ -118,6 +118,23 @@ impl<H: Handler> Drop for Waiting<'_, H> {
         let is_wanted = self.session.lock().core.handlers.is_wanted(key);
         if is_wanted {
             self.session.work_on(key, future);
+        }
+    }
+}
+
+impl State {
+    /// How the POST of `reader` is answered, if it is known.
+    pub(super) fn posted(&mut self, reader: Reader) -> Option<Posted> {
+        match self.streams.beginning(reader) {
+            Beginning::Unknown => None,
+            Beginning::Whole(status, text) => Some(Posted::Whole(status, text)),
+            Beginning::Events => {
+                if self.sharing.is_some() {
+                    self.keep_events();
+                }
+                Some(Posted::Events(reader))
+            }
+            Beginning::Silence => Some(Posted::NoReply),
         }
     }
 }
