@@ -80,19 +80,10 @@ impl EventId {
     }
 }
 
-fn hex(number: u64, least: usize, out: &mut Vec<u8>) {
+fn hex(number: u64, least: u32, out: &mut Vec<u8>) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    // As most numbers of streams and places.
-    if number < 16 && least == 1 {
-        return out.push(DIGITS[number as usize]);
-    }
-    // All digits, in a loop that the compiler unrolls.
-    let mut text = [0; 16];
-    for (at, digit) in text.iter_mut().enumerate() {
-        *digit = DIGITS[(number >> (60 - 4 * at)) as usize & 15];
-    }
-    let digits = (16 - number.leading_zeros() as usize / 4).max(least);
-    out.extend_from_slice(&text[16 - digits..]);
+    let digits = (16 - number.leading_zeros() / 4).max(least);
+    out.extend((0..digits).rev().map(|at| DIGITS[(number >> (4 * at)) as usize & 15]));
 }
 
 #[cfg(test)]
