@@ -5,12 +5,16 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use trunkline_proto::Peer;
+use trunkline_recording::line::Side;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{Id, Incoming, Message};
 use trunkline_wire::method::Method;
+use trunkline_wire::revision::Revision;
 
 use super::*;
-use crate::traffic::{FROM_CLIENT, FROM_SERVER, TO_CLIENT, TO_SERVER};
+use crate::trace::Trace;
+use crate::traffic::call_log::Stage;
+use crate::traffic::{FROM_CLIENT, FROM_SERVER, TO_CLIENT, TO_SERVER, Who};
 
 /// So many milliseconds after all calls began.
 fn ms(ms: u64) -> Instant {
