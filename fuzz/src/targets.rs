@@ -12,6 +12,8 @@ pub(crate) mod conversation;
 pub(crate) mod http;
 pub(crate) mod jose;
 pub(crate) mod jsonrpc;
+#[cfg(feature = "servers")]
+pub(crate) mod response;
 pub(crate) mod seal;
 pub(crate) mod sse;
 pub(crate) mod template;

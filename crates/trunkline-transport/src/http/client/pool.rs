@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::{Instant as Deadline, timeout_at};
 use trunkline_proto::CallError;
@@ -149,7 +148,8 @@ impl Pool {
         origin: &Origin,
         stream: TcpStream,
         by: Deadline,
-    ) -> Result<impl AsyncRead + AsyncWrite + Unpin + Send + use<>, String> {
+    ) -> Result<impl tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + use<>, String>
+    {
         let shaking = self.tls.secure(&origin.host, stream);
         timeout_at(by, shaking).await.unwrap_or_else(|_| {
             let why = "it was reached, but did not answer the TLS handshake in time. \

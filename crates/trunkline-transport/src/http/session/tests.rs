@@ -7,6 +7,7 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use trunkline_auth::tag::Tagger;
 use trunkline_proto::HandlerEvent;
+use trunkline_proto::http::streams::Read;
 use trunkline_wire::json::Json;
 use trunkline_wire::model::{Implementation, Progress};
 
