@@ -212,6 +212,17 @@ impl Params {
             _ => None,
         }
     }
+
+    /// About how many bytes their JSON text has.
+    fn size(&self) -> usize {
+        match self {
+            Self::Absent => 0,
+            Self::Object(Object(members)) => {
+                members.iter().map(|(name, value)| name.len() + 4 + value.get().len()).sum()
+            }
+            Self::Array(values) => values.iter().map(|it| it.get().len() + 1).sum(),
+        }
+    }
 }
 
 impl Object {
@@ -388,15 +399,18 @@ impl Message {
         out.push(b'}');
     }
 
-    /// The number of bytes that [`Self::write`] appends: exact for a result whose id needs no escapes, a
-    /// guess for any other message.
+    /// The number of bytes that [`Self::write`] appends: exact for a result whose id needs no escapes, for any other
+    /// message about right.
     pub fn size(&self) -> usize {
         match self {
             Self::Response { id, outcome: Ok(result) } => {
                 let id = id.as_ref().map_or(0, |id| br#","id":"#.len() + id.size());
                 br#"{"jsonrpc":"2.0","result":}"#.len() + id + result.get().len()
             }
-            _ => 256,
+            Self::Response { .. } => 256,
+            Self::Request { params, .. } | Self::Notification { params, .. } => {
+                br#"{"jsonrpc":"2.0","id":,"method":"","params":}"#.len() + 32 + params.size()
+            }
         }
     }
 

@@ -14,7 +14,7 @@ use trunkline_recording::line::Direction;
 
 use super::CallEntry;
 use super::call_log::{CallLog, Ended, Place, Said};
-use super::kept_message::{Form, Heard, KeptText};
+use super::kept_message::{Form, Heard, KeptText, LARGEST};
 use crate::outcome::Outcome;
 pub(crate) use what::{Head, Sends, What};
 
@@ -239,9 +239,9 @@ impl Journal {
     /// A message. Returns whether the call had ended before.
     #[inline(always)]
     pub(crate) fn say(&mut self, number: u64, place: Place, at: Instant, heard: Heard<'_>) -> bool {
-        let Heard { form, bytes } = heard;
-        // None of them is larger than the largest message that is kept.
-        if self.texts.capacity() - self.texts.len() < bytes.len() {
+        let Heard { form, bytes, .. } = heard;
+        // No piece is larger than the largest message that is kept.
+        if self.texts.capacity() - self.texts.len() < heard.length() {
             return self.say_in_new_piece(number, place, at, heard);
         }
         let (piece, start, length) = (self.piece, self.texts.len() as u32, bytes.len() as u32);
@@ -266,7 +266,7 @@ impl Journal {
         at: Instant,
         heard: Heard<'_>,
     ) -> bool {
-        if heard.bytes.len() > LARGEST {
+        if heard.length() > LARGEST {
             return self.say_more(number, place, at, heard);
         }
         self.add_piece(heard.bytes.len());
@@ -275,12 +275,12 @@ impl Journal {
 
     #[cold]
     fn say_more(&mut self, number: u64, place: Place, at: Instant, heard: Heard<'_>) -> bool {
-        let Heard { form, bytes } = heard;
+        let Heard { form, bytes, .. } = heard;
         let (piece, start) = (self.piece, self.texts.len() as u32);
         let Some(slot) = self.slot(number) else { return false };
         let ((said, kept), has_ended) = (slot.size(), slot.has_ended);
         let (keeps, counts) = (slot.keeps, slot.head.counts);
-        let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        let length = u32::try_from(heard.length()).unwrap_or(u32::MAX);
         let size = length.saturating_add(form.around());
         let Some(more) = self.more(number) else { return false };
         if said >= MOST_MESSAGES {
@@ -293,7 +293,7 @@ impl Journal {
             return has_ended;
         }
         more.said += 1;
-        let takes = keeps && bytes.len() <= LARGEST && kept + bytes.len() <= MOST_KEPT;
+        let takes = keeps && heard.length() <= LARGEST && kept + bytes.len() <= MOST_KEPT;
         let noted = match takes {
             true => {
                 more.kept += bytes.len();
@@ -453,7 +453,7 @@ impl Journal {
         };
         let (start, length) = (noted.start as usize, noted.length as usize);
         let bytes = texts.get(start..start + length)?;
-        Heard { form: noted.form, bytes }.to_kept()
+        Heard { form: noted.form, ..Heard::text(bytes) }.to_kept()
     }
 
     #[cold]
@@ -556,7 +556,6 @@ const MOST_NAMES: usize = 64;
 /// The bounds of one call: events, messages, the bytes of one message and of all that are kept.
 const MOST_STEPS: u32 = 128;
 const MOST_MESSAGES: u32 = 512;
-const LARGEST: usize = 1 << 20;
 const MOST_KEPT: usize = 4 << 20;
 /// The texts of a piece: those of some hundred short calls. An allocation of this size has pages of its own, and does not
 /// stand in the way of others.

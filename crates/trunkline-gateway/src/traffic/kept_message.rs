@@ -11,6 +11,8 @@ use trunkline_wire::jsonrpc::{Id, Incoming, Message};
 pub(crate) struct Heard<'a> {
     pub(super) form: Form,
     pub(super) bytes: &'a [u8],
+    /// About how many bytes more it has, if it is too long to be kept.
+    pub(super) left_out: u32,
 }
 
 /// The same, copied.
@@ -27,9 +29,15 @@ impl KeptText {
 }
 
 impl Heard<'_> {
+    /// The length of what could be kept of it.
+    #[inline]
+    pub(super) fn length(&self) -> usize {
+        self.bytes.len() + self.left_out as usize
+    }
+
     /// Copies it, if something is kept.
     pub(super) fn to_kept(self) -> Option<KeptText> {
-        let Self { form, bytes } = self;
+        let Self { form, bytes, .. } = self;
         let is_kept = !matches!(form, Form::Nothing | Form::Answered);
         is_kept.then(|| KeptText { form, bytes: bytes.into() })
     }
@@ -69,7 +77,7 @@ impl Unclaimed {
     #[inline]
     pub(super) fn heard<'a>(&'a self, room: &'a mut Vec<u8>) -> Heard<'a> {
         match self {
-            Self::Text(text) => Heard { form: Form::Text, bytes: text.as_bytes() },
+            Self::Text(text) => Heard::text(text.as_bytes()),
             Self::Message(message) => Heard::of(message, None, room),
         }
     }
@@ -84,11 +92,17 @@ impl Unclaimed {
 }
 
 impl<'a> Heard<'a> {
-    /// What is kept of a message, of which the text may be known; it is written to `room` if there is none.
+    /// What is kept of a message, of which the text may be known; it is written to `room` if there is none and it is not
+    /// too long.
     pub(super) fn of(message: &'a Message, text: Option<&'a [u8]>, room: &'a mut Vec<u8>) -> Self {
         Self::at_hand(message, text).unwrap_or_else(|| {
+            let size = message.size();
+            if size > LARGEST {
+                let left_out = u32::try_from(size).unwrap_or(u32::MAX);
+                return Self { left_out, ..Self::text(&[]) };
+            }
             message.write(room);
-            Self { form: Form::Text, bytes: room }
+            Self::text(room)
         })
     }
 
@@ -96,12 +110,18 @@ impl<'a> Heard<'a> {
     #[inline]
     pub(super) fn at_hand(message: &'a Message, text: Option<&'a [u8]>) -> Option<Self> {
         match (text, message) {
-            (Some(bytes), _) => Some(Self { form: Form::Text, bytes }),
+            (Some(text), _) => Some(Self::text(text)),
             (None, Message::Response { id: Some(Id::Number(id)), outcome: Ok(result) }) => {
-                Some(Self { form: Form::Result(*id), bytes: result.get().as_bytes() })
+                Some(Self { form: Form::Result(*id), ..Self::text(result.get().as_bytes()) })
             }
             (None, _) => None,
         }
+    }
+
+    /// A whole message.
+    #[inline]
+    pub(super) fn text(bytes: &'a [u8]) -> Self {
+        Self { form: Form::Text, bytes, left_out: 0 }
     }
 }
 
@@ -141,6 +161,8 @@ impl Form {
     }
 }
 
+/// The longest message that is kept.
+pub(super) const LARGEST: usize = 1 << 20;
 /// The parts of a response around its result, if its id is short.
 const AROUND_RESULT: u32 = 35;
 
@@ -180,5 +202,18 @@ mod tests {
             check(unclaimed.heard(&mut Vec::new()));
             assert_eq!(unclaimed.into_message().map(|it| it.to_text()).as_ref(), Some(text));
         }
+    }
+
+    #[test]
+    fn a_message_that_is_too_long_to_keep_is_not_written() {
+        let long = "x".repeat(LARGEST);
+        let text = format!(
+            r#"{{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{{"name":"a","arguments":{{"b":"{long}"}}}}}}"#
+        );
+        let Incoming::One(message) = Incoming::parse(text.as_bytes()) else { panic!("{text}") };
+        let mut room = Vec::new();
+        let heard = Heard::of(&message, None, &mut room);
+        assert!(heard.bytes.is_empty() && heard.length().abs_diff(text.len()) < 64);
+        assert_eq!(room.capacity(), 0);
     }
 }

@@ -157,7 +157,7 @@ fn without_payloads_only_sizes_are_kept() {
     let number = journal.begin(head(), false);
     let params = r#"{"name":"x","arguments":{"key":"hunter2"}}"#;
     let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#);
-    let text = Heard { form: Form::Text, bytes: text.as_bytes() };
+    let text = Heard::text(text.as_bytes());
     journal.say(number, FROM_CLIENT, ms(0), text);
     journal.hears(number, FROM_SERVER, 5, &result(7));
     assert_eq!(told(&journal, number), ["0 client in -", "5 server in -"]);
