@@ -454,7 +454,9 @@ impl CommandReceiver {
     }
 }
 
+#[cfg(feature = "http")]
 impl Inner {
+    /// What `take` finds in the queues, or the task is woken when there is something.
     fn poll<T>(
         &self,
         cx: &mut Context<'_>,
