@@ -340,6 +340,9 @@ pub(super) static FOREIGN_SERVER: &[&str] = &[
 pub(super) static FOREIGN_ROOT: &[&str] =
     &["$schema", "inputs", "globalShortcut", "preferences", "sandbox", "version"];
 
+/// The parts that decide who may do what: a rule or token without its condition would let in more than was meant.
+pub(super) static DECIDING: [&str; 2] = ["gateway.auth", "gateway.rules"];
+
 /// Keys that mean something in other programs' files, and what to write here instead.
 pub(super) static ELSEWHERE: &[(&str, &str)] = &[
     ("envFile", "Put the variables into `env`, or name the file by `gateway.envFile`."),

@@ -10,7 +10,7 @@ use crate::catalog::env_file::read_env_file;
 use crate::catalog::expand::{Env, Problem, Wanted, expand, is_filled_in, is_name};
 use crate::catalog::fault::{Fault, nearest};
 use crate::catalog::file::{Data, Mark, Name, Node, join};
-use crate::catalog::keys::{ELSEWHERE, Key, Kind};
+use crate::catalog::keys::{DECIDING, ELSEWHERE, Key, Kind};
 
 /// The inputs of reading, and its findings.
 pub(super) struct Reader<'a> {
@@ -402,7 +402,7 @@ impl<'a> At<'a> {
         }
     }
 
-    /// A map with known keys. Others get a warning, unless they are in `foreign`.
+    /// A map with known keys. Others get a warning, unless they are in `foreign`; in [`DECIDING`] parts they are faults.
     pub(super) fn section(&self, keys: &'static [Key], foreign: &[&str]) -> Option<Section<'a>> {
         let Data::Map(pairs) = &self.node.data else {
             self.wanted("a map", true);
@@ -430,7 +430,9 @@ impl<'a> At<'a> {
             let message = format!("`{shown}` means nothing here.");
             let warning = self.reader.note(&at.path, name.at, message);
             let warning = Fault { suggestion: Some(suggestion), ..warning };
-            self.reader.warnings.borrow_mut().push(warning);
+            let decides = DECIDING.iter().any(|it| self.path.starts_with(it));
+            let told = if decides { &self.reader.faults } else { &self.reader.warnings };
+            told.borrow_mut().push(warning);
         }
         Some(section)
     }
