@@ -16,6 +16,7 @@ mod expiry;
 pub mod forward;
 #[cfg(feature = "auth")]
 mod gate;
+mod h1;
 mod idle_tracker;
 mod lasting;
 mod linger;

@@ -2,9 +2,10 @@
 
 use std::convert::Infallible;
 use std::future::{Future as _, poll_fn};
+use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::{Context, Poll, Wake as _};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
@@ -18,18 +19,19 @@ use trunkline_proto::http::{Refusal, door};
 use trunkline_wire::jsonrpc;
 
 use super::budgets::Meter;
-use super::idle_tracker::{IdleTracker, RequestGuard, holding_back};
+use super::idle_tracker::{IdleTracker, RequestGuard};
+use super::serve::feed::Feed;
 
 /// The body of a response: empty, one text, or a stream of events.
 #[derive(Default)]
 pub struct HttpBody {
-    kind: Kind,
-    /// Dropped when the response has been sent.
+    pub(super) kind: Kind,
+    /// Dropped when the response has been sent. Only HTTP/2 needs it.
     pub(super) on_end: Option<RequestGuard>,
 }
 
 #[derive(Default)]
-enum Kind {
+pub(super) enum Kind {
     #[default]
     Empty,
     Whole(Bytes),
@@ -149,31 +151,35 @@ impl Body for Once {
 /// The body of a request as it arrives. If it is dropped before its end, the connection reads and
 /// discards a short rest, and closes over a long one.
 pub struct RequestBody {
-    /// `None` once it was taken.
-    body: Option<Incoming>,
-    ended: bool,
-    broken: bool,
-    /// Whether the client sends it only after `100 Continue`, as far as known; and whether it was asked to, which
-    /// the first read does.
-    is_awaited: bool,
-    is_asked: bool,
-    /// `None` where another server owns the connection.
+    source: Source,
+    /// Set if it belongs to a connection of HTTP/2 that we serve.
     tracker: Option<Arc<IdleTracker>>,
 }
 
+/// Where a body comes from.
+enum Source {
+    Nothing,
+    /// It has come with its head.
+    Whole(Bytes),
+    /// It comes as the connection reads it.
+    Fed(Arc<Feed>),
+    /// hyper reads it: HTTP/2, or a connection that another server owns and closes.
+    Incoming(Incoming),
+}
+
 impl RequestBody {
-    pub(super) fn new(body: Incoming, tracker: Arc<IdleTracker>) -> Self {
-        let mut body = Self::from(body);
-        body.tracker = Some(tracker);
-        body
+    pub(super) fn whole(text: Bytes) -> Self {
+        let source = if text.is_empty() { Source::Nothing } else { Source::Whole(text) };
+        Self { source, tracker: None }
     }
 
-    /// Nobody reads it from now on. These are the header fields of its request, unless it was read.
-    pub(super) fn leave(&mut self, headers: &HeaderMap) {
-        // Most bodies were read, and need no look at the fields.
-        if !self.is_asked && !self.is_end_stream() {
-            self.is_awaited = is_awaited(headers);
-        }
+    pub(super) fn fed(feed: Arc<Feed>) -> Self {
+        Self { source: Source::Fed(feed), tracker: None }
+    }
+
+    /// The body of a stream of HTTP/2.
+    pub(super) fn of_stream(body: Incoming, tracker: Arc<IdleTracker>) -> Self {
+        Self { source: Source::Incoming(body), tracker: Some(tracker) }
     }
 
     /// Reads all of it.
@@ -201,76 +207,75 @@ impl RequestBody {
     /// The request with this head, out of the connection that it stayed with.
     pub fn take_whole(&mut self, head: &mut request::Parts) -> Request<Self> {
         let head = std::mem::replace(head, Request::new(()).into_parts().0);
-        self.leave(&head.headers);
-        let (body, tracker) = (self.body.take(), self.tracker.take());
-        let &mut Self { ended, broken, is_awaited, is_asked, .. } = self;
-        Request::from_parts(head, Self { body, ended, broken, is_awaited, is_asked, tracker })
+        let source = std::mem::replace(&mut self.source, Source::Nothing);
+        Request::from_parts(head, Self { source, tracker: self.tracker.take() })
     }
 }
 
 /// A body on a connection that another server owns and closes.
 impl From<Incoming> for RequestBody {
     fn from(body: Incoming) -> Self {
-        let (ended, broken, is_awaited, is_asked) = (false, false, false, false);
-        Self { body: Some(body), ended, broken, is_awaited, is_asked, tracker: None }
+        Self { source: Source::Incoming(body), tracker: None }
     }
 }
 
 impl Body for RequestBody {
     type Data = Bytes;
-    type Error = hyper::Error;
+    type Error = io::Error;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Polled<hyper::Error> {
-        self.is_asked = true;
-        let this = &mut *self;
-        let Some(body) = &mut this.body else { return Poll::Ready(None) };
-        let polled = match &this.tracker {
-            Some(tracker) if !tracker.is_h2 => {
-                let (polled, has_woken) = holding_back(|| Pin::new(&mut *body).poll_frame(cx));
-                // The connection reads on, unless this was the last piece.
-                let is_last = matches!(polled, Poll::Ready(Some(Ok(_)))) && body.is_end_stream();
-                if has_woken && !is_last {
-                    tracker.wake_by_ref();
-                }
-                polled
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Polled<io::Error> {
+        match &mut self.source {
+            Source::Nothing => Poll::Ready(None),
+            Source::Whole(text) => {
+                let text = std::mem::take(text);
+                self.source = Source::Nothing;
+                Poll::Ready(Some(Ok(Frame::data(text))))
             }
-            _ => Pin::new(body).poll_frame(cx),
-        };
-        match &polled {
-            Poll::Ready(None) => this.ended = true,
-            Poll::Ready(Some(Err(_))) => this.broken = true,
-            _ => {}
+            Source::Fed(feed) => feed.poll(cx).map(|it| it.map(|it| it.map(Frame::data))),
+            Source::Incoming(body) => {
+                let polled = ready!(Pin::new(body).poll_frame(cx));
+                if polled.is_none() {
+                    self.source = Source::Nothing;
+                }
+                Poll::Ready(polled.map(|it| it.map_err(io::Error::other)))
+            }
         }
-        polled
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.as_ref().is_none_or(Body::is_end_stream)
+        match &self.source {
+            Source::Nothing => true,
+            Source::Whole(_) => false,
+            Source::Fed(feed) => feed.is_over(),
+            Source::Incoming(body) => body.is_end_stream(),
+        }
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.as_ref().map_or_else(|| SizeHint::with_exact(0), Body::size_hint)
+        match &self.source {
+            Source::Nothing => SizeHint::with_exact(0),
+            Source::Whole(text) => SizeHint::with_exact(text.len() as u64),
+            Source::Fed(feed) => feed.left().map(SizeHint::with_exact).unwrap_or_default(),
+            Source::Incoming(body) => body.size_hint(),
+        }
     }
 }
 
 impl Drop for RequestBody {
     fn drop(&mut self) {
-        if let Some(body) = self.body.take()
-            && let Some(tracker) = &self.tracker
-            && !self.ended
-            && !body.is_end_stream()
+        if let Some(tracker) = &self.tracker
+            && !self.is_end_stream()
         {
-            // After a malformed chunk the end of the body is unknown. A client that did not get `100
-            // Continue` may send its body all the same. In both cases the next request cannot be found.
-            let is_unasked = self.is_awaited && !self.is_asked;
-            tracker.leave_unread((!self.broken && !is_unasked).then_some(body));
+            tracker.leave_unread();
         }
     }
 }
 
 impl std::fmt::Debug for RequestBody {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RequestBody").field("ended", &self.ended).finish_non_exhaustive()
+        f.debug_struct("RequestBody")
+            .field("is_over", &self.is_end_stream())
+            .finish_non_exhaustive()
     }
 }
 
@@ -364,8 +369,9 @@ pub(super) async fn let_in<B: Body>(
     }
 }
 
-const MAX_UNREAD: usize = 64 << 10;
-const UNREAD_TIME: Duration = Duration::from_millis(250);
+/// A body that nobody wants: what is read of it, and for how long.
+pub(super) const MAX_UNREAD: usize = 64 << 10;
+pub(super) const UNREAD_TIME: Duration = Duration::from_millis(250);
 
 /// The text of a request: not copied if it arrived in one piece.
 pub(super) enum Text<D> {

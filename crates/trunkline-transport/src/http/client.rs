@@ -4,7 +4,6 @@
 //! Each message has a future that delivers it (`client/delivery.rs`), which the loop polls when it is woken
 //! (`client/deliveries.rs`); dropping the entry there stops the delivery.
 
-mod chunks;
 pub(crate) mod connection;
 mod deliveries;
 mod delivery;

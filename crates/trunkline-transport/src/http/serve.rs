@@ -1,17 +1,21 @@
-//! A listener → connections, each served by hyper within its limits, until shutdown.
+//! A listener → connections, each served within its limits, until shutdown.
+
+mod connection;
+pub(super) mod feed;
+mod request_head;
+mod response_head;
 
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Waker};
+use std::task::{Poll, Waker};
 use std::time::Duration;
 
-use http::header::{CONNECTION, HeaderValue};
 use http::{Request, Response, request};
 use hyper::body::Incoming;
-use hyper::server::conn::{http1, http2};
+use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -22,7 +26,8 @@ use tokio::task::coop::has_budget_remaining;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use trunkline_proto::server::EnvelopeCache;
 
-use super::body::{HttpBody, RequestBody, discard_short_body};
+use self::connection::{End, serve_h1};
+use super::body::{HttpBody, RequestBody};
 use super::idle_tracker::{IdleTracker, TrackedStream};
 use super::linger::linger;
 use super::listener::{Accepted, Listener};
@@ -114,7 +119,7 @@ pub async fn serve(
     let listener = listener.into();
     let room = Arc::new(Semaphore::new(limits.connections.min(Semaphore::MAX_PERMITS)));
     let (close, closing) = watch::channel(());
-    let serving = Arc::new(Serving { builders: Builders::new(&limits), answers, limits });
+    let serving = Arc::new(Serving { h2: h2_builder(&limits), answers, limits });
     let mut open = JoinSet::new();
     let mut shutdown = pin!(shutdown);
     loop {
@@ -165,7 +170,8 @@ async fn accept(
 /// What all connections share.
 struct Serving<A> {
     answers: Arc<A>,
-    builders: Builders,
+    /// How a connection of HTTP/2 is served.
+    h2: http2::Builder<TokioExecutor>,
     limits: Limits,
 }
 
@@ -213,41 +219,52 @@ async fn secured_connection<A: Answers>(
 
 /// Serves HTTP until the connection ends.
 async fn serve_http<A: Answers>(
-    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    mut stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     is_h2: bool,
     serving: &Serving<A>,
     closing: watch::Receiver<()>,
 ) {
-    let (builders, limits) = (&serving.builders, &serving.limits);
-    let tracker = IdleTracker::new(is_h2);
     if is_h2 {
-        // Until its first request arrives, the connection counts as reading a head.
-        tracker.heard();
+        // Boxed: it is large and rare.
+        return Box::pin(serve_h2(stream, serving, closing)).await;
     }
+    let (limits, tracker) = (&serving.limits, IdleTracker::new());
+    let ended = {
+        // Pinned here and lent: moving the future would double the stack it takes.
+        let served = pin!(serve_h1(&mut stream, &*serving.answers, &tracker, limits));
+        watched(served, |_| tracker.close(), &tracker, limits, closing, is_h2).await
+    };
+    match ended {
+        // We cut it off because it was idle or did not read: no answer is owed.
+        None | Some(End::ByPeer) => {}
+        Some(end) => Box::pin(linger(&mut stream, end == End::Unread, limits)).await,
+    }
+}
+
+/// The same with HTTP/2, which hyper speaks.
+async fn serve_h2<A: Answers>(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    serving: &Serving<A>,
+    closing: watch::Receiver<()>,
+) {
+    let (limits, tracker) = (&serving.limits, Arc::new(IdleTracker::new()));
+    // Until its first request arrives, the connection counts as reading a head.
+    tracker.heard();
     let answers = Arc::clone(&serving.answers);
     let shared =
         Arc::new(Shared { answers, envelopes: Mutex::default(), tracker: Arc::clone(&tracker) });
     let service = service_fn(move |request| Arc::clone(&shared).answer(request));
     // Lent to hyper: we decide how it closes.
     let mut tracked = TrackedStream { stream, tracker: Arc::clone(&tracker), is_over: false };
-    let stream = TokioIo::new(&mut tracked);
-    let ended = if is_h2 {
-        // Boxed: it is large and rare.
-        let served = builders.h2.serve_connection(stream, service);
+    let ended = {
+        let served = pin!(serving.h2.serve_connection(TokioIo::new(&mut tracked), service));
         let end = http2::Connection::graceful_shutdown;
-        let mut served = Box::pin(served);
-        watched(served.as_mut(), end, &tracker, limits, closing, is_h2).await
-    } else {
-        // Pinned here and lent: moving the future would double the stack it takes.
-        let mut served = pin!(builders.h1.serve_connection(stream, service));
-        let end = http1::Connection::graceful_shutdown;
-        watched(served.as_mut(), end, &tracker, limits, closing, is_h2).await
+        watched(served, end, &tracker, limits, closing, true).await
     };
-    // We cut it off because it was idle or did not read: no answer is owed.
     let Some(served) = ended else { return };
     if !tracked.is_over {
         let is_owed = served.is_err() || tracker.is_unread();
-        Box::pin(linger(&mut tracked.stream, is_owed, limits)).await;
+        linger(&mut tracked.stream, is_owed, limits).await;
     }
 }
 
@@ -281,28 +298,21 @@ async fn unless_closing<T>(
 /// Drives a connection, and ends one that is idle for too long: then there is no outcome.
 async fn watched<C: Future>(
     mut served: Pin<&mut C>,
-    end: fn(Pin<&mut C>),
-    tracker: &Arc<IdleTracker>,
+    end: impl Fn(Pin<&mut C>),
+    tracker: &IdleTracker,
     limits: &Limits,
     mut closing: watch::Receiver<()>,
     is_h2: bool,
 ) -> Option<C::Output> {
-    let waker = Waker::from(Arc::clone(tracker));
     let mut look = pin!(sleep_until(Instant::now() + limits.header_read.min(limits.keep_alive)));
     let open = closing.clone();
     let mut ended = pin!(closing.changed());
     let mut ending = false;
     // Whom the timer and the end of the server wake: told once, not at each request.
     let mut woken: Option<Waker> = None;
-    // Whom the tracker wakes.
-    let mut task: Option<Waker> = None;
     poll_fn(|cx| {
-        if !task.as_ref().is_some_and(|it| it.will_wake(cx.waker())) {
-            tracker.wakes(cx.waker());
-            task = Some(cx.waker().clone());
-        }
         loop {
-            if let Poll::Ready(served) = served.as_mut().poll(&mut Context::from_waker(&waker)) {
+            if let Poll::Ready(served) = served.as_mut().poll(cx) {
                 return Poll::Ready(Some(served));
             }
             tracker.time_head();
@@ -334,7 +344,7 @@ async fn watched<C: Future>(
     .await
 }
 
-/// The state that the requests of one connection share.
+/// The state that the requests of one connection of HTTP/2 share.
 struct Shared<A> {
     answers: Arc<A>,
     envelopes: Mutex<EnvelopeCache>,
@@ -342,67 +352,29 @@ struct Shared<A> {
 }
 
 impl<A: Answers> Shared<A> {
-    /// Prepares the request before the future, which would keep room for both forms of it.
-    fn answer(
+    async fn answer(
         self: Arc<Self>,
         request: Request<Incoming>,
-    ) -> impl Future<Output = Result<Response<HttpBody>, Infallible>> {
+    ) -> Result<Response<HttpBody>, Infallible> {
         let guard = self.tracker.request();
-        let (mut head, body) = request.into_parts();
-        let mut body = RequestBody::new(body, Arc::clone(&self.tracker));
-        async move {
-            let answering = self.answers.answer_in_place(&mut head, &mut body, &self.envelopes);
-            let mut response = answering.await;
-            body.leave(&head.headers);
-            drop(body);
-            if self.tracker.is_unread() && !self.tracker.is_h2 {
-                // Boxed: it is rare, and every connection would carry its size.
-                response = Box::pin(self.end_body(response)).await;
-            }
-            response.body_mut().on_end = Some(guard);
-            Ok(response)
-        }
-    }
-
-    /// Handles a body that was not read to its end: unless a short rest arrives, no request can follow
-    /// this response.
-    async fn end_body(&self, mut response: Response<HttpBody>) -> Response<HttpBody> {
-        let arrived = match self.tracker.take_unread() {
-            Some(rest) => discard_short_body(rest).await,
-            None => false,
-        };
-        match arrived {
-            true => self.tracker.arrived(),
-            false => drop(response.headers_mut().insert(CONNECTION, CLOSE)),
-        }
-        response
+        let body = |it| RequestBody::of_stream(it, Arc::clone(&self.tracker));
+        let mut response = self.answers.answer(request.map(body), &self.envelopes).await;
+        response.body_mut().on_end = Some(guard);
+        Ok(response)
     }
 }
 
-/// How connections are served. `idle_tracker` watches how long a head takes, without a timer per
-/// request.
-struct Builders {
-    h1: http1::Builder,
-    h2: http2::Builder<TokioExecutor>,
-}
-
-impl Builders {
-    fn new(limits: &Limits) -> Self {
-        let mut h1 = http1::Builder::new();
-        h1.header_read_timeout(None).max_header_size(limits.header_bytes);
-        // A connection keeps the buffer that a long body made it grow.
-        h1.max_buf_size(limits.header_bytes.max(8 << 10) + (16 << 10));
-        let mut h2 = http2::Builder::new(TokioExecutor::new());
-        h2.timer(TokioTimer::new())
-            .keep_alive_interval(Some(limits.stream_keep_alive))
-            .max_concurrent_streams(limits.h2_streams)
-            .max_header_list_size(u32::try_from(limits.header_bytes).unwrap_or(u32::MAX))
-            .initial_stream_window_size(64 << 10)
-            .initial_connection_window_size(1 << 20)
-            .max_pending_accept_reset_streams(20)
-            .max_local_error_reset_streams(1024);
-        Self { h1, h2 }
-    }
+fn h2_builder(limits: &Limits) -> http2::Builder<TokioExecutor> {
+    let mut h2 = http2::Builder::new(TokioExecutor::new());
+    h2.timer(TokioTimer::new())
+        .keep_alive_interval(Some(limits.stream_keep_alive))
+        .max_concurrent_streams(limits.h2_streams)
+        .max_header_list_size(u32::try_from(limits.header_bytes).unwrap_or(u32::MAX))
+        .initial_stream_window_size(64 << 10)
+        .initial_connection_window_size(1 << 20)
+        .max_pending_accept_reset_streams(20)
+        .max_local_error_reset_streams(1024);
+    h2
 }
 
 fn is_about_one_peer(error: &io::Error) -> bool {
@@ -410,7 +382,6 @@ fn is_about_one_peer(error: &io::Error) -> bool {
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
 }
 
-const CLOSE: HeaderValue = HeaderValue::from_static("close");
 /// The start of the HTTP/2 connection preface.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0";
 /// The accept backlog, if the system allows that many.

@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::future::{Future, poll_fn};
-use std::io::{self, ErrorKind, IoSlice};
+use std::io::{self, ErrorKind};
 use std::ops::Range;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker, ready};
@@ -15,8 +15,10 @@ use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderName, Method, Request, Uri};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 
-use super::chunks::{Chunk, Chunks};
-use super::head::{BodyLength, ResponseHead};
+use super::head::ResponseHead;
+use crate::http::h1::fields::is_whole;
+use crate::http::h1::inlet::{BodyLength, Inlet, Left, cut_off};
+use crate::http::h1::outlet::{Outlet, write_number};
 
 /// A request as it is written.
 #[derive(Debug)]
@@ -75,15 +77,8 @@ pub(super) enum SendError {
 /// A connection that is used for one request at a time.
 pub(super) struct Connection {
     stream: Box<dyn Stream>,
-    /// What was read. What comes before `taken` was handed on.
-    read: Vec<u8>,
-    taken: usize,
-    /// The head of the request, and what is left of its body.
-    head: Vec<u8>,
-    body: Bytes,
-    /// How much of `head` is written.
-    written: usize,
-    needs_flush: bool,
+    inlet: Inlet,
+    outlet: Outlet,
     /// Whether a response came before.
     was_used: bool,
 }
@@ -95,12 +90,8 @@ impl Connection {
     pub(super) fn new(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> Box<Self> {
         Box::new(Self {
             stream: Box::new(stream),
-            read: Vec::new(),
-            taken: 0,
-            head: Vec::new(),
-            body: Bytes::new(),
-            written: 0,
-            needs_flush: false,
+            inlet: Inlet::new(ROOM),
+            outlet: Outlet::default(),
             was_used: false,
         })
     }
@@ -136,13 +127,8 @@ impl Connection {
         if request.is_head {
             head.length = BodyLength::Bytes(0);
         }
-        let left = match head.length {
-            BodyLength::Bytes(0) => Left::Nothing,
-            BodyLength::Bytes(bytes) => Left::Bytes(bytes),
-            BodyLength::Chunked => Left::Chunks(Chunks::default()),
-            BodyLength::UntilClose => Left::UntilClose,
-        };
-        let keeps_connection = head.keeps_connection;
+        let keeps_connection = head.keeps_connection && head.length != BodyLength::UntilClose;
+        let left = head.length.into();
         Ok((head, ResponseBody { connection: self, left, keeps_connection }))
     }
 
@@ -152,16 +138,15 @@ impl Connection {
     }
 
     fn begin(&mut self, request: &RequestText) {
-        self.head.clear();
-        self.head.extend_from_slice(&request.head);
+        let head = self.outlet.begin();
+        head.extend_from_slice(&request.head);
         if request.has_length {
-            self.head.extend_from_slice(b"content-length: ");
-            write_number(request.body.len(), &mut self.head);
-            self.head.extend_from_slice(b"\r\n");
+            head.extend_from_slice(b"content-length: ");
+            write_number(request.body.len() as u64, head);
+            head.extend_from_slice(b"\r\n");
         }
-        self.head.extend_from_slice(b"\r\n");
-        self.body = request.body.clone();
-        self.written = 0;
+        head.extend_from_slice(b"\r\n");
+        self.outlet.follow(request.body.clone());
     }
 
     fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<ResponseHead, SendError>> {
@@ -171,16 +156,16 @@ impl Connection {
             {
                 return Poll::Ready(Err(error));
             }
-            let searched = self.unread().len();
+            let searched = self.inlet.unread().len();
             let failed = match ready!(self.poll_fill(cx)) {
-                Ok(0) if self.written == 0 => SendError::Unsent(closed()),
+                Ok(0) if !self.outlet.is_begun() => SendError::Unsent(closed()),
                 Ok(0) => SendError::Lost(closed()),
                 Ok(_) => match self.take_head(searched) {
                     Ok(Some(head)) => return Poll::Ready(Ok(head)),
                     Ok(None) => continue,
                     Err(why) => SendError::Lost(io::Error::new(ErrorKind::InvalidData, why)),
                 },
-                Err(error) if self.written == 0 => SendError::Unsent(error),
+                Err(error) if !self.outlet.is_begun() => SendError::Unsent(error),
                 Err(error) => SendError::Lost(error),
             };
             return Poll::Ready(Err(failed));
@@ -189,25 +174,25 @@ impl Connection {
 
     /// A server may refuse a request and hang up before it has read all of it: its answer is still read.
     fn on_unwritten(&mut self, error: io::Error) -> Poll<SendError> {
-        if self.written == 0 {
+        if !self.outlet.is_begun() {
             return Poll::Ready(SendError::Unsent(error));
         }
-        (self.written, self.body, self.needs_flush) = (self.head.len(), Bytes::new(), false);
+        self.outlet.give_up();
         Poll::Pending
     }
 
     /// Takes the head out of what was read, if all of it is there. Interim responses are skipped.
     fn take_head(&mut self, mut searched: usize) -> Result<Option<ResponseHead>, &'static str> {
         loop {
-            let unread = self.unread();
+            let unread = self.inlet.unread();
             // Most heads come in one piece. One that does not is read again when all of it has come.
-            let is_worth_it = searched == 0 || ResponseHead::is_whole(unread, searched);
+            let is_worth_it = searched == 0 || is_whole(unread, searched);
             let parsed = if is_worth_it { ResponseHead::parse(unread)? } else { None };
             let Some((head, end)) = parsed else {
                 let is_long = unread.len() > MAX_HEAD;
                 return if is_long { Err("its head is too long") } else { Ok(None) };
             };
-            self.taken += end;
+            let _ = self.inlet.take(end);
             match head.status {
                 101 => return Err("it switches to another protocol"),
                 100..200 => searched = 0,
@@ -218,50 +203,11 @@ impl Connection {
 
     /// Writes what is left of the request.
     fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        while self.written < self.head.len() || !self.body.is_empty() {
-            let head = &self.head[self.written..];
-            let both = [IoSlice::new(head), IoSlice::new(&self.body)];
-            let slices = if head.is_empty() { &both[1..] } else { &both[..] };
-            match ready!(Pin::new(&mut self.stream).poll_write_vectored(cx, slices))? {
-                0 => return Poll::Ready(Err(ErrorKind::WriteZero.into())),
-                n => {
-                    let of_head = n.min(self.head.len() - self.written);
-                    self.written += of_head;
-                    let _ = self.body.split_to(n - of_head);
-                }
-            }
-            self.needs_flush = true;
-        }
-        if self.needs_flush {
-            ready!(Pin::new(&mut self.stream).poll_flush(cx))?;
-            self.needs_flush = false;
-        }
-        Poll::Ready(Ok(()))
+        self.outlet.poll_write(&mut self.stream, cx)
     }
 
-    /// What was read and not handed on.
-    fn unread(&self) -> &[u8] {
-        &self.read[self.taken..]
-    }
-
-    /// Hands on some of what was read.
-    fn take(&mut self, length: usize) -> Range<usize> {
-        let from = self.taken;
-        self.taken += length;
-        from..self.taken
-    }
-
-    /// Reads more. What was handed on is gone then.
     fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        let was_full = self.read.len() == self.read.capacity();
-        self.read.drain(..self.taken);
-        self.taken = 0;
-        if was_full {
-            // Much will follow what has filled the buffer.
-            let more = if self.read.capacity() == 0 { BUFFER } else { MAX_BUFFER };
-            self.read.reserve_exact(more);
-        }
-        pin!(self.stream.read_buf(&mut self.read)).poll(cx)
+        self.inlet.poll_fill(&mut self.stream, cx)
     }
 
     /// Writes on, for as long as the server still reads.
@@ -269,10 +215,6 @@ impl Connection {
         if let Poll::Ready(Err(error)) = self.poll_write(cx) {
             let _ = self.on_unwritten(error);
         }
-    }
-
-    fn is_written(&self) -> bool {
-        self.written == self.head.len() && self.body.is_empty() && !self.needs_flush
     }
 }
 
@@ -297,35 +239,22 @@ pub(crate) struct ResponseBody {
     keeps_connection: bool,
 }
 
-/// What is left of a body.
-#[derive(Debug)]
-enum Left {
-    Nothing,
-    Bytes(u64),
-    Chunks(Chunks),
-    UntilClose,
-}
-
 impl ResponseBody {
     /// Its length, if that is known.
     pub(crate) fn length(&self) -> Option<u64> {
-        match self.left {
-            Left::Nothing => Some(0),
-            Left::Bytes(length) => Some(length),
-            Left::Chunks(_) | Left::UntilClose => None,
-        }
+        self.left.length()
     }
 
     /// The next piece; `None` at the end.
     pub(crate) async fn piece(&mut self) -> io::Result<Option<&[u8]>> {
         let piece = poll_fn(|cx| self.poll_range(cx)).await?;
-        Ok(piece.map(|it| &self.connection.read[it]))
+        Ok(piece.map(|it| self.connection.inlet.at(it)))
     }
 
     /// The same, for who polls.
     pub(crate) fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<&[u8]>>> {
         let piece = ready!(self.poll_range(cx))?;
-        Poll::Ready(Ok(piece.map(|it| &self.connection.read[it])))
+        Poll::Ready(Ok(piece.map(|it| self.connection.inlet.at(it))))
     }
 
     /// All of it; `None` if it is longer than `limit`. A short text is not copied.
@@ -349,15 +278,15 @@ impl ResponseBody {
     /// So many bytes, which are all that is left.
     async fn bytes(&mut self, length: usize) -> io::Result<Cow<'_, [u8]>> {
         let connection = &mut *self.connection;
-        if connection.unread().len() >= length {
+        if connection.inlet.unread().len() >= length {
             self.left = Left::Nothing;
-            let text = connection.take(length);
-            return Ok(Cow::Borrowed(&connection.read[text]));
+            let text = connection.inlet.take(length);
+            return Ok(Cow::Borrowed(connection.inlet.at(text)));
         }
         // Room for all of it: a system gives memory when it is written to.
         let mut text = Vec::with_capacity(length);
-        text.extend_from_slice(connection.unread());
-        connection.taken = connection.read.len();
+        let here = connection.inlet.take(connection.inlet.unread().len());
+        text.extend_from_slice(connection.inlet.at(here));
         while text.len() < length {
             let left = length - text.len();
             let more = poll_fn(|cx| {
@@ -375,63 +304,20 @@ impl ResponseBody {
     /// The connection, if the next request can follow on it.
     pub(super) fn into_connection(self) -> Option<Box<Connection>> {
         let Self { mut connection, left, keeps_connection } = self;
-        let is_over = matches!(left, Left::Nothing) && connection.unread().is_empty();
-        if !is_over || !keeps_connection || !connection.is_written() {
+        let is_over = left.is_nothing() && connection.inlet.unread().is_empty();
+        if !is_over || !keeps_connection || !connection.outlet.is_written() {
             return None;
         }
-        if connection.read.capacity() > BUFFER {
-            (connection.read, connection.taken) = (Vec::new(), 0);
-        }
+        connection.inlet.shrink();
         Some(connection)
     }
 
     fn poll_range(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<Range<usize>>>> {
         let connection = &mut *self.connection;
-        if !connection.is_written() {
+        if !connection.outlet.is_written() {
             connection.write_rest(cx);
         }
-        loop {
-            let unread = connection.unread();
-            let here = match &mut self.left {
-                Left::Nothing => return Poll::Ready(Ok(None)),
-                Left::Bytes(left) => {
-                    let here = usize::try_from(*left).unwrap_or(usize::MAX).min(unread.len());
-                    *left -= here as u64;
-                    if *left == 0 {
-                        self.left = Left::Nothing;
-                    }
-                    here
-                }
-                Left::Chunks(chunks) => match chunks.next(unread) {
-                    Ok(Chunk::Data(skipped, length)) => {
-                        connection.taken += skipped;
-                        length
-                    }
-                    Ok(Chunk::None) => {
-                        connection.taken = connection.read.len();
-                        0
-                    }
-                    Ok(Chunk::End(skipped)) => {
-                        connection.taken += skipped;
-                        self.left = Left::Nothing;
-                        return Poll::Ready(Ok(None));
-                    }
-                    Err(why) => {
-                        return Poll::Ready(Err(io::Error::new(ErrorKind::InvalidData, why)));
-                    }
-                },
-                Left::UntilClose => unread.len(),
-            };
-            if here > 0 {
-                return Poll::Ready(Ok(Some(connection.take(here))));
-            }
-            if ready!(connection.poll_fill(cx))? == 0 {
-                if !matches!(self.left, Left::UntilClose) {
-                    return Poll::Ready(Err(cut_off()));
-                }
-                (self.left, self.keeps_connection) = (Left::Nothing, false);
-            }
-        }
+        connection.inlet.poll_piece(&mut self.left, &mut connection.stream, cx)
     }
 }
 
@@ -439,25 +325,8 @@ fn closed() -> io::Error {
     io::Error::new(ErrorKind::UnexpectedEof, "the connection was closed before the answer came")
 }
 
-fn cut_off() -> io::Error {
-    io::Error::new(ErrorKind::UnexpectedEof, "the connection was closed before the answer's end")
-}
-
-fn write_number(number: usize, out: &mut Vec<u8>) {
-    let (mut digits, mut rest) = ([0; 20], number);
-    let mut at = digits.len();
-    while at == digits.len() || rest > 0 {
-        at -= 1;
-        digits[at] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-    }
-    out.extend_from_slice(&digits[at..]);
-}
-
-/// What a connection reads at once: more than most responses have.
-const BUFFER: usize = 8 << 10;
-/// The same for a body that is longer.
-const MAX_BUFFER: usize = 64 << 10;
+/// What a connection reads at first: more than most responses have.
+const ROOM: usize = 8 << 10;
 /// The longest head of a response.
 const MAX_HEAD: usize = 64 << 10;
 

@@ -4,6 +4,9 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 
+use crate::http::h1::fields::{Field, WrongFields, digits, is_name, parts, read_fields};
+use crate::http::h1::inlet::BodyLength;
+
 /// The head of a response.
 #[derive(Debug)]
 pub(crate) struct ResponseHead {
@@ -16,56 +19,20 @@ pub(crate) struct ResponseHead {
     pub(super) keeps_connection: bool,
 }
 
-/// Where in a head a field is.
-#[derive(Clone, Copy, Debug)]
-struct Field {
-    start: usize,
-    colon: usize,
-    end: usize,
-}
-
-/// How long a body is (RFC 9112 §6.3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum BodyLength {
-    Bytes(u64),
-    Chunked,
-    /// It ends when the server closes the connection.
-    UntilClose,
-}
-
 impl ResponseHead {
-    /// Whether `text` holds all of the head that it begins with. So much of it as `searched` was looked through before.
-    pub(super) fn is_whole(text: &[u8], searched: usize) -> bool {
-        let mut rest = &text[searched.saturating_sub(2)..];
-        while let Some(line) = rest.iter().position(|it| *it == b'\n') {
-            rest = &rest[line + 1..];
-            if matches!(rest, [b'\n', ..] | [b'\r', b'\n', ..]) {
-                return true;
-            }
-        }
-        false
-    }
-
     /// Reads the head that `text` begins with, and where it ends; `None` if it has not all come. Fails with what is
     /// wrong with it.
     pub(super) fn parse(text: &[u8]) -> Result<Option<(Self, usize)>, &'static str> {
         let Some(line) = text.iter().position(|it| *it == b'\n') else { return Ok(None) };
         let first = status_line(text[..line].trim_ascii_end());
         let (is_oldest, status) = first.ok_or("it does not speak HTTP/1.1")?;
-        let (mut fields, mut at) = (Vec::with_capacity(8), line + 1);
-        let end = loop {
-            match text[at..] {
-                [b'\n', ..] => break at + 1,
-                [b'\r', b'\n', ..] => break at + 2,
-                [] | [b'\r'] => return Ok(None),
-                _ => {}
-            }
-            let Some((field, next)) = Field::parse(text, at)? else { return Ok(None) };
-            fields.push(field);
-            at = next;
-            if fields.len() > MAX_FIELDS {
-                return Err("its head has too many fields");
-            }
+        let mut fields = Vec::with_capacity(8);
+        let Some(end) = read_fields(text, line + 1, &mut fields).map_err(|wrong| match wrong {
+            WrongFields::Malformed => "a field of its head is malformed",
+            WrongFields::TooMany => "its head has too many fields",
+        })?
+        else {
+            return Ok(None);
         };
         let (mut length, mut is_chunked) = (None, false);
         // HTTP/1.0 closes unless told otherwise.
@@ -83,7 +50,7 @@ impl ResponseHead {
                 }
                 is_chunked = true;
             } else if is_name(name, b"connection") {
-                for option in value.split(|it| *it == b',').map(<[u8]>::trim_ascii) {
+                for option in parts(value) {
                     keeps_connection &= !option.eq_ignore_ascii_case(b"close");
                     keeps_connection |= is_oldest && option.eq_ignore_ascii_case(b"keep-alive");
                 }
@@ -144,75 +111,12 @@ fn status_line(line: &[u8]) -> Option<(bool, u16)> {
     Some((*version == b'0', status))
 }
 
-impl Field {
-    /// The field that begins at `start`, and where the next one does; `None` if it has not all come. A space after the
-    /// name and a folded line are refused (RFC 9112 §5).
-    fn parse(text: &[u8], start: usize) -> Result<Option<(Self, usize)>, &'static str> {
-        const MALFORMED: &str = "a field of its head is malformed";
-        let Some(name) = text[start..].iter().position(|it| !IS_TOKEN[usize::from(*it)]) else {
-            return Ok(None);
-        };
-        let colon = start + name;
-        if name == 0 || text[colon] != b':' {
-            return Err(MALFORMED);
-        }
-        let Some(value) = text[colon..].iter().position(|it| !IS_VALUE[usize::from(*it)]) else {
-            return Ok(None);
-        };
-        let end = colon + value;
-        let next = match text[end..] {
-            [b'\n', ..] => end + 1,
-            [b'\r', b'\n', ..] => end + 2,
-            [b'\r'] => return Ok(None),
-            _ => return Err(MALFORMED),
-        };
-        Ok(Some((Self { start, colon, end }, next)))
-    }
-
-    fn name(self, text: &[u8]) -> &[u8] {
-        &text[self.start..self.colon]
-    }
-
-    fn value(self, text: &[u8]) -> &[u8] {
-        text[self.colon + 1..self.end].trim_ascii()
-    }
-}
-
-fn is_name(written: &[u8], name: &[u8]) -> bool {
-    written.eq_ignore_ascii_case(name)
-}
-
-fn digits(value: &[u8]) -> Option<u64> {
-    let is_number = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
-    is_number.then(|| str::from_utf8(value).ok()?.parse().ok()).flatten()
-}
-
-/// The bytes that the name of a field may have (RFC 9110 §5.6.2).
-const IS_TOKEN: [bool; 256] = {
-    let (mut is, mut at) = ([false; 256], 0);
-    while at < 256 {
-        is[at] = matches!(at as u8, b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'!' | b'#'..=b'\'' | b'*'
-            | b'+' | b'-' | b'.' | b'^' | b'_' | b'`' | b'|' | b'~');
-        at += 1;
-    }
-    is
-};
-/// The bytes that the value of a field may have (RFC 9110 §5.5).
-const IS_VALUE: [bool; 256] = {
-    let (mut is, mut at) = ([true; 256], 0);
-    while at < 256 {
-        is[at] = matches!(at as u8, b'\t' | b' '..=b'~' | 0x80..);
-        at += 1;
-    }
-    is
-};
-const MAX_FIELDS: usize = 100;
-
 #[cfg(test)]
 mod tests {
     use http::header::{CONTENT_TYPE, SET_COOKIE, WWW_AUTHENTICATE};
 
     use super::*;
+    use crate::http::h1::fields::{MAX_FIELDS, is_whole};
 
     fn parse(text: &str) -> Result<ResponseHead, &'static str> {
         let text = text.replace('\n', "\r\n");
@@ -300,9 +204,9 @@ mod tests {
                 let found = ResponseHead::parse(piece).expect("nothing is wrong");
                 let found = found.map(|(_, end)| end);
                 assert_eq!(found, (first >= end).then_some(end), "{first} bytes of {text:?}");
-                assert_eq!(ResponseHead::is_whole(piece, 0), first >= end, "{first} of {text:?}");
+                assert_eq!(is_whole(piece, 0), first >= end, "{first} of {text:?}");
                 // What was searched in vain is not searched again.
-                assert!(first >= end || ResponseHead::is_whole(text.as_bytes(), first), "{first}");
+                assert!(first >= end || is_whole(text.as_bytes(), first), "{first}");
             }
         }
     }

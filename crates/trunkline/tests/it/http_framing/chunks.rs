@@ -7,10 +7,6 @@ use super::{CUT_OFF, Counted, MALFORMED, RUNS, rows};
 async fn a_chunk_that_is_none_ends_the_connection_and_nothing_runs() {
     let counted = Counted::new().await;
     counted.check(&rows(&texts(BAD), MALFORMED)).await;
-    // A lone LF does not end the trailers: the head of the hidden call is parsed as trailers, and
-    // the rest of it is not a request.
-    let odd = format!("{CHUNKED}$SIZE\r\n$BODY\r\n0\r\n\n$HIDDEN");
-    counted.check(&[(&odd, (&[200, 400], Closed, (1, 0)))]).await;
     // Makes a body too long before it has arrived.
     let pieces = "10000\r\n$PIECE\r\n".repeat(65).replace("$PIECE", &" ".repeat(0x10000));
     let long = format!("{CHUNKED}{pieces}0\r\n\r\n$HIDDEN");
@@ -72,7 +68,8 @@ const BAD: &[&str] = &[
     "$SIZE;x\n$BODY\r\n0\r\n\r\n$HIDDEN",
     "$SIZE;x=\"\n\"\r\n$BODY\r\n0\r\n\r\n$HIDDEN",
     "$SIZE;x\rx\r\n$BODY\r\n0\r\n\r\n$HIDDEN",
-    // Invalid trailers, the hidden call among them.
+    // Invalid trailers, the hidden call among them. A lone LF does not end them.
+    "$SIZE\r\n$BODY\r\n0\r\n\n$HIDDEN",
     "$SIZE\r\n$BODY\r\n0\r\n$HIDDEN",
     "$SIZE\r\n$BODY\r\n0\r\nX : y\r\n\r\n$HIDDEN",
     "$SIZE\r\n$BODY\r\n0\r\nX\0: y\r\n\r\n$HIDDEN",

@@ -1,8 +1,10 @@
 //! A chunked body, in pieces → where its data is (RFC 9112 §7.1).
 
+use super::fields::{is_token, is_value};
+
 /// How far a chunked body was read.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Chunks {
+pub(in crate::http) struct Chunks {
     at: At,
     /// Bytes of the extension or the trailers that are being read.
     ignored: usize,
@@ -13,6 +15,8 @@ pub(super) struct Chunks {
 enum At {
     /// The size of a chunk, of which so much was read; `None` before its first digit.
     Size(Option<u64>),
+    /// Spaces after the size.
+    SizeSpace(u64),
     /// What follows the size on its line.
     Extension(u64),
     /// The line feed after the size.
@@ -24,14 +28,16 @@ enum At {
     DataLineFeed,
     /// The line of a trailer, or the empty one that ends the body.
     Trailer,
-    InTrailer,
+    TrailerName,
+    TrailerValue,
+    TrailerLineFeed,
     LastLineFeed,
     Over,
 }
 
 /// What some bytes of a chunked body are.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Chunk {
+pub(in crate::http) enum Chunk {
     /// After so many bytes come so many of data.
     Data(usize, usize),
     /// All of them are between the data.
@@ -48,7 +54,7 @@ impl Default for Chunks {
 
 impl Chunks {
     /// Reads on, up to the next data. Fails with what is wrong.
-    pub(super) fn next(&mut self, bytes: &[u8]) -> Result<Chunk, &'static str> {
+    pub(in crate::http) fn next(&mut self, bytes: &[u8]) -> Result<Chunk, &'static str> {
         for (at, byte) in bytes.iter().copied().enumerate() {
             if let At::Data(left) = &mut self.at {
                 let here = usize::try_from(*left).unwrap_or(usize::MAX).min(bytes.len() - at);
@@ -74,11 +80,16 @@ impl Chunks {
                 let size = size.unwrap_or_default().checked_mul(16).ok_or(BROKEN)?;
                 At::Size(Some(size + u64::from(digit)))
             }
-            (At::Size(Some(size)), b'\r') => At::SizeEnd(size),
-            (At::Size(Some(size)), b';' | b' ' | b'\t') => self.ignore(At::Extension(size))?,
-            (At::Extension(size), b'\r') => At::SizeEnd(size),
-            (At::Extension(_), b'\n') => return Err(BROKEN),
-            (At::Extension(size), _) => self.ignore(At::Extension(size))?,
+            (At::Size(Some(size)) | At::SizeSpace(size) | At::Extension(size), b'\r') => {
+                At::SizeEnd(size)
+            }
+            (At::Size(Some(size)) | At::SizeSpace(size), b' ' | b'\t') => {
+                self.ignore(At::SizeSpace(size))?
+            }
+            (At::Size(Some(size)) | At::SizeSpace(size), b';') => {
+                self.ignore(At::Extension(size))?
+            }
+            (At::Extension(size), byte) if is_value(byte) => self.ignore(At::Extension(size))?,
             (At::SizeEnd(0), b'\n') => At::Trailer,
             (At::SizeEnd(size), b'\n') => {
                 self.ignored = 0;
@@ -87,8 +98,13 @@ impl Chunks {
             (At::DataEnd, b'\r') => At::DataLineFeed,
             (At::DataLineFeed, b'\n') => At::Size(None),
             (At::Trailer, b'\r') => At::LastLineFeed,
-            (At::InTrailer, b'\n') => self.ignore(At::Trailer)?,
-            (At::Trailer | At::InTrailer, _) => self.ignore(At::InTrailer)?,
+            (At::Trailer | At::TrailerName, byte) if is_token(byte) => {
+                self.ignore(At::TrailerName)?
+            }
+            (At::TrailerName, b':') => At::TrailerValue,
+            (At::TrailerValue, b'\r') => At::TrailerLineFeed,
+            (At::TrailerValue, byte) if is_value(byte) => self.ignore(At::TrailerValue)?,
+            (At::TrailerLineFeed, b'\n') => At::Trailer,
             (At::LastLineFeed, b'\n') => At::Over,
             _ => return Err(BROKEN),
         })
@@ -158,6 +174,15 @@ mod tests {
             &format!("5;{long}\r\nhello\r\n0\r\n\r\n"),
             &format!("0\r\nX: {long}\r\n\r\n"),
             "5\r\nhello\r\n0\r\n",
+            "5 5\r\nhello\r\n0\r\n\r\n",
+            "5;a\0\r\nhello\r\n0\r\n\r\n",
+            "0\r\n\n",
+            "0\r\nX: y\n\r\n",
+            "0\r\nX : y\r\n\r\n",
+            "0\r\n X: y\r\n\r\n",
+            "0\r\n: y\r\n\r\n",
+            "0\r\nX\r\n\r\n",
+            "0\r\nX: \0\r\n\r\n",
         ] {
             assert!(read(text.as_bytes(), 7).is_err(), "{text:?}");
         }

@@ -1,0 +1,195 @@
+//! The bytes of a connection as they come → heads and bodies.
+
+use std::future::Future as _;
+use std::io::{self, ErrorKind};
+use std::ops::Range;
+use std::pin::pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+
+use super::chunks::{Chunk, Chunks};
+
+/// How long a body is (RFC 9112 §6.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::http) enum BodyLength {
+    Bytes(u64),
+    Chunked,
+    /// It ends when the peer closes the connection.
+    UntilClose,
+}
+
+/// What is left of a body.
+#[derive(Debug)]
+pub(in crate::http) enum Left {
+    Nothing,
+    Bytes(u64),
+    Chunks(Chunks),
+    UntilClose,
+}
+
+impl From<BodyLength> for Left {
+    fn from(length: BodyLength) -> Self {
+        match length {
+            BodyLength::Bytes(0) => Self::Nothing,
+            BodyLength::Bytes(bytes) => Self::Bytes(bytes),
+            BodyLength::Chunked => Self::Chunks(Chunks::default()),
+            BodyLength::UntilClose => Self::UntilClose,
+        }
+    }
+}
+
+impl Left {
+    pub(in crate::http) fn is_nothing(&self) -> bool {
+        matches!(self, Self::Nothing)
+    }
+
+    /// Its length, if that is known.
+    pub(in crate::http) fn length(&self) -> Option<u64> {
+        match self {
+            Self::Nothing => Some(0),
+            Self::Bytes(length) => Some(*length),
+            Self::Chunks(_) | Self::UntilClose => None,
+        }
+    }
+}
+
+/// What was read of a connection.
+#[derive(Debug)]
+pub(in crate::http) struct Inlet {
+    read: Vec<u8>,
+    /// What comes before was handed on.
+    taken: usize,
+    /// How much it reads at first.
+    room: usize,
+}
+
+impl Inlet {
+    /// One that reads so much at first, and more of what is longer.
+    pub(in crate::http) fn new(room: usize) -> Self {
+        Self { read: Vec::new(), taken: 0, room }
+    }
+
+    /// What was read and not handed on.
+    pub(in crate::http) fn unread(&self) -> &[u8] {
+        &self.read[self.taken..]
+    }
+
+    /// Hands on some of what was read.
+    pub(in crate::http) fn take(&mut self, length: usize) -> Range<usize> {
+        let from = self.taken;
+        self.taken += length;
+        from..self.taken
+    }
+
+    /// What was handed on, until more is read.
+    pub(in crate::http) fn at(&self, taken: Range<usize>) -> &[u8] {
+        &self.read[taken]
+    }
+
+    /// The same, to be kept. A long piece is not copied.
+    pub(in crate::http) fn keep(&mut self, taken: Range<usize>) -> Bytes {
+        if taken.len() < COPIED || self.taken < self.read.len() {
+            return Bytes::copy_from_slice(&self.read[taken]);
+        }
+        self.taken = 0;
+        let room = self.read.capacity();
+        let all = std::mem::replace(&mut self.read, Vec::with_capacity(room));
+        Bytes::from(all).slice(taken)
+    }
+
+    /// Gives back the memory that something long took. What was handed on is gone then.
+    pub(in crate::http) fn shrink(&mut self) {
+        if self.read.capacity() > MOST_KEPT && self.unread().is_empty() {
+            (self.read, self.taken) = (Vec::new(), 0);
+        }
+    }
+
+    /// Reads more. What was handed on is gone then.
+    pub(in crate::http) fn poll_fill(
+        &mut self,
+        stream: &mut (impl AsyncRead + Unpin),
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
+        let was_full = self.read.len() == self.read.capacity();
+        if self.taken == self.read.len() {
+            self.read.clear();
+        } else {
+            self.read.drain(..self.taken);
+        }
+        self.taken = 0;
+        if was_full {
+            // More will follow what has filled the buffer.
+            let more = self.read.capacity().clamp(self.room, MAX_ROOM);
+            self.read.reserve_exact(more);
+        }
+        pin!(stream.read_buf(&mut self.read)).poll(cx)
+    }
+
+    /// The next piece of a body; `None` at its end.
+    pub(in crate::http) fn poll_piece(
+        &mut self,
+        left: &mut Left,
+        stream: &mut (impl AsyncRead + Unpin),
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<Option<Range<usize>>>> {
+        loop {
+            let unread = &self.read[self.taken..];
+            let here = match left {
+                Left::Nothing => return Poll::Ready(Ok(None)),
+                Left::Bytes(bytes) => {
+                    let here = usize::try_from(*bytes).unwrap_or(usize::MAX).min(unread.len());
+                    *bytes -= here as u64;
+                    if *bytes == 0 {
+                        *left = Left::Nothing;
+                    }
+                    here
+                }
+                Left::Chunks(chunks) => match chunks.next(unread) {
+                    Ok(Chunk::Data(skipped, length)) => {
+                        self.taken += skipped;
+                        length
+                    }
+                    Ok(Chunk::None) => {
+                        self.taken = self.read.len();
+                        0
+                    }
+                    Ok(Chunk::End(skipped)) => {
+                        self.taken += skipped;
+                        *left = Left::Nothing;
+                        return Poll::Ready(Ok(None));
+                    }
+                    Err(why) => {
+                        return Poll::Ready(Err(io::Error::new(ErrorKind::InvalidData, why)));
+                    }
+                },
+                Left::UntilClose => unread.len(),
+            };
+            if here > 0 {
+                return Poll::Ready(Ok(Some(self.take(here))));
+            }
+            if ready!(self.poll_fill(stream, cx))? == 0 {
+                return match std::mem::replace(left, Left::Nothing) {
+                    Left::UntilClose => Poll::Ready(Ok(None)),
+                    rest => {
+                        *left = rest;
+                        Poll::Ready(Err(cut_off()))
+                    }
+                };
+            }
+        }
+    }
+}
+
+/// A body ended before it was complete.
+pub(in crate::http) fn cut_off() -> io::Error {
+    io::Error::new(ErrorKind::UnexpectedEof, "the connection was closed before the body's end")
+}
+
+/// The most that is read at once.
+const MAX_ROOM: usize = 64 << 10;
+/// The most memory that a connection keeps while nothing comes.
+const MOST_KEPT: usize = 8 << 10;
+/// A shorter piece is copied.
+const COPIED: usize = 8 << 10;

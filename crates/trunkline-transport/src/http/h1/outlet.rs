@@ -1,0 +1,126 @@
+//! Heads and bodies → the bytes of a connection.
+
+use std::io::{self, ErrorKind, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use tokio::io::AsyncWrite;
+
+/// What is to be written to a connection.
+#[derive(Debug, Default)]
+pub(in crate::http) struct Outlet {
+    /// A head, and what is written along with it.
+    head: Vec<u8>,
+    /// How much of it is written.
+    written: usize,
+    /// What is left of a body that follows it.
+    body: Bytes,
+    needs_flush: bool,
+}
+
+impl Outlet {
+    /// Where the next head is written, once everything before it was.
+    pub(in crate::http) fn begin(&mut self) -> &mut Vec<u8> {
+        self.head.clear();
+        self.written = 0;
+        &mut self.head
+    }
+
+    /// Where more is written.
+    pub(in crate::http) fn more(&mut self) -> &mut Vec<u8> {
+        match self.written == self.head.len() {
+            true => self.begin(),
+            false => &mut self.head,
+        }
+    }
+
+    /// The body that follows.
+    pub(in crate::http) fn follow(&mut self, body: Bytes) {
+        self.body = body;
+    }
+
+    /// Whether a byte of the head is written.
+    pub(in crate::http) fn is_begun(&self) -> bool {
+        self.written > 0
+    }
+
+    /// The bytes of the head that are not written.
+    pub(in crate::http) fn waiting(&self) -> usize {
+        self.head.len() - self.written
+    }
+
+    /// All bytes that are not written.
+    pub(in crate::http) fn left(&self) -> usize {
+        self.waiting() + self.body.len()
+    }
+
+    pub(in crate::http) fn is_written(&self) -> bool {
+        self.left() == 0 && !self.needs_flush
+    }
+
+    /// Writes no more of it.
+    pub(in crate::http) fn give_up(&mut self) {
+        (self.written, self.body, self.needs_flush) = (self.head.len(), Bytes::new(), false);
+    }
+
+    /// Gives back the memory that something long took.
+    pub(in crate::http) fn shrink(&mut self) {
+        if self.head.capacity() > MOST_KEPT && self.is_written() {
+            (self.head, self.written) = (Vec::new(), 0);
+        }
+    }
+
+    /// Writes what is left.
+    pub(in crate::http) fn poll_write(
+        &mut self,
+        stream: &mut (impl AsyncWrite + Unpin),
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<()>> {
+        while self.left() > 0 {
+            let head = &self.head[self.written..];
+            let stream = Pin::new(&mut *stream);
+            let polled = match (head.is_empty(), self.body.is_empty()) {
+                (_, true) => stream.poll_write(cx, head),
+                (true, false) => stream.poll_write(cx, &self.body),
+                _ => {
+                    let both = [IoSlice::new(head), IoSlice::new(&self.body)];
+                    stream.poll_write_vectored(cx, &both)
+                }
+            };
+            match ready!(polled)? {
+                0 => return Poll::Ready(Err(ErrorKind::WriteZero.into())),
+                n => {
+                    let of_head = n.min(self.waiting());
+                    self.written += of_head;
+                    if n > of_head {
+                        let _ = self.body.split_to(n - of_head);
+                    }
+                }
+            }
+            self.needs_flush = true;
+        }
+        if self.needs_flush {
+            ready!(Pin::new(stream).poll_flush(cx))?;
+            self.needs_flush = false;
+            // A long text is given back as soon as it is sent.
+            self.body = Bytes::new();
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// Appends a number in digits.
+pub(in crate::http) fn write_number(number: u64, out: &mut Vec<u8>) {
+    let (mut digits, mut rest) = ([0; 20], number);
+    let mut at = digits.len();
+    while at == digits.len() || rest > 0 {
+        at -= 1;
+        digits[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+    }
+    out.extend_from_slice(&digits[at..]);
+}
+
+/// The most memory that a connection keeps while nothing is written.
+const MOST_KEPT: usize = 2 << 10;

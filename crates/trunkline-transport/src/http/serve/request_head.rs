@@ -1,0 +1,274 @@
+//! The head of a request, as it came → its parts, and how long its body is (RFC 9112).
+//!
+//! Strict where two readers could disagree about where a request ends: such a head is refused, or its connection ends
+//! with it.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+use http::header::{CONTENT_LENGTH, HeaderName, HeaderValue};
+use http::request::Parts;
+use http::{HeaderMap, Method, Request, StatusCode, Uri, Version};
+
+use crate::http::h1::fields::{Field, WrongFields, digits, is_name, is_token, parts, read_fields};
+use crate::http::h1::inlet::BodyLength;
+
+/// The head of a request.
+#[derive(Debug)]
+pub(super) struct RequestHead {
+    pub(super) parts: Parts,
+    pub(super) framing: Framing,
+}
+
+/// What a head says of the rest of the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Framing {
+    pub(super) length: BodyLength,
+    /// Whether another request may follow.
+    pub(super) keeps_connection: bool,
+    /// Whether the client sends the body only after `100 Continue` (RFC 9110 §10.1.1).
+    pub(super) is_awaited: bool,
+    /// Whether this is HTTP/1.0.
+    pub(super) is_oldest: bool,
+}
+
+/// What is wrong with a head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WrongHead {
+    /// The status of the response.
+    Refused(StatusCode),
+    /// It is the preface of HTTP/2, which has to be the first of a connection.
+    OtherVersion,
+}
+
+/// Reads the heads of one connection. Most are the one before but for the length of the body, and are not read again.
+#[derive(Debug, Default)]
+pub(super) struct HeadReader {
+    fields: Vec<Field>,
+    last: Option<Box<Last>>,
+}
+
+/// A head that may come again.
+#[derive(Debug)]
+struct Last {
+    text: Bytes,
+    /// Where in it the length of the body is.
+    length_at: Range<usize>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+    framing: Framing,
+}
+
+impl HeadReader {
+    /// Reads the head that `text` begins with and which has at most `limit` bytes, and where it ends; `None` if it has
+    /// not all come.
+    pub(super) fn read(
+        &mut self,
+        text: &[u8],
+        limit: usize,
+    ) -> Result<Option<(RequestHead, usize)>, WrongHead> {
+        if let Some(again) = self.last.as_ref().and_then(|it| it.again(text)) {
+            return Ok(Some(again));
+        }
+        // Empty lines before a request are skipped (RFC 9112 §2.2).
+        let start = text.iter().position(|it| !matches!(it, b'\r' | b'\n')).unwrap_or(text.len());
+        let is_long = text.len() > limit;
+        let incomplete = if is_long { Err(TOO_LONG) } else { Ok(None) };
+        let Some(line) = RequestLine::read(text, start)? else { return incomplete };
+        let read = read_fields(text, line.end, &mut self.fields).map_err(|wrong| match wrong {
+            WrongFields::Malformed => MALFORMED,
+            WrongFields::TooMany => TOO_LONG,
+        });
+        let Some(end) = read? else { return incomplete };
+        if end > limit {
+            return Err(TOO_LONG);
+        }
+        let framing = Framing::of(&self.fields, text, line.is_oldest)?;
+        let all = Bytes::copy_from_slice(&text[..end]);
+        let method = Method::from_bytes(&all[line.method]).map_err(|_| MALFORMED)?;
+        let uri = Uri::from_maybe_shared(all.slice(line.target));
+        let uri = uri.map_err(|_| MALFORMED)?;
+        let headers = self.headers(&all, &framing)?;
+        self.remember(all, &method, &uri, &headers, framing);
+        let mut parts = parts_of(method, uri, headers);
+        if line.is_oldest {
+            parts.version = Version::HTTP_10;
+        }
+        Ok(Some((RequestHead { parts, framing }, end)))
+    }
+
+    fn headers(&self, text: &Bytes, framing: &Framing) -> Result<HeaderMap, WrongHead> {
+        let mut headers = HeaderMap::with_capacity(self.fields.len());
+        for field in &self.fields {
+            let name = HeaderName::from_bytes(field.name(text));
+            let value = HeaderValue::from_maybe_shared(text.slice(field.value_at(text)));
+            let (Ok(name), Ok(value)) = (name, value) else { return Err(MALFORMED) };
+            // Chunks count alone, and a repeated length is one (RFC 9112 §6.3).
+            if name == CONTENT_LENGTH
+                && (framing.length == BodyLength::Chunked || headers.contains_key(&name))
+            {
+                continue;
+            }
+            headers.append(name, value);
+        }
+        Ok(headers)
+    }
+
+    fn remember(
+        &mut self,
+        text: Bytes,
+        method: &Method,
+        uri: &Uri,
+        headers: &HeaderMap,
+        framing: Framing,
+    ) {
+        self.last = None;
+        let mut lengths = self.fields.iter().filter(|it| is_name(it.name(&text), LENGTH));
+        let (Some(length), None) = (lengths.next(), lengths.next()) else { return };
+        let is_plain = matches!(framing.length, BodyLength::Bytes(_)) && framing.keeps_connection;
+        if text.len() > MOST_KEPT || !is_plain || framing.is_awaited || framing.is_oldest {
+            return;
+        }
+        let length_at = length.value_at(&text);
+        let (method, uri, headers) = (method.clone(), uri.clone(), headers.clone());
+        self.last = Some(Box::new(Last { text, length_at, method, uri, headers, framing }));
+    }
+}
+
+impl Last {
+    /// The head that `text` begins with, if it is this one but for the length of the body.
+    fn again(&self, text: &[u8]) -> Option<(RequestHead, usize)> {
+        let rest = text.strip_prefix(&self.text[..self.length_at.start])?;
+        let after = &self.text[self.length_at.end..];
+        let known = &self.text[self.length_at.clone()];
+        let mut framing = self.framing;
+        let mut headers = None;
+        let digits_here = if rest.starts_with(known) && rest[known.len()..].starts_with(after) {
+            known.len()
+        } else {
+            let here = rest.iter().position(|it| !it.is_ascii_digit())?;
+            if !rest[here..].starts_with(after) {
+                return None;
+            }
+            framing.length = BodyLength::Bytes(digits(&rest[..here])?);
+            let mut changed = self.headers.clone();
+            changed.insert(CONTENT_LENGTH, HeaderValue::from_bytes(&rest[..here]).ok()?);
+            headers = Some(changed);
+            here
+        };
+        let headers = headers.unwrap_or_else(|| self.headers.clone());
+        let parts = parts_of(self.method.clone(), self.uri.clone(), headers);
+        let end = self.length_at.start + digits_here + after.len();
+        Some((RequestHead { parts, framing }, end))
+    }
+}
+
+impl Framing {
+    fn of(fields: &[Field], text: &[u8], is_oldest: bool) -> Result<Self, WrongHead> {
+        let (mut length, mut coding, mut is_awaited) = (None, None, false);
+        // HTTP/1.0 closes unless told otherwise.
+        let (mut closes, mut keeps) = (false, !is_oldest);
+        for field in fields {
+            let name = field.name(text);
+            // Only these have so many letters.
+            if !matches!(name.len(), 6 | 10 | 14 | 17) {
+                continue;
+            }
+            let value = field.value(text);
+            if is_name(name, LENGTH) {
+                let bytes = digits(value);
+                if length.replace(bytes).is_some_and(|it| it != bytes) {
+                    return Err(MALFORMED);
+                }
+            } else if is_name(name, b"transfer-encoding") {
+                coding = parts(value).next_back();
+            } else if is_name(name, b"connection") {
+                for option in parts(value) {
+                    closes |= option.eq_ignore_ascii_case(b"close");
+                    keeps |= option.eq_ignore_ascii_case(b"keep-alive");
+                }
+            } else if is_name(name, b"expect") {
+                is_awaited = value.eq_ignore_ascii_case(b"100-continue");
+            }
+        }
+        let keeps_connection = keeps && !closes;
+        let Some(coding) = coding else {
+            let bytes = length.map_or(Ok(0), |it| it.ok_or(MALFORMED))?;
+            let is_awaited = is_awaited && bytes > 0 && !is_oldest;
+            let length = BodyLength::Bytes(bytes);
+            return Ok(Self { length, keeps_connection, is_awaited, is_oldest });
+        };
+        // The end of a body that is not in chunks at last is unknown, and HTTP/1.0 has no chunks.
+        if is_oldest || !coding.eq_ignore_ascii_case(b"chunked") {
+            return Err(MALFORMED);
+        }
+        // A body with both lengths is an attempt to make two readers disagree: nothing is read after it.
+        let keeps_connection = keeps_connection && length.is_none();
+        Ok(Self { length: BodyLength::Chunked, keeps_connection, is_awaited, is_oldest })
+    }
+}
+
+/// Where in a head the parts of its first line are.
+struct RequestLine {
+    method: Range<usize>,
+    target: Range<usize>,
+    is_oldest: bool,
+    /// Where the next line begins.
+    end: usize,
+}
+
+impl RequestLine {
+    /// The line that begins at `start`; `None` if it has not all come.
+    fn read(text: &[u8], start: usize) -> Result<Option<Self>, WrongHead> {
+        let here = &text[start..];
+        let Some(method) = here.iter().position(|it| !is_token(*it)) else { return Ok(None) };
+        if method == 0 || here[method] != b' ' {
+            return Err(MALFORMED);
+        }
+        let target = method + 1;
+        let is_end = |it: &u8| *it <= b' ' || *it == 0x7f;
+        let Some(length) = here[target..].iter().position(is_end) else { return Ok(None) };
+        let version = target + length;
+        if length == 0 || here[version] != b' ' {
+            return Err(MALFORMED);
+        }
+        let after = &here[version + 1..];
+        let is_oldest = match after {
+            [b'H', b'T', b'T', b'P', b'/', b'1', b'.', minor @ (b'0' | b'1'), ..] => *minor == b'0',
+            _ if b"HTTP/1.".starts_with(&after[..after.len().min(7)]) && after.len() < 8 => {
+                return Ok(None);
+            }
+            // Its sender cannot read HTTP/1.
+            _ if here.starts_with(b"PRI * HTTP/2.0\r\n") => return Err(WrongHead::OtherVersion),
+            _ => return Err(MALFORMED),
+        };
+        let end = match &after[8..] {
+            [b'\n', ..] => 9,
+            [b'\r', b'\n', ..] => 10,
+            [] | [b'\r'] => return Ok(None),
+            _ => return Err(MALFORMED),
+        };
+        Ok(Some(Self {
+            method: start..start + method,
+            target: start + target..start + version,
+            is_oldest,
+            end: start + version + 1 + end,
+        }))
+    }
+}
+
+fn parts_of(method: Method, uri: Uri, headers: HeaderMap) -> Parts {
+    let (mut parts, ()) = Request::new(()).into_parts();
+    (parts.method, parts.uri, parts.headers) = (method, uri, headers);
+    parts
+}
+
+const MALFORMED: WrongHead = WrongHead::Refused(StatusCode::BAD_REQUEST);
+const TOO_LONG: WrongHead = WrongHead::Refused(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
+const LENGTH: &[u8] = b"content-length";
+/// The longest head that a connection keeps.
+const MOST_KEPT: usize = 2 << 10;
+
+#[cfg(test)]
+mod tests;

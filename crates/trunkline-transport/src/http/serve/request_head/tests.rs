@@ -1,0 +1,168 @@
+use super::*;
+
+const LIMIT: usize = 64 << 10;
+
+fn lines(text: &str) -> String {
+    text.replace('\n', "\r\n")
+}
+
+/// What a reader makes of a head, in words.
+fn said(
+    reader: &mut HeadReader,
+    text: &[u8],
+) -> Result<Option<(String, Framing, usize)>, WrongHead> {
+    Ok(reader.read(text, LIMIT)?.map(|(RequestHead { parts, framing }, end)| {
+        let fields: Vec<_> =
+            parts.headers.iter().map(|(name, it)| format!("{name}={it:?}")).collect();
+        let Parts { method, uri, version, .. } = parts;
+        (format!("{method} {uri} {version:?} {}", fields.join(" ")), framing, end)
+    }))
+}
+
+fn read(text: &str) -> Result<Framing, WrongHead> {
+    let text = lines(text);
+    let (_, framing, end) =
+        said(&mut HeadReader::default(), text.as_bytes())?.expect("it is whole");
+    assert_eq!(end, text.len(), "{text}");
+    Ok(framing)
+}
+
+#[test]
+fn the_length_of_a_body_and_the_end_of_a_connection_are_read_from_the_head() {
+    use BodyLength::{Bytes, Chunked};
+    for (text, length, keeps_connection, is_awaited) in [
+        ("POST / HTTP/1.1\n\n", Bytes(0), true, false),
+        ("POST / HTTP/1.1\nContent-Length: 12\n\n", Bytes(12), true, false),
+        ("POST / HTTP/1.1\ncontent-length:12\nCONTENT-LENGTH: 012\n\n", Bytes(12), true, false),
+        ("POST / HTTP/1.1\nTransfer-Encoding: Chunked\n\n", Chunked, true, false),
+        // Others refuse it later.
+        ("POST / HTTP/1.1\nTransfer-Encoding: gzip, chunked\n\n", Chunked, true, false),
+        ("POST / HTTP/1.1\nconnection: x, CLOSE\n\n", Bytes(0), false, false),
+        ("POST / HTTP/1.1\nconnection: close\nconnection: keep-alive\n\n", Bytes(0), false, false),
+        ("POST / HTTP/1.0\ncontent-length: 1\n\n", Bytes(1), false, false),
+        ("POST / HTTP/1.0\nconnection: Keep-Alive\n\n", Bytes(0), true, false),
+        ("POST / HTTP/1.1\nexpect: 100-Continue\ncontent-length: 1\n\n", Bytes(1), true, true),
+        (
+            "POST / HTTP/1.1\nexpect: 100-continue\ntransfer-encoding: chunked\n\n",
+            Chunked,
+            true,
+            true,
+        ),
+        // Nothing comes after `100 Continue`, or its client does not know it.
+        ("POST / HTTP/1.1\nexpect: 100-continue\n\n", Bytes(0), true, false),
+        ("POST / HTTP/1.0\nexpect: 100-continue\ncontent-length: 1\n\n", Bytes(1), false, false),
+        // Others may read such a body in another way.
+        (
+            "POST / HTTP/1.1\ncontent-length: 1\ntransfer-encoding: chunked\n\n",
+            Chunked,
+            false,
+            false,
+        ),
+        (
+            "POST / HTTP/1.1\ntransfer-encoding: chunked\ncontent-length: x\n\n",
+            Chunked,
+            false,
+            false,
+        ),
+    ] {
+        let is_oldest = text.contains("1.0");
+        let framing = Framing { length, keeps_connection, is_awaited, is_oldest };
+        assert_eq!(read(text), Ok(framing), "{text}");
+    }
+}
+
+#[test]
+fn what_two_readers_could_read_differently_is_refused() {
+    for text in [
+        "GET  / HTTP/1.1\n\n",
+        "GET / HTTP/1.1 \n\n",
+        "GET / HTTP/1.2\n\n",
+        "GET / HTTP/11\n\n",
+        "GET /a b HTTP/1.1\n\n",
+        "GET /\u{0} HTTP/1.1\n\n",
+        "G(T / HTTP/1.1\n\n",
+        "GET / HTTP/1.1\ncontent-length: 1\ncontent-length: 2\n\n",
+        "GET / HTTP/1.1\ncontent-length: 1\ncontent-length: x\n\n",
+        "GET / HTTP/1.1\ncontent-length: +1\n\n",
+        "GET / HTTP/1.1\ncontent-length:\n\n",
+        "GET / HTTP/1.1\ntransfer-encoding: chunked, gzip\n\n",
+        "GET / HTTP/1.0\ntransfer-encoding: chunked\n\n",
+        "GET / HTTP/1.1\nx: a\n folded: b\n\n",
+        "GET / HTTP/1.1\nx : a\n\n",
+    ] {
+        assert_eq!(read(text), Err(MALFORMED), "{text:?}");
+    }
+    let preface = read("PRI * HTTP/2.0\n\nSM\n\n");
+    assert_eq!(preface, Err(WrongHead::OtherVersion));
+    let fields = |count| format!("GET / HTTP/1.1\n{}\n", "x: y\n".repeat(count));
+    assert!(read(&fields(100)).is_ok());
+    assert_eq!(read(&fields(101)), Err(TOO_LONG));
+    for long in [
+        format!("GET /{} HTTP/1.1\n\n", "x".repeat(LIMIT)),
+        format!("GET / HTTP/1.1\n{}: y\n\n", "x".repeat(LIMIT)),
+        format!("GET / HTTP/1.1\nx: {}", "y".repeat(LIMIT)),
+        "G".repeat(LIMIT + 1),
+    ] {
+        assert_eq!(read(&long), Err(TOO_LONG), "{}", &long[..30]);
+    }
+}
+
+#[test]
+fn a_head_is_read_in_whatever_pieces_it_comes() {
+    for text in [
+        "\r\n\nGET /a?b HTTP/1.1\r\nx:  y \r\nz:\r\n\r\nbody",
+        "GET /a?b HTTP/1.1\nx:  y \nz:\n\nbody",
+    ] {
+        let end = text.find("body").expect("it has one");
+        for first in 0..=text.len() {
+            let said =
+                said(&mut HeadReader::default(), &text.as_bytes()[..first]).expect("it is well");
+            let said = said.map(|(head, _, end)| (head, end));
+            let whole = ("GET /a?b HTTP/1.1 x=\"y\" z=\"\"".to_owned(), end);
+            assert_eq!(said, (first >= end).then_some(whole), "{first} of {text:?}");
+        }
+    }
+}
+
+#[test]
+fn a_head_that_comes_again_is_read_as_if_it_were_the_first() {
+    let with = |length: &str| {
+        lines(&format!("POST /mcp HTTP/1.1\na: b\ncontent-length: {length}\nc: d\n\n{{}}"))
+    };
+    let texts = [
+        with("2"),
+        with("2"),
+        with("10"),
+        with("010"),
+        with("2"),
+        with(""),
+        with("+2"),
+        with("2 "),
+        with("2, 2"),
+        with("18446744073709551616"),
+        with("18446744073709551615"),
+        with("2\ncontent-length: 2"),
+        with("2\ncontent-length: 3"),
+        with("2\ntransfer-encoding: chunked"),
+        with("2").replace("c: d", "c: e"),
+        with("2").replace("c: d", "c: d\r\nc: d"),
+        with("2").replace("POST", "PUT"),
+        with("2").replace("/mcp", "/sse"),
+        with("2").replace("1.1", "1.0"),
+        with("2").replace("c: d", "connection: close"),
+        with("2").replace("c: d", "expect: 100-continue"),
+        with("2").replace("content-length: 2\r\n", ""),
+        with("2").replace("\r\n\r\n", "\r\n"),
+        with("2")[..30].to_owned(),
+        "GET / HTTP/1.1\r\n\r\n".to_owned(),
+    ];
+    for before in &texts {
+        for text in &texts {
+            let mut reader = HeadReader::default();
+            let _ = said(&mut reader, before.as_bytes());
+            let fresh = said(&mut HeadReader::default(), text.as_bytes());
+            assert_eq!(said(&mut reader, text.as_bytes()), fresh, "{text:?} after {before:?}");
+            assert_eq!(said(&mut reader, text.as_bytes()), fresh, "{text:?} once more");
+        }
+    }
+}
