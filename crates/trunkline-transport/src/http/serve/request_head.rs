@@ -51,9 +51,10 @@ pub(super) struct HeadReader {
 /// A head that may come again.
 #[derive(Debug)]
 struct Last {
-    text: Bytes,
-    /// Where in it the length of the body is.
-    length_at: Range<usize>,
+    /// Its text before the length of the body, that length, and the text after it.
+    before: Box<[u8]>,
+    length: Box<[u8]>,
+    after: Box<[u8]>,
     method: Method,
     uri: Uri,
     headers: HeaderMap,
@@ -68,7 +69,7 @@ impl HeadReader {
         text: &[u8],
         limit: usize,
     ) -> Result<Option<(RequestHead, usize)>, WrongHead> {
-        if let Some(again) = self.last.as_ref().and_then(|it| it.again(text)) {
+        if let Some(again) = self.last.as_mut().and_then(|it| it.again(text)) {
             return Ok(Some(again));
         }
         // Empty lines before a request are skipped (RFC 9112 §2.2).
@@ -90,7 +91,7 @@ impl HeadReader {
         let uri = Uri::from_maybe_shared(all.slice(line.target));
         let uri = uri.map_err(|_| MALFORMED)?;
         let headers = self.headers(&all, &framing)?;
-        self.remember(all, &method, &uri, &headers, framing);
+        self.remember(&text[..end], &method, &uri, &headers, framing);
         let mut parts = parts_of(method, uri, headers);
         if line.is_oldest {
             parts.version = Version::HTTP_10;
@@ -117,50 +118,52 @@ impl HeadReader {
 
     fn remember(
         &mut self,
-        text: Bytes,
+        text: &[u8],
         method: &Method,
         uri: &Uri,
         headers: &HeaderMap,
         framing: Framing,
     ) {
         self.last = None;
-        let mut lengths = self.fields.iter().filter(|it| is_name(it.name(&text), LENGTH));
+        let mut lengths = self.fields.iter().filter(|it| is_name(it.name(text), LENGTH));
         let (Some(length), None) = (lengths.next(), lengths.next()) else { return };
         let is_plain = matches!(framing.length, BodyLength::Bytes(_)) && framing.keeps_connection;
         if text.len() > MOST_KEPT || !is_plain || framing.is_awaited || framing.is_oldest {
             return;
         }
-        let length_at = length.value_at(&text);
-        let (method, uri, headers) = (method.clone(), uri.clone(), headers.clone());
-        self.last = Some(Box::new(Last { text, length_at, method, uri, headers, framing }));
+        let at = length.value_at(text);
+        self.last = Some(Box::new(Last {
+            before: text[..at.start].into(),
+            length: text[at.clone()].into(),
+            after: text[at.end..].into(),
+            method: method.clone(),
+            uri: uri.clone(),
+            headers: headers.clone(),
+            framing,
+        }));
     }
 }
 
 impl Last {
     /// The head that `text` begins with, if it is this one but for the length of the body.
-    fn again(&self, text: &[u8]) -> Option<(RequestHead, usize)> {
-        let rest = text.strip_prefix(&self.text[..self.length_at.start])?;
-        let after = &self.text[self.length_at.end..];
-        let known = &self.text[self.length_at.clone()];
-        let mut framing = self.framing;
-        let mut headers = None;
-        let digits_here = if rest.starts_with(known) && rest[known.len()..].starts_with(after) {
-            known.len()
-        } else {
-            let here = rest.iter().position(|it| !it.is_ascii_digit())?;
-            if !rest[here..].starts_with(after) {
-                return None;
+    fn again(&mut self, text: &[u8]) -> Option<(RequestHead, usize)> {
+        let rest = text.strip_prefix(&*self.before)?;
+        let here = match rest.strip_prefix(&*self.length) {
+            Some(after) if after.starts_with(&self.after) => self.length.len(),
+            _ => {
+                let here = rest.iter().position(|it| !it.is_ascii_digit())?;
+                if !rest[here..].starts_with(&self.after) {
+                    return None;
+                }
+                self.framing.length = BodyLength::Bytes(digits(&rest[..here])?);
+                self.length = rest[..here].into();
+                self.headers.insert(CONTENT_LENGTH, HeaderValue::from_bytes(&self.length).ok()?);
+                here
             }
-            framing.length = BodyLength::Bytes(digits(&rest[..here])?);
-            let mut changed = self.headers.clone();
-            changed.insert(CONTENT_LENGTH, HeaderValue::from_bytes(&rest[..here]).ok()?);
-            headers = Some(changed);
-            here
         };
-        let headers = headers.unwrap_or_else(|| self.headers.clone());
-        let parts = parts_of(self.method.clone(), self.uri.clone(), headers);
-        let end = self.length_at.start + digits_here + after.len();
-        Some((RequestHead { parts, framing }, end))
+        let parts = parts_of(self.method.clone(), self.uri.clone(), self.headers.clone());
+        let end = self.before.len() + here + self.after.len();
+        Some((RequestHead { parts, framing: self.framing }, end))
     }
 }
 
