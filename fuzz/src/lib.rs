@@ -16,7 +16,7 @@ mod targets;
 pub use mutate::Mutator;
 
 #[cfg(feature = "servers")]
-use targets::{admin, catalog, http, response, uri};
+use targets::{admin, catalog, http, request, response, uri};
 use targets::{challenge, classify, codec, conversation, jose, jsonrpc, seal, sse, template};
 
 /// One thing that strangers can send to.
@@ -78,6 +78,13 @@ pub const TARGETS: &[Target] = &[
         what: "raw HTTP/1.1 to a server of the SDK",
         check: http::check,
         words: http::WORDS,
+    },
+    #[cfg(feature = "servers")]
+    Target {
+        name: "request",
+        what: "raw HTTP/1.1 to a connection of ours and to one of hyper's",
+        check: request::check,
+        words: request::WORDS,
     },
     #[cfg(feature = "servers")]
     Target {

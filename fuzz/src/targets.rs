@@ -13,6 +13,8 @@ pub(crate) mod http;
 pub(crate) mod jose;
 pub(crate) mod jsonrpc;
 #[cfg(feature = "servers")]
+pub(crate) mod request;
+#[cfg(feature = "servers")]
 pub(crate) mod response;
 pub(crate) mod seal;
 pub(crate) mod sse;

@@ -24,7 +24,7 @@ macro_rules! targets {
 }
 
 targets! {
-    codec jsonrpc sse conversation classify http response template uri catalog jose challenge seal admin
+    codec jsonrpc sse conversation classify http request response template uri catalog jose challenge seal admin
 }
 
 #[test]

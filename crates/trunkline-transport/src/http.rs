@@ -41,7 +41,7 @@ pub use lasting::Lasting;
 pub use linger::linger;
 pub use listener::Listener;
 pub use response::{plain, refuse};
-pub use serve::{Answers, Envelopes, UntilLeft, bind, serve};
+pub use serve::{Answers, Envelopes, UntilLeft, bind, serve, serve_stream};
 pub use shared_sessions::SharedSessions;
 #[cfg(feature = "tls")]
 pub use tls::Tls;

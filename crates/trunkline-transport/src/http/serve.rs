@@ -217,6 +217,17 @@ async fn secured_connection<A: Answers>(
     serve_http(stream, is_h2, serving, closing).await;
 }
 
+/// Serves HTTP/1.1 over one stream, whatever carries it, until it ends.
+pub async fn serve_stream(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    answers: Arc<impl Answers>,
+    limits: Limits,
+) {
+    let (_open, closing) = watch::channel(());
+    let serving = Serving { h2: h2_builder(&limits), answers, limits };
+    serve_http(stream, false, &serving, closing).await;
+}
+
 /// Serves HTTP until the connection ends.
 async fn serve_http<A: Answers>(
     mut stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,

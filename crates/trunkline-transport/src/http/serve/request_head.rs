@@ -72,8 +72,7 @@ impl HeadReader {
         if let Some(again) = self.last.as_mut().and_then(|it| it.again(text)) {
             return Ok(Some(again));
         }
-        // Empty lines before a request are skipped (RFC 9112 §2.2).
-        let start = text.iter().position(|it| !matches!(it, b'\r' | b'\n')).unwrap_or(text.len());
+        let start = empty_lines(text);
         let is_long = text.len() > limit;
         let incomplete = if is_long { Err(TOO_LONG) } else { Ok(None) };
         let Some(line) = RequestLine::read(text, start)? else { return incomplete };
@@ -180,11 +179,14 @@ impl Framing {
             }
             let value = field.value(text);
             if is_name(name, LENGTH) {
-                let bytes = digits(value);
+                let bytes = digits(value).ok_or(MALFORMED)?;
                 if length.replace(bytes).is_some_and(|it| it != bytes) {
                     return Err(MALFORMED);
                 }
             } else if is_name(name, b"transfer-encoding") {
+                if !value.is_ascii() {
+                    return Err(MALFORMED);
+                }
                 coding = parts(value).next_back();
             } else if is_name(name, b"connection") {
                 for option in parts(value) {
@@ -197,7 +199,7 @@ impl Framing {
         }
         let keeps_connection = keeps && !closes;
         let Some(coding) = coding else {
-            let bytes = length.map_or(Ok(0), |it| it.ok_or(MALFORMED))?;
+            let bytes = length.unwrap_or_default();
             let is_awaited = is_awaited && bytes > 0 && !is_oldest;
             let length = BodyLength::Bytes(bytes);
             return Ok(Self { length, keeps_connection, is_awaited, is_oldest });
@@ -226,6 +228,9 @@ impl RequestLine {
     fn read(text: &[u8], start: usize) -> Result<Option<Self>, WrongHead> {
         let here = &text[start..];
         let Some(method) = here.iter().position(|it| !is_token(*it)) else { return Ok(None) };
+        if here == b"\r" {
+            return Ok(None);
+        }
         if method == 0 || here[method] != b' ' {
             return Err(MALFORMED);
         }
@@ -258,6 +263,18 @@ impl RequestLine {
             is_oldest,
             end: start + version + 1 + end,
         }))
+    }
+}
+
+/// How many bytes of empty lines `text` begins with: they are skipped before a request (RFC 9112 §2.2).
+fn empty_lines(text: &[u8]) -> usize {
+    let mut at = 0;
+    loop {
+        match text[at..] {
+            [b'\n', ..] => at += 1,
+            [b'\r', b'\n', ..] => at += 2,
+            _ => return at,
+        }
     }
 }
 

@@ -76,7 +76,7 @@ const CODINGS: &[Row<'_>] = &[
     (
         "POST /nowhere HTTP/1.1\r\nHost: $HOST\r\nTransfer-Encoding: chunked\r\n\
          Content-Length: x\r\n\r\n0\r\n\r\n$HIDDEN",
-        (&[404], Closed, (0, 0)),
+        MALFORMED,
     ),
     ("$POSTContent-Length: $LENGTH\r\nTransfer-Encoding: xchunked\r\n\r\n$BODY$HIDDEN", MALFORMED),
     ("$POSTContent-Length: $LENGTH\r\nTransfer-Encoding:\r\n\r\n$BODY$HIDDEN", MALFORMED),
