@@ -64,8 +64,8 @@ impl IdleTracker {
     }
 
     /// A request is answered.
-    pub(super) fn end(&self) {
-        self.idle_since.store(self.now().max(1), Ordering::Relaxed);
+    pub(super) fn end(&self, now: Instant) {
+        self.idle_since.store(self.at(now).max(1), Ordering::Relaxed);
         self.busy.fetch_sub(1, Ordering::Relaxed);
     }
 
@@ -145,7 +145,11 @@ impl IdleTracker {
     }
 
     fn now(&self) -> u64 {
-        let elapsed = now().saturating_duration_since(self.start);
+        self.at(now())
+    }
+
+    fn at(&self, now: Instant) -> u64 {
+        let elapsed = now.saturating_duration_since(self.start);
         u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX)
     }
 }
@@ -155,7 +159,7 @@ pub(super) struct RequestGuard(Arc<IdleTracker>);
 
 impl Drop for RequestGuard {
     fn drop(&mut self) {
-        self.0.end();
+        self.0.end(now());
     }
 }
 

@@ -8,14 +8,16 @@ use std::io::{self, ErrorKind};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Instant;
 
 use bytes::Bytes;
+use http::request::Parts;
 use http::{HeaderMap, Method, Response, StatusCode};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 
 use super::feed::Feed;
-use super::request_head::{Framing, HeadReader, RequestHead, WrongHead};
+use super::request_head::{Framing, HeadReader, WrongHead, no_head};
 use super::response_head::{
     CONTINUE, Follow, LAST_CHUNK, Sent, declared_length, has_no_body, write_chunk, write_head,
 };
@@ -47,12 +49,11 @@ pub(super) async fn serve_h1<A: Answers>(
     limits: &Limits,
 ) -> End {
     let envelopes = Envelopes::default();
-    let mut heads = HeadReader::default();
+    let (mut heads, mut head) = (HeadReader::default(), no_head());
     let mut connection = Connection::new(stream, tracker, limits);
     loop {
-        let next = poll_fn(|cx| connection.poll_head(&mut heads, cx)).await;
-        let RequestHead { parts: mut head, framing } = match next {
-            Ok(head) => head,
+        let framing = match poll_fn(|cx| connection.poll_head(&mut heads, &mut head, cx)).await {
+            Ok(framing) => framing,
             Err(Next::End(end)) => return end,
             Err(Next::Refuse(status)) => return connection.refuse(status).await,
         };
@@ -71,9 +72,12 @@ pub(super) async fn serve_h1<A: Answers>(
             true if framing.is_oldest => Follow::IfTold,
             true => Follow::Yes,
         };
-        let mut sending = connection.begin_response(response, is_head, framing.is_oldest, follow);
+        let now = now();
+        let mut sending =
+            connection.begin_response(response, is_head, framing.is_oldest, follow, now);
+        let is_stream = sending.events.is_some();
         let sent = poll_fn(|cx| connection.poll_response(&mut sending, cx)).await;
-        tracker.end();
+        tracker.end(if is_stream { self::now() } else { now });
         match sent {
             Err(_) => return End::ByPeer,
             Ok(()) if connection.is_over => return End::ByPeer,
@@ -166,8 +170,9 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
     fn poll_head(
         &mut self,
         heads: &mut HeadReader,
+        head: &mut Parts,
         cx: &mut Context<'_>,
-    ) -> Poll<Result<RequestHead, Next>> {
+    ) -> Poll<Result<Framing, Next>> {
         loop {
             let unread = self.inlet.unread();
             if !unread.is_empty() {
@@ -175,11 +180,11 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
                 // Most heads come in one piece. One that does not is read again when all of it has come.
                 let is_worth_it =
                     self.searched == 0 || unread.len() > limit || is_whole(unread, self.searched);
-                match if is_worth_it { heads.read(unread, limit) } else { Ok(None) } {
-                    Ok(Some((head, end))) => {
+                match if is_worth_it { heads.read(unread, limit, head) } else { Ok(None) } {
+                    Ok(Some((framing, end))) => {
                         self.inlet.take(end);
                         self.searched = 0;
-                        return Poll::Ready(Ok(head));
+                        return Poll::Ready(Ok(framing));
                     }
                     Ok(None) => {}
                     Err(WrongHead::Refused(status)) => {
@@ -318,18 +323,20 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
 
     fn begin_response(
         &mut self,
-        response: Response<HttpBody>,
+        mut response: Response<HttpBody>,
         is_head: bool,
         is_oldest: bool,
         follow: Follow,
+        now: Instant,
     ) -> Sending {
         self.left = Left::Nothing;
-        let (head, body) = response.into_parts();
-        let (sent, text, events) = match body.kind {
+        let body = std::mem::take(&mut response.body_mut().kind);
+        let (status, headers) = (response.status(), response.headers());
+        let (sent, text, events) = match body {
             Kind::Empty => (Sent::Bytes(0), Bytes::new(), None),
             Kind::Whole(text) => (Sent::Bytes(text.len() as u64), text, None),
             Kind::Events(events) => {
-                let sent = match declared_length(&head.headers) {
+                let sent = match declared_length(headers) {
                     Some(length) => Sent::Bytes(length),
                     None if is_oldest => Sent::UntilClose,
                     None => Sent::Chunks,
@@ -338,8 +345,8 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
             }
         };
         let out = self.outlet.more();
-        let keeps_connection = write_head(head.status, &head.headers, sent, follow, now(), out);
-        if is_head || has_no_body(head.status) {
+        let keeps_connection = write_head(status, headers, sent, follow, now, out);
+        if is_head || has_no_body(status) {
             return Sending { events: None, left: sent, keeps_connection };
         }
         match text.len() <= COPIED {

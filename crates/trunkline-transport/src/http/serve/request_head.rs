@@ -13,13 +13,6 @@ use http::{HeaderMap, Method, Request, StatusCode, Uri, Version};
 use crate::http::h1::fields::{Field, WrongFields, digits, is_name, is_token, parts, read_fields};
 use crate::http::h1::inlet::BodyLength;
 
-/// The head of a request.
-#[derive(Debug)]
-pub(super) struct RequestHead {
-    pub(super) parts: Parts,
-    pub(super) framing: Framing,
-}
-
 /// What a head says of the rest of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Framing {
@@ -62,14 +55,15 @@ struct Last {
 }
 
 impl HeadReader {
-    /// Reads the head that `text` begins with and which has at most `limit` bytes, and where it ends; `None` if it has
-    /// not all come.
+    /// Reads the head that `text` begins with and which has at most `limit` bytes into `head`, and says where it ends;
+    /// `None` if it has not all come.
     pub(super) fn read(
         &mut self,
         text: &[u8],
         limit: usize,
-    ) -> Result<Option<(RequestHead, usize)>, WrongHead> {
-        if let Some(again) = self.last.as_mut().and_then(|it| it.again(text)) {
+        head: &mut Parts,
+    ) -> Result<Option<(Framing, usize)>, WrongHead> {
+        if let Some(again) = self.last.as_mut().and_then(|it| it.again(text, head)) {
             return Ok(Some(again));
         }
         let start = empty_lines(text);
@@ -86,16 +80,14 @@ impl HeadReader {
         }
         let framing = Framing::of(&self.fields, text, line.is_oldest)?;
         let all = Bytes::copy_from_slice(&text[..end]);
-        let method = Method::from_bytes(&all[line.method]).map_err(|_| MALFORMED)?;
         let uri = Uri::from_maybe_shared(all.slice(line.target));
-        let uri = uri.map_err(|_| MALFORMED)?;
-        let headers = self.headers(&all, &framing)?;
-        self.remember(&text[..end], &method, &uri, &headers, framing);
-        let mut parts = parts_of(method, uri, headers);
-        if line.is_oldest {
-            parts.version = Version::HTTP_10;
-        }
-        Ok(Some((RequestHead { parts, framing }, end)))
+        head.method = Method::from_bytes(&all[line.method]).map_err(|_| MALFORMED)?;
+        head.uri = uri.map_err(|_| MALFORMED)?;
+        head.headers = self.headers(&all, &framing)?;
+        head.version = if line.is_oldest { Version::HTTP_10 } else { Version::HTTP_11 };
+        head.extensions.clear();
+        self.remember(&text[..end], head, framing);
+        Ok(Some((framing, end)))
     }
 
     fn headers(&self, text: &Bytes, framing: &Framing) -> Result<HeaderMap, WrongHead> {
@@ -115,14 +107,7 @@ impl HeadReader {
         Ok(headers)
     }
 
-    fn remember(
-        &mut self,
-        text: &[u8],
-        method: &Method,
-        uri: &Uri,
-        headers: &HeaderMap,
-        framing: Framing,
-    ) {
+    fn remember(&mut self, text: &[u8], head: &Parts, framing: Framing) {
         self.last = None;
         let mut lengths = self.fields.iter().filter(|it| is_name(it.name(text), LENGTH));
         let (Some(length), None) = (lengths.next(), lengths.next()) else { return };
@@ -135,9 +120,9 @@ impl HeadReader {
             before: text[..at.start].into(),
             length: text[at.clone()].into(),
             after: text[at.end..].into(),
-            method: method.clone(),
-            uri: uri.clone(),
-            headers: headers.clone(),
+            method: head.method.clone(),
+            uri: head.uri.clone(),
+            headers: head.headers.clone(),
             framing,
         }));
     }
@@ -145,7 +130,7 @@ impl HeadReader {
 
 impl Last {
     /// The head that `text` begins with, if it is this one but for the length of the body.
-    fn again(&mut self, text: &[u8]) -> Option<(RequestHead, usize)> {
+    fn again(&mut self, text: &[u8], head: &mut Parts) -> Option<(Framing, usize)> {
         let rest = text.strip_prefix(&*self.before)?;
         let here = match rest.strip_prefix(&*self.length) {
             Some(after) if after.starts_with(&self.after) => self.length.len(),
@@ -160,9 +145,12 @@ impl Last {
                 here
             }
         };
-        let parts = parts_of(self.method.clone(), self.uri.clone(), self.headers.clone());
-        let end = self.before.len() + here + self.after.len();
-        Some((RequestHead { parts, framing: self.framing }, end))
+        head.method = self.method.clone();
+        head.uri = self.uri.clone();
+        head.headers = self.headers.clone();
+        head.version = Version::HTTP_11;
+        head.extensions.clear();
+        Some((self.framing, self.before.len() + here + self.after.len()))
     }
 }
 
@@ -278,10 +266,9 @@ fn empty_lines(text: &[u8]) -> usize {
     }
 }
 
-fn parts_of(method: Method, uri: Uri, headers: HeaderMap) -> Parts {
-    let (mut parts, ()) = Request::new(()).into_parts();
-    (parts.method, parts.uri, parts.headers) = (method, uri, headers);
-    parts
+/// A head before any was read.
+pub(super) fn no_head() -> Parts {
+    Request::new(()).into_parts().0
 }
 
 const MALFORMED: WrongHead = WrongHead::Refused(StatusCode::BAD_REQUEST);

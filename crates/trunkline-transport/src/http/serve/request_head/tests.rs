@@ -11,11 +11,16 @@ fn said(
     reader: &mut HeadReader,
     text: &[u8],
 ) -> Result<Option<(String, Framing, usize)>, WrongHead> {
-    Ok(reader.read(text, LIMIT)?.map(|(RequestHead { parts, framing }, end)| {
-        let fields: Vec<_> =
-            parts.headers.iter().map(|(name, it)| format!("{name}={it:?}")).collect();
-        let Parts { method, uri, version, .. } = parts;
-        (format!("{method} {uri} {version:?} {}", fields.join(" ")), framing, end)
+    // What an earlier request left is gone.
+    let mut head = no_head();
+    head.headers.insert("left", HeaderValue::from_static("over"));
+    head.extensions.insert(1);
+    Ok(reader.read(text, LIMIT, &mut head)?.map(|(framing, end)| {
+        let fields = head.headers.iter().map(|(name, it)| format!("{name}={it:?}"));
+        let fields = fields.collect::<Vec<_>>().join(" ");
+        let Parts { method, uri, version, extensions, .. } = head;
+        assert!(extensions.is_empty());
+        (format!("{method} {uri} {version:?} {fields}"), framing, end)
     }))
 }
 
