@@ -7,8 +7,8 @@
 //! unread ends in three steps: we close the write side, read and discard what still arrives, and only
 //! then close the socket.
 //!
-//! The owner of the socket does this after hyper has finished, and not each refusal. So an answer goes
-//! out at once, whichever part wrote it (a gate, a limit, hyper itself for a malformed head), and no path
+//! The owner of the socket does this after the last answer, and not each refusal. So an answer goes
+//! out at once, whichever part wrote it (a gate, a limit, the connection itself for a malformed head), and no path
 //! is forgotten. Draining bodies before the answer would let the slowest clients wait longest for a
 //! 401, and would ask clients that wait for `100 Continue` to send their body. HTTP/2 itself ends a
 //! stream that was answered early with RST_STREAM(NO_ERROR) (RFC 9113 §8.1); its connection ends like

@@ -10,8 +10,7 @@ pub(super) fn json(status: StatusCode, text: Vec<u8>) -> Response<HttpBody> {
     json_in(None, status, text)
 }
 
-/// The same in the room of the request's header fields. hyper reads the next request of the connection into
-/// it again, so that a connection allocates it once.
+/// The same in the room of the request's header fields, which nobody needs any more.
 #[inline]
 pub(super) fn json_in(
     room: Option<&mut HeaderMap>,
