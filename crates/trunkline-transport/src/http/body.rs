@@ -9,8 +9,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
-use http::header::EXPECT;
-use http::{HeaderMap, Request, StatusCode, request};
+use http::{Request, StatusCode, request};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::sync::mpsc;
@@ -325,48 +324,6 @@ fn late() -> Refusal {
 
 fn cut_off() -> Refusal {
     Refusal::new(StatusCode::BAD_REQUEST, "The body ended before it was complete.")
-}
-
-/// Waits for a short body to arrive and discards it, so that the connection can be reused. Returns
-/// whether all of it arrived.
-pub(super) async fn discard_short_body<B: Body>(body: B) -> bool {
-    let mut left = MAX_UNREAD;
-    let is_long = body.size_hint().lower() > left as u64;
-    let mut body = pin!(body);
-    let arriving = async {
-        while let Some(frame) = poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
-            let Ok(frame) = frame else { return false };
-            let size = frame.into_data().map_or(0, |it| it.remaining());
-            let Some(rest) = left.checked_sub(size) else { return false };
-            left = rest;
-        }
-        true
-    };
-    !is_long && timeout(UNREAD_TIME, arriving).await.unwrap_or(false)
-}
-
-/// Whether the client sends the body only after `100 Continue` (RFC 9110 §10.1.1).
-pub(super) fn is_awaited(headers: &HeaderMap) -> bool {
-    headers.get(EXPECT).is_some_and(|it| it.as_bytes().eq_ignore_ascii_case(b"100-continue"))
-}
-
-/// The body of a request that is let in. A refusal first lets a short body arrive: where another server
-/// owns the connection, unread bytes may cause a reset that destroys the answer. A refusal never asks
-/// for a body with `100 Continue`.
-#[cfg(feature = "auth")]
-pub(super) async fn let_in<B: Body>(
-    entered: Result<(), Refusal>,
-    headers: &HeaderMap,
-    body: B,
-) -> Result<B, Refusal> {
-    match entered {
-        Ok(()) => Ok(body),
-        Err(refusal) if is_awaited(headers) => Err(refusal),
-        Err(refusal) => {
-            Box::pin(discard_short_body(body)).await;
-            Err(refusal)
-        }
-    }
 }
 
 /// A body that nobody wants: what is read of it, and for how long.

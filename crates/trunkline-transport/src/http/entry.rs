@@ -166,7 +166,7 @@ impl<H: Handler> Endpoint<H> {
         path: &str,
     ) -> Checked<B> {
         #[cfg(feature = "auth")]
-        return match super::body::let_in(self.enter(head, path).await, &head.headers, body).await {
+        return match super::gate::let_in(self.enter(head, path).await, &head.headers, body).await {
             Ok(body) => Continue(body),
             Err(refusal) => Break(Err(refusal)),
         };

@@ -1,14 +1,20 @@
 //! A request → its principal, or a refusal with a challenge. One gate for every revision and path.
 
+use std::future::poll_fn;
+use std::pin::pin;
+
+use bytes::Buf as _;
 use http::header::{self, HeaderName, HeaderValue};
-use http::{Extensions, Method, Response, StatusCode, request};
+use http::{Extensions, HeaderMap, Method, Response, StatusCode, request};
+use http_body::Body;
+use tokio::time::timeout;
 use trunkline_auth::Principal;
 use trunkline_auth::resource::{Denied, HeadView};
 use trunkline_proto::Attached;
 use trunkline_proto::http::Refusal;
 use trunkline_wire::jsonrpc::{Incoming, Message};
 
-use super::body::HttpBody;
+use super::body::{HttpBody, MAX_UNREAD, UNREAD_TIME};
 use super::endpoint::Endpoint;
 use super::post::id_of;
 use super::response::{empty, json};
@@ -109,6 +115,49 @@ pub(super) fn give_nonce(head: &request::Parts, response: &mut Response<HttpBody
     if let Some(Nonce(nonce)) = head.extensions.get() {
         response.headers_mut().insert(DPOP_NONCE, nonce.clone());
     }
+}
+
+/// The body of a request that is let in. A refusal first lets a short body arrive: where another server
+/// owns the connection, unread bytes may cause a reset that destroys the answer. A refusal never asks
+/// for a body with `100 Continue`.
+pub(super) async fn let_in<B: Body>(
+    entered: Result<(), Refusal>,
+    headers: &HeaderMap,
+    body: B,
+) -> Result<B, Refusal> {
+    match entered {
+        Ok(()) => Ok(body),
+        Err(refusal) if is_awaited(headers) => Err(refusal),
+        Err(refusal) => {
+            Box::pin(discard_short_body(body)).await;
+            Err(refusal)
+        }
+    }
+}
+
+/// Waits for a short body to arrive and discards it, so that the connection can be reused. Returns
+/// whether all of it arrived.
+async fn discard_short_body<B: Body>(body: B) -> bool {
+    let mut left = MAX_UNREAD;
+    let is_long = body.size_hint().lower() > left as u64;
+    let mut body = pin!(body);
+    let arriving = async {
+        while let Some(frame) = poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
+            let Ok(frame) = frame else { return false };
+            let size = frame.into_data().map_or(0, |it| it.remaining());
+            let Some(rest) = left.checked_sub(size) else { return false };
+            left = rest;
+        }
+        true
+    };
+    !is_long && timeout(UNREAD_TIME, arriving).await.unwrap_or(false)
+}
+
+/// Whether the client sends the body only after `100 Continue` (RFC 9110 §10.1.1).
+fn is_awaited(headers: &HeaderMap) -> bool {
+    headers
+        .get(header::EXPECT)
+        .is_some_and(|it| it.as_bytes().eq_ignore_ascii_case(b"100-continue"))
 }
 
 #[derive(Clone)]
