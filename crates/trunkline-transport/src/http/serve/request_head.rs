@@ -125,6 +125,8 @@ impl HeadReader {
             headers: head.headers.clone(),
             framing,
         }));
+        // The next head is this one, most likely.
+        self.fields = Vec::new();
     }
 }
 
