@@ -128,14 +128,14 @@ impl CallRecord {
         &self,
         outcome: outcome::Outcome,
         told: Option<&Outcome>,
-        took: Duration,
+        ends: (Instant, Duration),
     ) {
         if let Some(recording) = &self.recording {
             if let Some(since) = self.waits {
                 recording.waited(since);
             }
             let ended = (outcome, self.reason, Some(self.id));
-            recording.end(ended, told, took, self.server(), || self.target());
+            recording.end(ended, told, ends, self.server(), || self.target());
         }
     }
 

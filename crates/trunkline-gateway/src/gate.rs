@@ -96,8 +96,9 @@ impl Listing {
     fn end(&mut self, word: outcome::Outcome, page: Option<&Outcome>) {
         if let Some((recording, began)) = self.0.take() {
             let ended = (word, None, None);
-            let took = now().saturating_duration_since(began);
-            recording.end(ended, page, took, None, CallTarget::default);
+            let at = now();
+            let ends = (at, at.saturating_duration_since(began));
+            recording.end(ended, page, ends, None, CallTarget::default);
         }
     }
 }
@@ -417,7 +418,7 @@ impl RecordedWalk {
         let Some(record) = &mut self.record else { return };
         let (walk, now) = (&self.walk, now());
         let took = walk.shared.note(&walk.active, &walk.caller, record, word, now);
-        record.recorded(word, told, took);
+        record.recorded(word, told, (now, took));
         if let Some(told) = told {
             record.end(word, told);
         }

@@ -21,8 +21,9 @@ pub(crate) use what::{Head, Sends, What};
 /// The last calls, bounded by count and by bytes.
 #[derive(Debug)]
 pub(crate) struct Journal {
-    /// The piece that is written to, and its number.
+    /// The piece that is written to, how much of it is used, and its number.
     texts: Vec<u8>,
+    used: usize,
     piece: u32,
     /// Those before it, the oldest first.
     older: VecDeque<Piece>,
@@ -125,6 +126,7 @@ impl Journal {
         let (older, calls, names) = Default::default();
         let mut journal = Self {
             texts: Vec::new(),
+            used: 0,
             piece: 0,
             older,
             spare: Vec::new(),
@@ -155,20 +157,48 @@ impl Journal {
     }
 
     /// A call begins, which has the next number; its messages are kept, or only their sizes.
-    #[inline]
     pub(crate) fn begin(&mut self, head: Head, keeps: bool) -> u64 {
+        let number = self.next_number();
+        self.add(head, keeps, None);
+        number
+    }
+
+    /// The same with its first message.
+    #[inline(always)]
+    pub(crate) fn begin_with(
+        &mut self,
+        head: Head,
+        keeps: bool,
+        (place, at, text): (Place, Instant, &str),
+    ) {
+        let (number, bytes) = (self.next_number(), text.as_bytes());
+        let first =
+            room_for(&mut self.texts, self.used, bytes.len()).filter(|_| keeps).map(|room| {
+                room.copy_from_slice(bytes);
+                let (piece, start, length) = (self.piece, self.used as u32, bytes.len() as u32);
+                self.used += bytes.len();
+                Noted { at, form: Form::Text, place, piece, start, length }
+            });
+        let is_noted = first.is_some();
+        self.add(head, keeps, first);
+        if !is_noted {
+            self.say(number, place, at, Heard::text(bytes));
+        }
+    }
+
+    #[inline(always)]
+    fn add(&mut self, head: Head, keeps: bool, first: Option<Noted>) {
         if self.calls.len() >= self.most + BATCH || self.calls.len() == self.calls.capacity() {
             self.make_room_for_calls();
         }
-        let number = self.next_number();
         self.calls.push_back(Slot {
             head,
-            said: [None; PLAIN],
+            count: u8::from(first.is_some()),
+            said: [first, None, None, None],
             sends: None,
             ends: None,
             more: None,
             written: 0,
-            count: 0,
             sent_after: 0,
             ended_after: 0,
             keeps,
@@ -177,7 +207,6 @@ impl Journal {
             is_over: false,
         });
         self.bytes += size_of::<Slot>();
-        number
     }
 
     /// A call reaches an instance.
@@ -191,8 +220,20 @@ impl Journal {
         slot.sends = Some((at, sends));
     }
 
+    /// A call ends that has reached an instance, and ends for the first time. Returns whether it is such a call.
+    #[inline(always)]
+    pub(crate) fn ends_plain(&mut self, number: u64, at: Instant, ended: Ended) -> bool {
+        let Some(slot) = self.slot(number) else { return false };
+        if slot.sends.is_none() || slot.more.is_some() || slot.has_ended {
+            return false;
+        }
+        (slot.has_ended, slot.is_over) = (true, ended.outcome != Outcome::Asked);
+        slot.ended_after = slot.count;
+        slot.ends = Some((at, ended));
+        true
+    }
+
     /// A call ends, or its round does.
-    #[inline]
     pub(crate) fn ends(&mut self, number: u64, at: Instant, ended: Ended) {
         let Some(slot) = self.slot(number) else { return };
         if slot.more.is_some() || slot.ends.is_some() {
@@ -239,20 +280,22 @@ impl Journal {
     /// A message. Returns whether the call had ended before.
     #[inline(always)]
     pub(crate) fn say(&mut self, number: u64, place: Place, at: Instant, heard: Heard<'_>) -> bool {
-        let Heard { form, bytes, .. } = heard;
+        let Heard { form, bytes, left_out } = heard;
+        let index = number.wrapping_sub(self.first) as usize;
         // No piece is larger than the largest message that is kept.
-        if self.texts.capacity() - self.texts.len() < heard.length() {
+        let (Some(slot), Some(room)) =
+            (self.calls.get_mut(index), room_for(&mut self.texts, self.used, bytes.len()))
+        else {
             return self.say_in_new_piece(number, place, at, heard);
-        }
-        let (piece, start, length) = (self.piece, self.texts.len() as u32, bytes.len() as u32);
-        let Some(slot) = self.slot(number) else { return false };
-        let has_ended = slot.has_ended;
+        };
         match slot.said.get_mut(usize::from(slot.count)) {
-            Some(free) if slot.is_plain => {
+            Some(free) if slot.is_plain && left_out == 0 => {
+                room.copy_from_slice(bytes);
+                let (piece, start, length) = (self.piece, self.used as u32, bytes.len() as u32);
                 *free = Some(Noted { at, form, place, piece, start, length });
                 slot.count += 1;
-                self.texts.extend_from_slice(bytes);
-                has_ended
+                self.used += bytes.len();
+                slot.has_ended
             }
             _ => self.say_more(number, place, at, heard),
         }
@@ -266,7 +309,8 @@ impl Journal {
         at: Instant,
         heard: Heard<'_>,
     ) -> bool {
-        if heard.length() > LARGEST {
+        let Some(slot) = self.known(number) else { return false };
+        if !slot.keeps || heard.length() > LARGEST {
             return self.say_more(number, place, at, heard);
         }
         self.add_piece(heard.bytes.len());
@@ -276,7 +320,7 @@ impl Journal {
     #[cold]
     fn say_more(&mut self, number: u64, place: Place, at: Instant, heard: Heard<'_>) -> bool {
         let Heard { form, bytes, .. } = heard;
-        let (piece, start) = (self.piece, self.texts.len() as u32);
+        let (piece, start) = (self.piece, self.used as u32);
         let Some(slot) = self.slot(number) else { return false };
         let ((said, kept), has_ended) = (slot.size(), slot.has_ended);
         let (keeps, counts) = (slot.keeps, slot.head.counts);
@@ -297,7 +341,10 @@ impl Journal {
         let noted = match takes {
             true => {
                 more.kept += bytes.len();
-                self.texts.extend_from_slice(bytes);
+                if let Some(room) = room_for(&mut self.texts, self.used, bytes.len()) {
+                    room.copy_from_slice(bytes);
+                    self.used += bytes.len();
+                }
                 Noted { at, form, place, piece, start, length }
             }
             false => {
@@ -458,10 +505,14 @@ impl Journal {
 
     #[cold]
     fn add_piece(&mut self, bytes: usize) {
-        let mut texts = std::mem::take(&mut self.spare);
-        texts.reserve_exact(bytes.max(self.most_texts));
+        let (mut texts, size) = (std::mem::take(&mut self.spare), bytes.max(self.most_texts));
+        if texts.len() < size {
+            // Memory that comes as zeros costs nothing until it is used.
+            texts = vec![0; size];
+        }
         self.bytes += texts.capacity();
         let full = std::mem::replace(&mut self.texts, texts);
+        self.used = 0;
         if full.capacity() > 0 {
             self.older.push_back(Piece { texts: full, newest: self.next_number() - 1 });
             self.piece = self.piece.wrapping_add(1);
@@ -519,11 +570,10 @@ impl Journal {
 
     /// Drops the oldest piece.
     fn drop_piece(&mut self) {
-        let Some(Piece { mut texts, .. }) = self.older.pop_front() else { return };
+        let Some(Piece { texts, .. }) = self.older.pop_front() else { return };
         self.bytes -= texts.capacity();
         // One that held a long text is too large to be used again.
-        if texts.capacity() <= self.most_texts {
-            texts.clear();
+        if texts.len() <= self.most_texts {
             self.spare = texts;
         }
     }
@@ -536,6 +586,12 @@ impl Journal {
     fn known(&self, number: u64) -> Option<&Slot> {
         self.calls.get(number.wrapping_sub(self.first) as usize)
     }
+}
+
+/// The next so many bytes of a piece, if it has them.
+#[inline(always)]
+fn room_for(texts: &mut [u8], used: usize, bytes: usize) -> Option<&mut [u8]> {
+    texts.get_mut(used..)?.get_mut(..bytes)
 }
 
 impl Slot {

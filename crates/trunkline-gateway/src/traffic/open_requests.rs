@@ -1,15 +1,16 @@
 //! The requests of one conversation whose answers are owed, and the calls that they belong to.
 //!
 //! The table of the peer's requests is short, so a linear search is quicker than hashing; the last one has a place of its
-//! own. Of ours there may be thousands, but most are answered in
-//! their order, and those are found at once.
+//! own as long as it is a plain one. Of ours there may be thousands, but most are answered in their order, and those are
+//! found at once.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Instant;
 
 use trunkline_proto::RequestStream;
 use trunkline_wire::json::Json;
-use trunkline_wire::jsonrpc::Id;
+use trunkline_wire::jsonrpc::{Id, Message};
 
 use super::kept_message::Unclaimed;
 use super::recording::Recording;
@@ -17,8 +18,8 @@ use super::recording::Recording;
 /// The open requests in both directions.
 #[derive(Default)]
 pub(super) struct OpenRequests {
-    /// The peer's last request.
-    last: Option<Theirs>,
+    /// The peer's last request, if it is a plain one. It is not among the others.
+    last: Option<Plain>,
     theirs: Vec<Theirs>,
     /// Our ids are numbers.
     ours: VecDeque<(i64, Whose)>,
@@ -52,6 +53,31 @@ impl Whose {
 impl From<Option<u64>> for Whose {
     fn from(call: Option<u64>) -> Self {
         call.map_or(Self::Conversation, Self::Call)
+    }
+}
+
+/// A request of the peer that has a number, and no token for its progress.
+struct Plain {
+    id: i64,
+    via: RequestStream,
+    owner: PlainOwner,
+}
+
+/// Whom it belongs to.
+enum PlainOwner {
+    /// No call has claimed it yet: its text, and when it came.
+    Nobody(Arc<str>, Instant),
+    /// The call of this number.
+    Call(u64),
+}
+
+impl From<Plain> for Theirs {
+    fn from(Plain { id, via, owner }: Plain) -> Self {
+        let owner = match owner {
+            PlainOwner::Nobody(text, at) => Owner::Nobody(Unclaimed::Text(text), at),
+            PlainOwner::Call(number) => Owner::Call(number),
+        };
+        Self { id: Id::Number(id), via, token: None, owner }
     }
 }
 
@@ -94,54 +120,88 @@ impl Owner {
 
 impl OpenRequests {
     /// A request of the peer.
-    #[inline]
+    #[inline(always)]
     pub(super) fn add_theirs(
         &mut self,
+        message: &Message,
         id: &Id,
         via: RequestStream,
-        request: Unclaimed,
         at: Instant,
         is_over: impl Fn(u64) -> bool,
     ) {
-        if self.last.is_some() {
-            self.move_last(is_over);
+        match (id, message.text_read()) {
+            (Id::Number(id), Some(text)) if self.last.is_none() => {
+                let owner = PlainOwner::Nobody(Arc::clone(text), at);
+                self.last = Some(Plain { id: *id, via, owner });
+            }
+            _ => self.add_to_others(message, id, (via, at), is_over),
         }
-        let owner = Owner::Nobody(request, at);
-        self.last = Some(Theirs { id: id.clone(), via, token: None, owner });
     }
 
-    /// The last request makes way for another. Those whose calls are over are looked for as rarely as the table would
-    /// have to grow.
-    fn move_last(&mut self, is_over: impl Fn(u64) -> bool) {
-        let Some(theirs) = self.last.take() else { return };
+    #[cold]
+    fn add_to_others(
+        &mut self,
+        message: &Message,
+        id: &Id,
+        (via, at): (RequestStream, Instant),
+        is_over: impl Fn(u64) -> bool,
+    ) {
         if self.theirs.len() >= self.theirs.capacity().max(MANY) {
             self.theirs.retain(|it| it.owner.call().is_some_and(|it| !is_over(it)));
             self.theirs.drain(..self.theirs.len().saturating_sub(MOST));
         }
-        self.theirs.retain(|it| it.id != theirs.id);
-        self.theirs.push(theirs);
+        self.move_last();
+        let (request, token) = (Unclaimed::of(message), None);
+        match (id, request) {
+            (Id::Number(id), Unclaimed::Text(text)) => {
+                self.last = Some(Plain { id: *id, via, owner: PlainOwner::Nobody(text, at) });
+            }
+            (id, request) => {
+                self.theirs.retain(|it| it.id != *id);
+                let owner = Owner::Nobody(request, at);
+                self.theirs.push(Theirs { id: id.clone(), via, token, owner });
+            }
+        }
+    }
+
+    /// The last request is no longer apart from the others.
+    fn move_last(&mut self) {
+        if let Some(last) = self.last.take() {
+            let last = Theirs::from(last);
+            self.theirs.retain(|it| it.id != last.id);
+            self.theirs.push(last);
+        }
+    }
+
+    /// A plain request of the peer becomes that of the call of this number: the request, if nobody has claimed it before.
+    #[inline(always)]
+    pub(super) fn claim_plain(&mut self, id: &Id, number: u64) -> Option<(Arc<str>, Instant)> {
+        let last = self.last.as_mut()?;
+        if !matches!((id, &last.owner), (Id::Number(it), PlainOwner::Nobody(..)) if *it == last.id)
+        {
+            return None;
+        }
+        match std::mem::replace(&mut last.owner, PlainOwner::Call(number)) {
+            PlainOwner::Nobody(text, at) => Some((text, at)),
+            PlainOwner::Call(_) => None,
+        }
     }
 
     /// A request of the peer becomes that of the call of this number, whose progress has this token: the request, if
     /// nobody has claimed it before.
-    #[inline(always)]
     pub(super) fn claim(
         &mut self,
         id: &Id,
         token: Option<Json>,
         number: u64,
     ) -> Option<(Unclaimed, Instant)> {
-        let claimed = match &mut self.last {
-            Some(last) if last.id == *id => last,
-            _ => {
-                let at = self.theirs.iter().position(|it| it.id == *id).unwrap_or_else(|| {
-                    let (via, owner) = (RequestStream::default(), Owner::Conversation);
-                    self.theirs.push(Theirs { id: id.clone(), via, token: None, owner });
-                    self.theirs.len() - 1
-                });
-                &mut self.theirs[at]
-            }
-        };
+        self.move_last();
+        let at = self.theirs.iter().position(|it| it.id == *id).unwrap_or_else(|| {
+            let (via, owner) = (RequestStream::default(), Owner::Conversation);
+            self.theirs.push(Theirs { id: id.clone(), via, token: None, owner });
+            self.theirs.len() - 1
+        });
+        let claimed = &mut self.theirs[at];
         claimed.token = token;
         match std::mem::replace(&mut claimed.owner, Owner::Call(number)) {
             Owner::Nobody(request, at) => Some((request, at)),
@@ -149,18 +209,24 @@ impl OpenRequests {
         }
     }
 
-    /// The peer's request is answered.
-    #[inline]
-    pub(super) fn take_theirs(&mut self, id: &Id) -> Option<Owner> {
-        // Of the last one, which most often is a call's, nothing is moved but its number.
-        if let Some(last) = self.last.as_mut().filter(|it| it.id == *id) {
-            let owner = match last.owner {
-                Owner::Call(number) => Owner::Call(number),
-                _ => std::mem::replace(&mut last.owner, Owner::Conversation),
-            };
-            self.last = None;
-            return Some(owner);
+    /// A plain request of the peer is answered: its call, if it has one.
+    #[inline(always)]
+    pub(super) fn take_plain(&mut self, id: &Id) -> Option<u64> {
+        match (id, &self.last) {
+            (Id::Number(id), Some(Plain { id: last, owner: PlainOwner::Call(number), .. }))
+                if id == last =>
+            {
+                let number = *number;
+                self.last = None;
+                Some(number)
+            }
+            _ => None,
         }
+    }
+
+    /// The peer's request is answered.
+    pub(super) fn take_theirs(&mut self, id: &Id) -> Option<Owner> {
+        self.move_last();
         let at = self.theirs.iter().position(|it| it.id == *id)?;
         Some(self.theirs.swap_remove(at).owner)
     }
@@ -180,43 +246,45 @@ impl OpenRequests {
     }
 
     /// Whether a request of the peer is open.
-    pub(super) fn has_theirs(&self, id: &Id) -> bool {
+    pub(super) fn has_theirs(&mut self, id: &Id) -> bool {
         self.all().any(|it| it.id == *id)
     }
 
-    fn all(&self) -> impl Iterator<Item = &Theirs> {
-        self.theirs.iter().chain(&self.last)
+    fn all(&mut self) -> impl Iterator<Item = &Theirs> + Clone {
+        self.move_last();
+        self.theirs.iter()
     }
 
     /// The call of a request of the peer.
-    pub(super) fn theirs(&self, id: &Id) -> Option<u64> {
+    pub(super) fn theirs(&mut self, id: &Id) -> Option<u64> {
         self.all().find(|it| it.id == *id)?.owner.call()
     }
 
     /// The call whose progress has this token.
-    pub(super) fn with_token(&self, token: &Json) -> Option<u64> {
+    pub(super) fn with_token(&mut self, token: &Json) -> Option<u64> {
         let is_it = |it: &&Theirs| it.token.as_ref().is_some_and(|it| it.get() == token.get());
         self.all().find(is_it)?.owner.call()
     }
 
     /// The call of the request that came on this stream, or the only call.
-    pub(super) fn on_stream(&self, via: RequestStream) -> Option<u64> {
-        let calls = || self.all().filter(|it| it.owner.call().is_some());
-        let found = calls().find(|it| it.via == via && via != RequestStream::default());
-        let found = found.or_else(|| if calls().count() == 1 { calls().next() } else { None });
-        found?.owner.call()
+    pub(super) fn on_stream(&mut self, via: RequestStream) -> Option<u64> {
+        let mut calls = self.all().filter(|it| it.owner.call().is_some());
+        let is_it = |it: &&Theirs| it.via == via && via != RequestStream::default();
+        let found = calls.clone().find(is_it);
+        let only = || calls.next().filter(|_| calls.next().is_none());
+        found.or_else(only)?.owner.call()
     }
 
     /// The peer's request on this stream that no call has claimed: it belongs to none.
     pub(super) fn disown(&mut self, via: RequestStream) -> Option<(Unclaimed, Instant)> {
-        let on_it = self.theirs.iter_mut().chain(&mut self.last).filter(|it| it.via == via);
+        self.move_last();
+        let on_it = self.theirs.iter_mut().filter(|it| it.via == via);
         on_it.map(|it| &mut it.owner).find_map(Owner::disown)
     }
 
     /// A request of ours.
     #[inline]
-    pub(super) fn add_ours(&mut self, id: &Id, owner: Whose, is_over: impl Fn(u64) -> bool) {
-        let Id::Number(id) = *id else { return };
+    pub(super) fn add_ours(&mut self, id: i64, owner: Whose, is_over: impl Fn(u64) -> bool) {
         if self.ours.len() >= self.ours.capacity().max(MANY) {
             self.ours.retain(|it| it.1.call().is_some_and(|it| !is_over(it)));
             self.ours.drain(..self.ours.len().saturating_sub(MOST));
@@ -228,16 +296,22 @@ impl OpenRequests {
         self.ours.push_back((id, owner));
     }
 
-    /// Our request is answered, or given up.
+    /// Our oldest request is answered, if it has this id: its call, if it has one.
     #[inline(always)]
+    pub(super) fn take_oldest(&mut self, id: i64) -> Option<u64> {
+        match self.ours.front() {
+            Some((oldest, Whose::Call(number))) if *oldest == id => {
+                let number = *number;
+                self.ours.pop_front();
+                Some(number)
+            }
+            _ => None,
+        }
+    }
+
+    /// Our request is answered, or given up.
     pub(super) fn take_ours(&mut self, id: &Id) -> Option<Whose> {
         let Id::Number(id) = *id else { return None };
-        if let Some((first, owner)) = self.ours.front().copied()
-            && first == id
-        {
-            self.ours.pop_front();
-            return Some(owner);
-        }
         let at = self.ours.iter().position(|it| it.0 == id)?;
         self.ours.remove(at).map(|(_, owner)| owner)
     }

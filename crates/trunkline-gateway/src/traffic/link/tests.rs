@@ -131,7 +131,8 @@ const GENERAL: RequestStream = RequestStream(0);
 fn end(recording: &Recording) {
     let told: Outcome = Ok(Json::empty_object());
     let ended = (outcome::Outcome::Ok, None, None);
-    recording.end(ended, Some(&told), Duration::ZERO, None, CallTarget::default);
+    let ends = (Instant::now(), Duration::ZERO);
+    recording.end(ended, Some(&told), ends, None, CallTarget::default);
 }
 
 #[test]
@@ -172,7 +173,7 @@ fn a_call_has_its_messages_on_both_sides_and_the_rest_is_the_conversations() {
     let cancelled = |id: i64| tells("notifications/cancelled", json!({ "requestId": id }));
     client.hears(&cancelled(5), RequestStream(7));
     let over = (outcome::Outcome::Cancelled, None, None);
-    first.end(over, None, Duration::ZERO, None, CallTarget::default);
+    first.end(over, None, (Instant::now(), Duration::ZERO), None, CallTarget::default);
     server.sends(&cancelled(2), None, None);
     client.sends(&tells("notifications/tools/list_changed", json!({})), None, None);
     assert_eq!(
