@@ -271,8 +271,10 @@ impl Walk {
         if let Err(CallFailure::Here(failure)) = &result {
             record.failed(failure);
         }
-        if let (Ok(CallOutcome::Answer(said, _) | CallOutcome::Told(said)), Some(server)) =
-            (&result, record.server())
+        // What the only server names is read from it anyway.
+        if self.active.servers.len() > 1
+            && let (Ok(CallOutcome::Answer(said, _) | CallOutcome::Told(said)), Some(server)) =
+                (&result, record.server())
         {
             let index = || self.view.index(&self.shared);
             self.shared.named.remember(index, &self.caller, server, said);

@@ -85,8 +85,8 @@ struct Kept {
     rates: Vec<(Arc<str>, Rates)>,
     /// The step of time that they count in, and its end.
     step: (u64, Instant),
-    /// The last client that called without a session.
-    peer: Option<Arc<Peer>>,
+    /// The last client that called without a session, and the one that is kept of those that say the same of themselves.
+    peer: Option<(Arc<Peer>, Arc<Peer>)>,
 }
 
 impl Kept {
@@ -118,26 +118,23 @@ impl Kept {
     /// themselves, one is kept.
     #[inline]
     fn peer_of(&mut self, caller: &Caller) -> Arc<Peer> {
-        let peer = &caller.peer;
         match &self.peer {
-            Some(known) if !Arc::ptr_eq(known, peer) && !caller.has_session => self.same_peer(peer),
-            None if !caller.has_session => Arc::clone(self.peer.insert(Arc::clone(peer))),
-            _ => Arc::clone(peer),
+            _ if caller.has_session => Arc::clone(&caller.peer),
+            Some((last, known)) if Arc::ptr_eq(last, &caller.peer) => Arc::clone(known),
+            _ => self.peer_of_other(&caller.peer),
         }
     }
 
     #[cold]
-    fn same_peer(&mut self, peer: &Arc<Peer>) -> Arc<Peer> {
-        let same = self.known_peer(peer);
-        if Arc::ptr_eq(&same, peer) {
-            self.peer = Some(Arc::clone(peer));
-        }
-        same
+    fn peer_of_other(&mut self, peer: &Arc<Peer>) -> Arc<Peer> {
+        let known = self.known_peer(peer);
+        self.peer = Some((Arc::clone(peer), Arc::clone(&known)));
+        known
     }
 
     /// The client that is kept if it says the same of itself, else this one.
     fn known_peer(&self, peer: &Arc<Peer>) -> Arc<Peer> {
-        let known = self.peer.as_ref().filter(|it| it.info == peer.info);
+        let known = self.peer.as_ref().map(|it| &it.1).filter(|it| it.info == peer.info);
         Arc::clone(known.unwrap_or(peer))
     }
 }

@@ -5,6 +5,7 @@
 //! slot; whatever is more gets memory of its own. A call is put together when somebody looks ([`CallLog`]). The oldest
 //! piece makes way as a whole, and with it the calls that may have something in it.
 
+mod calls;
 mod what;
 
 use std::collections::{HashMap, VecDeque};
@@ -16,6 +17,7 @@ use super::CallEntry;
 use super::call_log::{CallLog, Ended, Place, Said};
 use super::kept_message::{Form, Heard, KeptText, LARGEST};
 use crate::outcome::Outcome;
+use calls::Calls;
 pub(crate) use what::{Head, Sends, What};
 
 /// The last calls, bounded by count and by bytes.
@@ -29,9 +31,7 @@ pub(crate) struct Journal {
     older: VecDeque<Piece>,
     /// A piece that made way, to be used again.
     spare: Vec<u8>,
-    calls: VecDeque<Slot>,
-    /// The number of the oldest call.
-    first: u64,
+    calls: Calls,
     most: usize,
     keep: usize,
     /// The texts of a piece, unless one is longer.
@@ -52,10 +52,11 @@ struct Piece {
     newest: u64,
 }
 
-/// A call, and how much is known of it.
-#[derive(Debug)]
-struct Slot {
-    head: Head,
+/// A call, and how much is known of it; or the room for one.
+#[derive(Debug, Default)]
+pub(super) struct Slot {
+    /// `None` if there is no call.
+    head: Option<Head>,
     /// The first messages.
     said: [Option<Noted>; PLAIN],
     sends: Option<(Instant, Sends)>,
@@ -123,15 +124,14 @@ impl Noted {
 impl Journal {
     /// At most about `most` calls, and no more than about `keep` bytes.
     pub(crate) fn new(most: usize, keep: usize) -> Self {
-        let (older, calls, names) = Default::default();
+        let (older, names) = Default::default();
         let mut journal = Self {
             texts: Vec::new(),
             used: 0,
             piece: 0,
             older,
             spare: Vec::new(),
-            calls,
-            first: 1,
+            calls: Calls::default(),
             most,
             keep,
             most_texts: 0,
@@ -148,12 +148,13 @@ impl Journal {
         self.keep = bytes;
         self.most_texts = (bytes / PIECES).clamp(SMALLEST, TEXTS);
         self.make_way();
+        self.calls.have_room_for((bytes / size_of::<Slot>()).min(self.most) + BATCH);
     }
 
     /// The number of the next call.
     #[inline]
     pub(crate) fn next_number(&self) -> u64 {
-        self.first + self.calls.len() as u64
+        self.calls.next()
     }
 
     /// A call begins, which has the next number; its messages are kept, or only their sizes.
@@ -188,66 +189,57 @@ impl Journal {
 
     #[inline(always)]
     fn add(&mut self, head: Head, keeps: bool, first: Option<Noted>) {
-        if self.calls.len() >= self.most + BATCH || self.calls.len() == self.calls.capacity() {
+        if self.calls.is_full() {
             self.make_room_for_calls();
         }
-        self.calls.push_back(Slot {
-            head,
-            count: u8::from(first.is_some()),
-            said: [first, None, None, None],
-            sends: None,
-            ends: None,
-            more: None,
-            written: 0,
-            sent_after: 0,
-            ended_after: 0,
-            keeps,
-            is_plain: keeps,
-            has_ended: false,
-            is_over: false,
-        });
+        let slot = self.calls.add();
+        slot.head = Some(head);
+        slot.count = u8::from(first.is_some());
+        slot.said[0] = first;
+        (slot.keeps, slot.is_plain) = (keeps, keeps);
         self.bytes += size_of::<Slot>();
     }
 
     /// A call reaches an instance.
     #[inline(always)]
-    pub(crate) fn sends(&mut self, number: u64, at: Instant, sends: Sends) {
-        let Some(slot) = self.slot(number) else { return };
-        if slot.more.is_some() || slot.sends.is_some() || slot.ends.is_some() {
-            return self.note_more(number, at, What::Sends(sends));
+    pub(crate) fn sends(&mut self, number: u64, at: Instant, sends: impl FnOnce() -> Sends) {
+        match self.calls.get_mut(number) {
+            Some(slot) if slot.sends.is_none() && slot.more.is_none() && !slot.has_ended => {
+                slot.sent_after = slot.count;
+                slot.sends = Some((at, sends()));
+            }
+            _ => self.note_more(number, at, What::Sends(sends())),
         }
-        slot.sent_after = slot.count;
-        slot.sends = Some((at, sends));
     }
 
     /// A call ends that has reached an instance, and ends for the first time. Returns whether it is such a call.
     #[inline(always)]
-    pub(crate) fn ends_plain(&mut self, number: u64, at: Instant, ended: Ended) -> bool {
-        let Some(slot) = self.slot(number) else { return false };
+    pub(crate) fn ends_plain(
+        &mut self,
+        number: u64,
+        at: Instant,
+        ended: impl FnOnce() -> Ended,
+    ) -> bool {
+        let Some(slot) = self.calls.get_mut(number) else { return false };
         if slot.sends.is_none() || slot.more.is_some() || slot.has_ended {
             return false;
         }
-        (slot.has_ended, slot.is_over) = (true, ended.outcome != Outcome::Asked);
-        slot.ended_after = slot.count;
-        slot.ends = Some((at, ended));
+        slot.ends(at, ended());
         true
     }
 
     /// A call ends, or its round does.
     pub(crate) fn ends(&mut self, number: u64, at: Instant, ended: Ended) {
-        let Some(slot) = self.slot(number) else { return };
-        if slot.more.is_some() || slot.ends.is_some() {
-            return self.note_more(number, at, What::Ends(ended));
+        match self.calls.get_mut(number) {
+            Some(slot) if slot.more.is_none() && slot.ends.is_none() => slot.ends(at, ended),
+            _ => self.note_more(number, at, What::Ends(ended)),
         }
-        (slot.has_ended, slot.is_over) = (true, ended.outcome != Outcome::Asked);
-        slot.ended_after = slot.count;
-        slot.ends = Some((at, ended));
     }
 
     /// Something happens to a call.
     pub(crate) fn note(&mut self, number: u64, at: Instant, what: What) {
         match what {
-            What::Sends(sends) => self.sends(number, at, sends),
+            What::Sends(sends) => self.sends(number, at, || sends),
             What::Ends(ended) => self.ends(number, at, ended),
             what => self.note_more(number, at, what),
         }
@@ -255,7 +247,7 @@ impl Journal {
 
     #[cold]
     fn note_more(&mut self, number: u64, at: Instant, what: What) {
-        let Some(slot) = self.slot(number) else { return };
+        let Some(slot) = self.calls.get_mut(number) else { return };
         match &what {
             What::Ends(ended) => {
                 (slot.has_ended, slot.is_over) = (true, ended.outcome != Outcome::Asked);
@@ -281,10 +273,9 @@ impl Journal {
     #[inline(always)]
     pub(crate) fn say(&mut self, number: u64, place: Place, at: Instant, heard: Heard<'_>) -> bool {
         let Heard { form, bytes, left_out } = heard;
-        let index = number.wrapping_sub(self.first) as usize;
         // No piece is larger than the largest message that is kept.
         let (Some(slot), Some(room)) =
-            (self.calls.get_mut(index), room_for(&mut self.texts, self.used, bytes.len()))
+            (self.calls.get_mut(number), room_for(&mut self.texts, self.used, bytes.len()))
         else {
             return self.say_in_new_piece(number, place, at, heard);
         };
@@ -309,7 +300,7 @@ impl Journal {
         at: Instant,
         heard: Heard<'_>,
     ) -> bool {
-        let Some(slot) = self.known(number) else { return false };
+        let Some(slot) = self.calls.get(number) else { return false };
         if !slot.keeps || heard.length() > LARGEST {
             return self.say_more(number, place, at, heard);
         }
@@ -321,16 +312,16 @@ impl Journal {
     fn say_more(&mut self, number: u64, place: Place, at: Instant, heard: Heard<'_>) -> bool {
         let Heard { form, bytes, .. } = heard;
         let (piece, start) = (self.piece, self.used as u32);
-        let Some(slot) = self.slot(number) else { return false };
+        let Some(slot) = self.calls.get_mut(number) else { return false };
         let ((said, kept), has_ended) = (slot.size(), slot.has_ended);
-        let (keeps, counts) = (slot.keeps, slot.head.counts);
+        let (keeps, counts) = (slot.keeps, slot.head.as_ref().map(|it| it.counts));
         let length = u32::try_from(heard.length()).unwrap_or(u32::MAX);
         let size = length.saturating_add(form.around());
         let Some(more) = self.more(number) else { return false };
         if said >= MOST_MESSAGES {
             more.left_out += 1;
             match place {
-                (side, _) if side != counts => {}
+                (side, _) if Some(side) != counts => {}
                 (_, Direction::In) => more.bytes_in += u64::from(size),
                 (_, Direction::Out) => more.bytes_out += u64::from(size),
             }
@@ -366,7 +357,7 @@ impl Journal {
 
     /// What there is of a call beside its first messages, from now on.
     fn more(&mut self, number: u64) -> Option<&mut More> {
-        let slot = self.calls.get_mut(number.wrapping_sub(self.first) as usize)?;
+        let slot = self.calls.get_mut(number)?;
         slot.is_plain = false;
         Some(slot.more.get_or_insert_with(|| {
             self.bytes += size_of::<More>();
@@ -390,41 +381,40 @@ impl Journal {
 
     /// Whether more can be said in an entry, and be found.
     pub(crate) fn has_room_in(&self, number: u64) -> bool {
-        let (said, kept) = self.known(number).map_or((MOST_MESSAGES, 0), Slot::size);
+        let (said, kept) = self.calls.get(number).map_or((MOST_MESSAGES, 0), Slot::size);
         said < MOST_MESSAGES && kept < MOST_KEPT / 2
     }
 
     /// Whether a call has ended; `None` if it has made way.
     pub(crate) fn has_ended(&self, number: u64) -> Option<bool> {
-        self.known(number).map(|it| it.has_ended)
+        self.calls.get(number).map(|it| it.has_ended)
     }
 
     /// Whether a call has ended and its caller does not come back, or it has made way.
     pub(crate) fn is_over(&self, number: u64) -> bool {
-        self.known(number).is_none_or(|it| it.is_over)
+        self.calls.get(number).is_none_or(|it| it.is_over)
     }
 
     /// Whether something has said what a call is about.
     pub(crate) fn has_target(&self, number: u64) -> bool {
         let says =
             |it: &Slot| it.sends.is_some() || it.more.as_ref().is_some_and(|it| it.has_target);
-        self.known(number).is_some_and(says)
+        self.calls.get(number).is_some_and(says)
     }
 
     /// The calls there are.
     pub(crate) fn numbers(&self) -> std::ops::Range<u64> {
-        self.first..self.next_number()
+        self.calls.numbers()
     }
 
     /// The newest call of which this is true.
     pub(crate) fn number_of(&self, is_it: impl Fn(&Head) -> bool) -> Option<u64> {
-        let place = self.calls.iter().rposition(|it| is_it(&it.head))?;
-        Some(self.first + place as u64)
+        self.numbers().rev().find(|it| self.head(*it).is_some_and(&is_it))
     }
 
     /// What is known of a call from its beginning.
     pub(crate) fn head(&self, number: u64) -> Option<&Head> {
-        self.known(number).map(|it| &it.head)
+        self.calls.get(number)?.head.as_ref()
     }
 
     /// How many calls made way.
@@ -439,15 +429,16 @@ impl Journal {
 
     /// A call, put together; with the texts of its messages but the first so many, or without any.
     pub(crate) fn entry(&self, number: u64, texts_from: Option<usize>) -> Option<CallEntry> {
-        let slot = self.known(number)?;
-        let mut log = CallLog::new(slot.head.began, slot.head.is_call);
+        let slot = self.calls.get(number)?;
+        let head = slot.head.as_ref()?;
+        let mut log = CallLog::new(head.began, head.is_call);
         log.keeps = slot.keeps;
         let hear = |log: &mut CallLog, noted: &Noted| {
             let is_wanted = texts_from.is_some_and(|from| log.said.len() >= from);
             let text = if is_wanted { self.text(noted) } else { None };
             let ((side, direction), size) = (noted.place, noted.size());
             match direction {
-                _ if side != slot.head.counts => {}
+                _ if side != head.counts => {}
                 Direction::In => log.bytes_in += u64::from(size),
                 Direction::Out => log.bytes_out += u64::from(size),
             }
@@ -481,14 +472,14 @@ impl Journal {
                 log.ended = more.ends.filter(|_| slot.has_ended);
             }
         }
-        Some(CallEntry { number, head: slot.head.clone(), log })
+        Some(CallEntry { number, head: head.clone(), log })
     }
 
     /// A call with those of its messages that are in no file yet, which they are from now on, and how many were before.
     pub(crate) fn unwritten(&mut self, number: u64) -> Option<(CallEntry, usize)> {
-        let from = self.known(number)?.written as usize;
+        let from = self.calls.get(number)?.written as usize;
         let entry = self.entry(number, Some(from))?;
-        self.slot(number)?.written = entry.log.said.len() as u32;
+        self.calls.get_mut(number)?.written = entry.log.said.len() as u32;
         Some((entry, from))
     }
 
@@ -520,21 +511,14 @@ impl Journal {
         self.make_way();
     }
 
-    /// Lets the oldest calls make way if there are too many. The table never grows by itself.
+    /// Lets the oldest calls make way if there are too many.
     #[cold]
     fn make_room_for_calls(&mut self) {
-        if self.calls.len() >= self.most + BATCH {
-            self.drop_calls(self.first + BATCH as u64 - 1);
-            while self.older.front().is_some_and(|it| it.newest < self.first) {
-                self.drop_piece();
-            }
+        self.drop_calls(self.calls.numbers().start + BATCH as u64 - 1);
+        while self.older.front().is_some_and(|it| it.newest < self.calls.numbers().start) {
+            self.drop_piece();
         }
         self.make_way();
-        if self.calls.len() == self.calls.capacity() {
-            // As many as there can ever be: memory that is not used yet costs nothing.
-            let most = (self.keep / size_of::<Slot>() + 1).min(self.most) + BATCH;
-            self.calls.reserve_exact(most.saturating_sub(self.calls.len()).max(BATCH));
-        }
     }
 
     /// Drops the oldest pieces and calls until the rest fits.
@@ -545,7 +529,7 @@ impl Journal {
                     self.drop_calls(piece.newest);
                     self.drop_piece();
                 }
-                None if self.calls.len() > 1 => self.drop_calls(self.first),
+                None if self.calls.len() > 1 => self.drop_calls(self.calls.numbers().start),
                 None => return,
             }
         }
@@ -553,19 +537,17 @@ impl Journal {
 
     /// Drops the oldest calls, up to this one.
     fn drop_calls(&mut self, newest: u64) {
-        let count = (newest + 1).saturating_sub(self.first);
-        let count = usize::try_from(count).unwrap_or(usize::MAX).min(self.calls.len());
-        for slot in self.calls.drain(..count) {
+        while self.calls.numbers().start <= newest {
+            let Some(Slot { more, .. }) = self.calls.remove_oldest() else { return };
             self.bytes -= size_of::<Slot>();
-            let Some(more) = slot.more else { continue };
+            self.dropped += 1;
+            let Some(more) = more else { continue };
             self.bytes -= size_of::<More>();
             self.bytes -= more.events.capacity() * size_of::<(Instant, Event)>();
             for name in &more.names {
                 self.names.remove(name);
             }
         }
-        self.first += count as u64;
-        self.dropped += count as u64;
     }
 
     /// Drops the oldest piece.
@@ -577,15 +559,6 @@ impl Journal {
             self.spare = texts;
         }
     }
-
-    #[inline]
-    fn slot(&mut self, number: u64) -> Option<&mut Slot> {
-        self.calls.get_mut(number.wrapping_sub(self.first) as usize)
-    }
-
-    fn known(&self, number: u64) -> Option<&Slot> {
-        self.calls.get(number.wrapping_sub(self.first) as usize)
-    }
 }
 
 /// The next so many bytes of a piece, if it has them.
@@ -595,6 +568,13 @@ fn room_for(texts: &mut [u8], used: usize, bytes: usize) -> Option<&mut [u8]> {
 }
 
 impl Slot {
+    #[inline(always)]
+    fn ends(&mut self, at: Instant, ended: Ended) {
+        (self.has_ended, self.is_over) = (true, ended.outcome != Outcome::Asked);
+        self.ended_after = self.count;
+        self.ends = Some((at, ended));
+    }
+
     /// How many messages there are, and the bytes of those that are kept.
     fn size(&self) -> (u32, usize) {
         let first: usize = self.said.iter().flatten().map(|it| it.length as usize).sum();

@@ -326,7 +326,11 @@ impl Link {
                     _ => attached,
                 };
                 if let Id::Number(id) = *id {
-                    open.add_ours(id, whose, |number| journal.is_over(number));
+                    let is_over = |number| journal.is_over(number);
+                    match whose {
+                        Whose::Call(number) => open.add_call(id, number, is_over),
+                        whose => open.add_ours(id, whose, is_over),
+                    }
                 }
                 whose
             }
@@ -395,7 +399,7 @@ impl Witness for Link {
             }
             Message::Response { id: Some(Id::Number(id)), outcome: Ok(result) } => {
                 let mut kept = self.traffic.kept();
-                match self.open(&mut kept.open).take_oldest(*id) {
+                match self.open(&mut kept.open).take_call(*id) {
                     Some(number) => {
                         self.note(kept, number, Direction::In, Heard::result(*id, result), at);
                     }
@@ -421,7 +425,7 @@ impl Witness for Link {
         let call = match (message, attached) {
             (Message::Response { id: Some(id), .. }, _) => self.take_plain(open, id),
             (Message::Request { id: Id::Number(id), .. }, Whose::Call(number)) => {
-                self.open(open).add_ours(*id, attached, |number| journal.is_over(number));
+                self.open(open).add_call(*id, number, |number| journal.is_over(number));
                 Some(number)
             }
             _ => None,

@@ -1,8 +1,7 @@
 //! The requests of one conversation whose answers are owed, and the calls that they belong to.
 //!
 //! The table of the peer's requests is short, so a linear search is quicker than hashing; the last one has a place of its
-//! own as long as it is a plain one. Of ours there may be thousands, but most are answered in their order, and those are
-//! found at once.
+//! own as long as it is a plain one. We count our ids up, so that the last ones of ours have places by their ids.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -21,7 +20,9 @@ pub(super) struct OpenRequests {
     /// The peer's last request, if it is a plain one. It is not among the others.
     last: Option<Plain>,
     theirs: Vec<Theirs>,
-    /// Our ids are numbers.
+    /// Our requests for calls by the last bits of their ids, and the numbers of the calls; 0 if there is none.
+    calls: Vec<(i64, u64)>,
+    /// The rest of ours. Our ids are numbers.
     ours: VecDeque<(i64, Whose)>,
 }
 
@@ -234,7 +235,13 @@ impl OpenRequests {
     /// Whether no request is open.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
-        self.last.is_none() && self.theirs.is_empty() && self.ours.is_empty()
+        self.last.is_none() && self.theirs.is_empty() && self.has_asked_nothing()
+    }
+
+    /// Whether there has been no request of ours.
+    #[inline]
+    fn has_asked_nothing(&self) -> bool {
+        self.calls.is_empty() && self.ours.is_empty()
     }
 
     /// Forgets all requests, and gives back much memory.
@@ -282,36 +289,53 @@ impl OpenRequests {
         on_it.map(|it| &mut it.owner).find_map(Owner::disown)
     }
 
+    /// A request of ours for a call.
+    #[inline(always)]
+    pub(super) fn add_call(&mut self, id: i64, number: u64, is_over: impl Fn(u64) -> bool) {
+        match self.calls.get_mut(place_of(id)) {
+            Some(free) if free.1 == 0 => *free = (id, number),
+            _ => self.add_call_to_others(id, number, is_over),
+        }
+    }
+
+    #[cold]
+    fn add_call_to_others(&mut self, id: i64, number: u64, is_over: impl Fn(u64) -> bool) {
+        if self.calls.is_empty() {
+            self.calls.resize(PLACES, (0, 0));
+        }
+        let place = &mut self.calls[place_of(id)];
+        if place.1 == 0 || place.0 == id || is_over(place.1) {
+            *place = (id, number);
+        } else {
+            self.add_ours(id, Whose::Call(number), is_over);
+        }
+    }
+
     /// A request of ours.
-    #[inline]
     pub(super) fn add_ours(&mut self, id: i64, owner: Whose, is_over: impl Fn(u64) -> bool) {
         if self.ours.len() >= self.ours.capacity().max(MANY) {
             self.ours.retain(|it| it.1.call().is_some_and(|it| !is_over(it)));
             self.ours.drain(..self.ours.len().saturating_sub(MOST));
         }
-        // We count our ids up, so that only one that is sent once more can be there.
-        if self.ours.back().is_some_and(|it| it.0 >= id) {
-            self.ours.retain(|it| it.0 != id);
-        }
+        // One that is sent once more can be there.
+        self.take_call(id);
+        self.ours.retain(|it| it.0 != id);
         self.ours.push_back((id, owner));
     }
 
-    /// Our oldest request is answered, if it has this id: its call, if it has one.
+    /// Our request is answered: its call, if it is the call's and has its place by its id.
     #[inline(always)]
-    pub(super) fn take_oldest(&mut self, id: i64) -> Option<u64> {
-        match self.ours.front() {
-            Some((oldest, Whose::Call(number))) if *oldest == id => {
-                let number = *number;
-                self.ours.pop_front();
-                Some(number)
-            }
-            _ => None,
-        }
+    pub(super) fn take_call(&mut self, id: i64) -> Option<u64> {
+        let place = self.calls.get_mut(place_of(id)).filter(|it| it.0 == id && it.1 > 0)?;
+        Some(std::mem::take(&mut place.1))
     }
 
     /// Our request is answered, or given up.
     pub(super) fn take_ours(&mut self, id: &Id) -> Option<Whose> {
         let Id::Number(id) = *id else { return None };
+        if let Some(number) = self.take_call(id) {
+            return Some(Whose::Call(number));
+        }
         let at = self.ours.iter().position(|it| it.0 == id)?;
         self.ours.remove(at).map(|(_, owner)| owner)
     }
@@ -319,7 +343,7 @@ impl OpenRequests {
     /// Whom a request of ours belongs to.
     pub(super) fn ours(&self, id: &Id) -> Option<Whose> {
         let Id::Number(id) = *id else { return None };
-        self.ours.iter().find(|it| it.0 == id).map(|it| it.1)
+        self.all_ours().find(|it| it.0 == id).map(|it| it.1)
     }
 
     /// Whom our request belongs to on whose stream something came, or the only call.
@@ -327,11 +351,24 @@ impl OpenRequests {
         if let Some(whose) = i64::try_from(via.0).ok().and_then(|it| self.ours(&Id::Number(it))) {
             return Some(whose);
         }
-        let mut calls = self.ours.iter().filter_map(|it| it.1.call());
+        let mut calls = self.all_ours().filter_map(|it| it.1.call());
         calls.next().filter(|_| calls.next().is_none()).map(Whose::Call)
+    }
+
+    fn all_ours(&self) -> impl Iterator<Item = (i64, Whose)> {
+        let calls = self.calls.iter().filter(|it| it.1 > 0);
+        calls.map(|it| (it.0, Whose::Call(it.1))).chain(self.ours.iter().copied())
     }
 }
 
+/// The place of a request of ours for a call.
+#[inline]
+fn place_of(id: i64) -> usize {
+    id as usize % PLACES
+}
+
+/// How many requests of ours have a place by their id.
+const PLACES: usize = 64;
 /// How many requests may be open before those are looked for that nobody will answer, and at most.
 const MANY: usize = 256;
 const MOST: usize = 4_096;
@@ -339,6 +376,6 @@ const MOST: usize = 4_096;
 #[cfg(test)]
 impl OpenRequests {
     pub(super) fn len(&self) -> usize {
-        self.theirs.len() + usize::from(self.last.is_some()) + self.ours.len()
+        self.theirs.len() + usize::from(self.last.is_some()) + self.all_ours().count()
     }
 }

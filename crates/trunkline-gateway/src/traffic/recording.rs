@@ -60,8 +60,9 @@ impl Recording {
         if marked.is_some() || self.has_members() {
             traffic.learn_call(marked.map(|it| &**it), method, params);
         }
-        let sends = Sends { to, instance, revision, is_new, waits };
-        traffic.kept().journal.sends(self.number, at, sends);
+        let mut kept = traffic.kept();
+        let sends = || Sends { to, instance, revision, is_new, waits };
+        kept.journal.sends(self.number, at, sends);
     }
 
     /// The server has answered the call; with nothing if it has gone.
@@ -122,12 +123,12 @@ impl Recording {
         if outcome == outcome::Outcome::Asked {
             self.learn_questions(told);
         }
-        let ended = Ended { outcome, reason, trace: trace.unwrap_or(self.id) };
+        let ended = || Ended { outcome, reason, trace: trace.unwrap_or(self.id) };
         {
             let mut kept = traffic.kept();
             let kept = &mut *kept;
             if self.unseen.is_some() || !kept.journal.ends_plain(self.number, at, ended) {
-                self.end_other(&mut kept.journal, at, ended, told, target);
+                self.end_other(&mut kept.journal, at, ended(), told, target);
             }
             if let Some(server) = server {
                 kept.advance(at, traffic.base.1);
