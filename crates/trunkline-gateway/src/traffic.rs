@@ -386,7 +386,8 @@ impl Recorder {
         let mut kept = self.traffic.kept();
         let number = kept.journal.next_number();
         let (text, at) = link.open(&mut kept.open).claim_plain(&call.id, number)?;
-        let head = head_of(call, id, began, Who::of(caller, kept.peer_of(caller)));
+        let peer = kept.peer_of(caller);
+        let head = || head_of(call, id, began, Who::of(caller, peer));
         let keeps = self.keeps && self.is_in_sample(number);
         kept.journal.begin_with(head, keeps, (FROM_CLIENT, at, &text));
         drop(kept);

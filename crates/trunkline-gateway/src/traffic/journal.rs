@@ -160,7 +160,7 @@ impl Journal {
     /// A call begins, which has the next number; its messages are kept, or only their sizes.
     pub(crate) fn begin(&mut self, head: Head, keeps: bool) -> u64 {
         let number = self.next_number();
-        self.add(head, keeps, None);
+        self.add(|| head, keeps, None);
         number
     }
 
@@ -168,7 +168,7 @@ impl Journal {
     #[inline(always)]
     pub(crate) fn begin_with(
         &mut self,
-        head: Head,
+        head: impl FnOnce() -> Head,
         keeps: bool,
         (place, at, text): (Place, Instant, &str),
     ) {
@@ -188,12 +188,12 @@ impl Journal {
     }
 
     #[inline(always)]
-    fn add(&mut self, head: Head, keeps: bool, first: Option<Noted>) {
+    fn add(&mut self, head: impl FnOnce() -> Head, keeps: bool, first: Option<Noted>) {
         if self.calls.is_full() {
             self.make_room_for_calls();
         }
         let slot = self.calls.add();
-        slot.head = Some(head);
+        slot.head = Some(head());
         slot.count = u8::from(first.is_some());
         slot.said[0] = first;
         (slot.keeps, slot.is_plain) = (keeps, keeps);

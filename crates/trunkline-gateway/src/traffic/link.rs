@@ -272,7 +272,7 @@ impl Link {
 
     /// The peer's request is answered: its call, if it is a plain one.
     #[inline(always)]
-    fn take_plain(&self, open: &mut OpenTables, id: &Id) -> Option<u64> {
+    fn take_plain(&self, open: &mut OpenTables, id: i64) -> Option<u64> {
         let open = self.open(open);
         let number = open.take_plain(id)?;
         self.is_open.store(!open.is_empty(), Ordering::Relaxed);
@@ -281,13 +281,8 @@ impl Link {
 
     /// Anything else that was received.
     #[cold]
-    fn received_other(
-        &self,
-        mut guard: MutexGuard<'_, Kept>,
-        message: &Message,
-        via: RequestStream,
-        at: Instant,
-    ) {
+    fn received_other(&self, message: &Message, via: RequestStream, at: Instant) {
+        let mut guard = self.traffic.kept();
         let kept = &mut *guard;
         let whose = match message {
             Message::Response { id: Some(id), .. } => self.open(&mut kept.open).take_ours(id),
@@ -304,12 +299,14 @@ impl Link {
     #[cold]
     fn sent_other(
         &self,
-        mut guard: MutexGuard<'_, Kept>,
         said: (&Message, Option<&[u8]>),
         via: Option<RequestStream>,
-        (cause, attached): (Option<Cause<'_>>, Whose),
+        cause: Option<Cause<'_>>,
         at: Instant,
     ) {
+        // Asked before the lock is taken: who is asked may have one, too.
+        let attached = self.whose_attached(said.0, cause);
+        let mut guard = self.traffic.kept();
         let kept = &mut *guard;
         let whose = match said.0 {
             // If it is not open, nobody has seen the request: another process answered it before.
@@ -399,14 +396,13 @@ impl Witness for Link {
             }
             Message::Response { id: Some(Id::Number(id)), outcome: Ok(result) } => {
                 let mut kept = self.traffic.kept();
-                match self.open(&mut kept.open).take_call(*id) {
-                    Some(number) => {
-                        self.note(kept, number, Direction::In, Heard::result(*id, result), at);
-                    }
-                    None => self.received_other(kept, message, via, at),
+                if let Some(number) = self.open(&mut kept.open).take_call(*id) {
+                    return self.note(kept, number, Direction::In, Heard::result(*id, result), at);
                 }
+                drop(kept);
+                self.received_other(message, via, at);
             }
-            _ => self.received_other(self.traffic.kept(), message, via, at),
+            _ => self.received_other(message, via, at),
         }
     }
 
@@ -418,25 +414,34 @@ impl Witness for Link {
         cause: Option<Cause<'_>>,
         at: Instant,
     ) {
-        // Asked before the lock is taken: who is asked may have one, too.
-        let attached = self.whose_attached(message, cause);
-        let mut kept = self.traffic.kept();
-        let Kept { journal, open, .. } = &mut *kept;
-        let call = match (message, attached) {
-            (Message::Response { id: Some(id), .. }, _) => self.take_plain(open, id),
-            (Message::Request { id: Id::Number(id), .. }, Whose::Call(number)) => {
-                self.open(open).add_call(*id, number, |number| journal.is_over(number));
-                Some(number)
+        match (message, text, &self.with) {
+            (Message::Response { id: Some(Id::Number(id)), outcome }, ..) => {
+                let heard = match (text, outcome) {
+                    (Some(text), _) => Heard::text(text),
+                    (None, Ok(result)) => Heard::result(*id, result),
+                    (None, Err(_)) => return self.sent_other((message, text), via, cause, at),
+                };
+                let mut kept = self.traffic.kept();
+                if let Some(number) = self.take_plain(&mut kept.open, *id) {
+                    return self.note(kept, number, Direction::Out, heard, at);
+                }
             }
-            _ => None,
-        };
-        match (call, Heard::at_hand(message, text)) {
-            (Some(number), Some(heard)) => self.note(kept, number, Direction::Out, heard, at),
-            (Some(number), None) => {
-                self.note_for(kept, Whose::Call(number), Direction::Out, (message, None), at);
+            (
+                Message::Request { id: Id::Number(id), .. },
+                Some(text),
+                With::Server { whose, .. },
+            ) if let Some(Cause::Attached(attached)) = cause => {
+                // Asked before the lock is taken: who is asked may have one, too.
+                if let Whose::Call(number) = whose(attached) {
+                    let mut kept = self.traffic.kept();
+                    let Kept { journal, open, .. } = &mut *kept;
+                    self.open(open).add_call(*id, number, |number| journal.is_over(number));
+                    return self.note(kept, number, Direction::Out, Heard::text(text), at);
+                }
             }
-            (None, _) => self.sent_other(kept, (message, text), via, (cause, attached), at),
+            _ => {}
         }
+        self.sent_other((message, text), via, cause, at);
     }
 }
 

@@ -212,17 +212,13 @@ impl OpenRequests {
 
     /// A plain request of the peer is answered: its call, if it has one.
     #[inline(always)]
-    pub(super) fn take_plain(&mut self, id: &Id) -> Option<u64> {
-        match (id, &self.last) {
-            (Id::Number(id), Some(Plain { id: last, owner: PlainOwner::Call(number), .. }))
-                if id == last =>
-            {
-                let number = *number;
-                self.last = None;
-                Some(number)
-            }
-            _ => None,
-        }
+    pub(super) fn take_plain(&mut self, id: i64) -> Option<u64> {
+        let Some(Plain { id: last, owner: PlainOwner::Call(number), .. }) = &self.last else {
+            return None;
+        };
+        let number = Some(*number).filter(|_| *last == id)?;
+        self.last = None;
+        Some(number)
     }
 
     /// The peer's request is answered.
@@ -377,5 +373,38 @@ const MOST: usize = 4_096;
 impl OpenRequests {
     pub(super) fn len(&self) -> usize {
         self.theirs.len() + usize::from(self.last.is_some()) + self.all_ours().count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_of_ours_are_found_however_many_are_open() {
+        let mut open = OpenRequests::default();
+        let add = |open: &mut OpenRequests, id| open.add_call(id, id as u64 + 1_000, |_| false);
+        (0..200).for_each(|id| add(&mut open, id));
+        open.add_ours(200, Whose::Conversation, |_| false);
+        add(&mut open, 7);
+        add(&mut open, 150);
+        assert_eq!(open.len(), 201, "one that is sent once more is there once");
+        for id in (0..200).rev() {
+            assert!(open.ours(&Id::Number(id)).is_some(), "{id}");
+            let owner = open.take_ours(&Id::Number(id)).and_then(Whose::call);
+            assert_eq!(owner, Some(id as u64 + 1_000));
+            assert!(open.take_ours(&Id::Number(id)).is_none(), "{id}");
+        }
+        assert!(matches!(open.take_ours(&Id::Number(200)), Some(Whose::Conversation)));
+        assert_eq!(open.len(), 0);
+    }
+
+    #[test]
+    fn a_request_of_a_call_that_is_over_makes_way() {
+        let mut open = OpenRequests::default();
+        for id in 0..1_000 {
+            open.add_call(id, 1, |_| true);
+        }
+        assert_eq!(open.len(), PLACES);
     }
 }

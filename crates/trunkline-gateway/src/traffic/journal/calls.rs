@@ -105,3 +105,55 @@ impl Calls {
         (self.next - self.first) as usize
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The numbers of the calls there are, each with the mark in its slot.
+    fn marks(calls: &Calls) -> Vec<(u64, u32)> {
+        calls.numbers().map(|it| (it, calls.get(it).unwrap().written)).collect()
+    }
+
+    fn add(calls: &mut Calls) {
+        let number = calls.next() as u32;
+        let slot = calls.add();
+        assert_eq!(slot.written, 0, "it is empty");
+        slot.written = number;
+    }
+
+    #[test]
+    fn a_call_is_at_its_number_until_it_makes_way() {
+        let mut calls = Calls::default();
+        calls.have_room_for(3);
+        for round in 0..1_000 {
+            if calls.is_full() {
+                assert_eq!(calls.remove_oldest().map(|it| it.written), Some(round - 2));
+            }
+            add(&mut calls);
+        }
+        assert_eq!(marks(&calls), [(998, 998), (999, 999), (1_000, 1_000)]);
+        assert!(calls.get(997).is_none() && calls.get(1_001).is_none() && calls.get(0).is_none());
+        assert!(calls.slots.len() <= 4, "{}", calls.slots.len());
+        while calls.remove_oldest().is_some() {}
+        assert_eq!((calls.len(), calls.next()), (0, 1_001));
+    }
+
+    #[test]
+    fn calls_stay_when_the_room_changes() {
+        let mut calls = Calls::default();
+        calls.have_room_for(5);
+        (0..7).for_each(|_| {
+            if calls.is_full() {
+                calls.remove_oldest();
+            }
+            add(&mut calls);
+        });
+        let all: Vec<_> = (3..8).map(|it| (it.into(), it)).collect();
+        for most in [100, 2, 5] {
+            calls.have_room_for(most);
+            assert_eq!(marks(&calls), all, "{most}");
+        }
+        assert!(calls.is_full());
+    }
+}
