@@ -300,6 +300,7 @@ impl GatewayState {
         let active = Arc::new(active);
         *self.active.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&active);
         self.traffic.uses(active.recorder.as_ref());
+        self.one_request_links.clear();
         self.generation.fetch_add(1, Ordering::AcqRel);
         for (name, server) in &before.servers {
             if active.servers.get(name).is_none_or(|it| !Arc::ptr_eq(it, server)) {

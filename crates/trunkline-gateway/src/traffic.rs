@@ -161,7 +161,7 @@ pub(crate) struct CallEntry {
 /// What is told of a caller. The caller itself is not kept for that: the next call needs its memory.
 #[derive(Clone, Debug)]
 pub(crate) struct Who {
-    name: Option<String>,
+    name: Option<Arc<str>>,
     peer: Arc<Peer>,
     conversation: u64,
     has_session: bool,
@@ -352,6 +352,7 @@ impl Recorder {
     }
 
     /// A call begins, or its caller comes back to it.
+    #[inline]
     pub(crate) fn begin(
         self: &Arc<Self>,
         call: &Call,
@@ -404,8 +405,8 @@ impl Recorder {
         handle: &ConversationHandle,
         id: Trace,
         began: Instant,
-    ) -> (u64, Option<Box<Id>>) {
-        let unseen = handle.is_closed().then(|| Box::new(call.id.clone()));
+    ) -> (u64, Option<Arc<Id>>) {
+        let unseen = handle.is_closed().then(|| Arc::new(call.id.clone()));
         let earlier = name_of_earlier(call).and_then(|it| self.traffic.known(&it.as_str()?));
         if earlier.is_some() && call.params.get("inputResponses").is_some() {
             self.traffic.learn(Party::Client, "params", &call.params.to_json());

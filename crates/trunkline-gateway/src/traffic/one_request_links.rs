@@ -49,6 +49,14 @@ impl OneRequestLinks {
         link
     }
 
+    /// Lets go of those that nobody uses, such as when no more calls are recorded.
+    pub(crate) fn clear(&self) {
+        let mut ring = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Ring { links, .. } = std::mem::take(&mut *ring);
+        drop(ring);
+        drop(links);
+    }
+
     /// This link is not used again: its entry ends with its conversation.
     #[cold]
     pub(super) fn remove(&self, link: &Link) {

@@ -26,7 +26,7 @@ pub(crate) struct Recording {
     pub(super) number: u64,
     pub(super) id: Trace,
     /// The id of the request, if nobody sees how its answer leaves.
-    pub(super) unseen: Option<Box<Id>>,
+    pub(super) unseen: Option<Arc<Id>>,
 }
 
 impl Recording {
@@ -46,6 +46,7 @@ impl Recording {
 
     /// The call is about to reach an instance, which is new if it started for it. It got the instance at that moment, and
     /// has waited for it since another if at all. What is marked as secret in the call is learned first.
+    #[inline]
     pub(crate) fn sends(
         &self,
         to: CallTarget,
@@ -111,6 +112,7 @@ impl Recording {
     }
 
     /// The call ends at this moment, or its round does, after so long.
+    #[inline]
     pub(crate) fn end(
         &self,
         (outcome, reason, trace): (outcome::Outcome, Option<&'static str>, Option<Trace>),
