@@ -6,6 +6,7 @@
 //! piece makes way as a whole, and with it the calls that may have something in it.
 
 mod calls;
+mod slot;
 mod what;
 
 use std::collections::{HashMap, VecDeque};
@@ -18,6 +19,7 @@ use super::call_log::{CallLog, Ended, Place, Said};
 use super::kept_message::{Form, Heard, KeptText, LARGEST};
 use crate::outcome::Outcome;
 use calls::Calls;
+use slot::{Noted, Slot};
 pub(crate) use what::{Head, Sends, What};
 
 /// The last calls, bounded by count and by bytes.
@@ -52,32 +54,6 @@ struct Piece {
     newest: u64,
 }
 
-/// A call, and how much is known of it; or the room for one.
-#[derive(Debug, Default)]
-pub(super) struct Slot {
-    /// `None` if there is no call.
-    head: Option<Head>,
-    /// The first messages.
-    said: [Option<Noted>; PLAIN],
-    sends: Option<(Instant, Sends)>,
-    ends: Option<(Instant, Ended)>,
-    /// What has no place above, all of which was there before.
-    more: Option<Box<More>>,
-    /// The messages that are in a file.
-    written: u32,
-    /// How many of the first messages there are.
-    count: u8,
-    /// How many of them came before it was sent and before it ended.
-    sent_after: u8,
-    ended_after: u8,
-    keeps: bool,
-    /// Whether messages are kept and the next one has its place among the first, if that is free.
-    is_plain: bool,
-    has_ended: bool,
-    /// It has ended, and its caller does not come back.
-    is_over: bool,
-}
-
 /// What there is of a call beside its first messages, and how much of its bounds it has used.
 #[derive(Debug, Default)]
 struct More {
@@ -102,23 +78,6 @@ struct More {
 enum Event {
     Says(Noted),
     Happens(What),
-}
-
-/// A message: so many bytes in a piece, or if nothing is kept of it, its size.
-#[derive(Clone, Copy, Debug)]
-struct Noted {
-    at: Instant,
-    form: Form,
-    place: Place,
-    piece: u32,
-    start: u32,
-    length: u32,
-}
-
-impl Noted {
-    fn size(&self) -> u32 {
-        self.length.saturating_add(self.form.around())
-    }
 }
 
 impl Journal {
@@ -567,24 +526,6 @@ fn room_for(texts: &mut [u8], used: usize, bytes: usize) -> Option<&mut [u8]> {
     texts.get_mut(used..)?.get_mut(..bytes)
 }
 
-impl Slot {
-    #[inline(always)]
-    fn ends(&mut self, at: Instant, ended: Ended) {
-        (self.has_ended, self.is_over) = (true, ended.outcome != Outcome::Asked);
-        self.ended_after = self.count;
-        self.ends = Some((at, ended));
-    }
-
-    /// How many messages there are, and the bytes of those that are kept.
-    fn size(&self) -> (u32, usize) {
-        let first: usize = self.said.iter().flatten().map(|it| it.length as usize).sum();
-        let (said, kept) = self.more.as_ref().map_or((0, 0), |it| (it.said, it.kept));
-        (u32::from(self.count) + said, first + kept)
-    }
-}
-
-/// The messages of a plain call.
-const PLAIN: usize = 4;
 /// How many calls make way at once, for those that are too many.
 const BATCH: usize = 64;
 /// How many names a call may have: rounds and tasks.
