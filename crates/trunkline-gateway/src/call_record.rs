@@ -124,18 +124,19 @@ impl CallRecord {
     }
 
     /// Ends the recording, with what the caller was told if anything.
+    #[inline]
     pub(crate) fn recorded(
         &self,
         outcome: outcome::Outcome,
         told: Option<&Outcome>,
-        took: Duration,
+        ends: (Instant, Duration),
     ) {
         if let Some(recording) = &self.recording {
             if let Some(since) = self.waits {
                 recording.waited(since);
             }
             let ended = (outcome, self.reason, Some(self.id));
-            recording.end(ended, told, took, self.server(), || self.target());
+            recording.end(ended, told, ends, self.server(), || self.target());
         }
     }
 
@@ -226,7 +227,7 @@ impl CallRecord {
             time: SystemTime::now(),
             id: self.own.to_string(),
             trace: self.id.to_string(),
-            principal: caller.name.clone(),
+            principal: caller.name.as_deref().map(str::to_owned),
             client: caller.client().map(|it| clip(&it).to_owned()),
             server: self.server().map(|it| it.to_string()),
             instance: self.instance,

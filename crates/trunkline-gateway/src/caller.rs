@@ -15,7 +15,7 @@ use crate::bearer::{Bearer, name};
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
     /// The name for logs and audit; `None` for anonymous callers.
-    pub(crate) name: Option<String>,
+    pub(crate) name: Option<Arc<str>>,
     /// The names and tags that rules use.
     pub(crate) bearer: Bearer,
     /// The principal's id, to which sealed strings are bound.
@@ -63,7 +63,7 @@ impl Caller {
 
     fn new(principal: Option<&Principal>, conversation: u64, peer: Arc<Peer>) -> Self {
         Self {
-            name: principal.map(name),
+            name: principal.map(|it| name(it).into()),
             bearer: principal.map(Bearer::of).unwrap_or_default(),
             id: id(principal),
             issuer: issuer(principal),
@@ -77,7 +77,7 @@ impl Caller {
     #[cfg(test)]
     pub(crate) fn named(name: &str) -> Self {
         let (bearer, id) = (Bearer::named(name), Arc::from(name));
-        let (name, peer) = (Some(name.to_owned()), Arc::default());
+        let (name, peer) = (Some(name.into()), Arc::default());
         Self { name, bearer, id, issuer: None, conversation: 1, has_session: true, peer }
     }
 

@@ -96,8 +96,9 @@ impl Listing {
     fn end(&mut self, word: outcome::Outcome, page: Option<&Outcome>) {
         if let Some((recording, began)) = self.0.take() {
             let ended = (word, None, None);
-            let took = now().saturating_duration_since(began);
-            recording.end(ended, page, took, None, CallTarget::default);
+            let at = now();
+            let ends = (at, at.saturating_duration_since(began));
+            recording.end(ended, page, ends, None, CallTarget::default);
         }
     }
 }
@@ -270,8 +271,10 @@ impl Walk {
         if let Err(CallFailure::Here(failure)) = &result {
             record.failed(failure);
         }
-        if let (Ok(CallOutcome::Answer(said, _) | CallOutcome::Told(said)), Some(server)) =
-            (&result, record.server())
+        // What the only server names is read from it anyway.
+        if self.active.servers.len() > 1
+            && let (Ok(CallOutcome::Answer(said, _) | CallOutcome::Told(said)), Some(server)) =
+                (&result, record.server())
         {
             let index = || self.view.index(&self.shared);
             self.shared.named.remember(index, &self.caller, server, said);
@@ -417,7 +420,7 @@ impl RecordedWalk {
         let Some(record) = &mut self.record else { return };
         let (walk, now) = (&self.walk, now());
         let took = walk.shared.note(&walk.active, &walk.caller, record, word, now);
-        record.recorded(word, told, took);
+        record.recorded(word, told, (now, took));
         if let Some(told) = told {
             record.end(word, told);
         }

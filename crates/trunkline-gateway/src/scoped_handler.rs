@@ -43,11 +43,14 @@ impl Handler for ScopedHandler {
         lasting: Option<&ConversationHandle>,
         attached: &Attached,
     ) -> Option<Arc<dyn Witness>> {
-        let traffic = &self.shared.traffic;
+        let GatewayState { traffic, one_request_links, .. } = &*self.shared;
         if !traffic.is_recording() {
             return None;
         }
-        Some(Link::of_client(traffic, lasting, attached))
+        Some(match lasting {
+            Some(_) => Link::of_client(traffic, lasting, attached),
+            None => one_request_links.link(traffic, attached),
+        })
     }
 
     fn param_headers(&self, tool: &str, _: Option<&Json>, _: &Attached) -> Repeated {

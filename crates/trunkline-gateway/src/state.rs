@@ -60,7 +60,7 @@ use crate::server::{Server, session_key};
 use crate::subscriptions::Subscriptions;
 use crate::tasks::Registry;
 use crate::trace::Trace;
-use crate::traffic::{Link, Recorder, Traffic};
+use crate::traffic::{Link, OneRequestLinks, Recorder, Traffic};
 use crate::upstream_call::Notices;
 use crate::upstream_call::whose;
 use crate::watcher::Logins;
@@ -122,6 +122,8 @@ pub(crate) struct GatewayState {
     pub(crate) calls: Calls,
     /// The calls that operators see.
     pub(crate) traffic: Arc<Traffic>,
+    /// What it needs for requests that stand for themselves.
+    pub(crate) one_request_links: Arc<OneRequestLinks>,
     trace: (u64, AtomicU64),
     pub(crate) otel: Option<Arc<Otel>>,
     pub(crate) settings: Settings,
@@ -270,6 +272,7 @@ impl GatewayState {
             logs: Logs::default(),
             calls: Calls::default(),
             traffic: Traffic::new(),
+            one_request_links: Arc::default(),
             trace: (seed(), AtomicU64::new(0)),
             otel: settings.otel.as_ref().map(|it| {
                 let host: Weak<dyn otel::Host> = Weak::<GatewayState>::clone(this);
@@ -297,6 +300,7 @@ impl GatewayState {
         let active = Arc::new(active);
         *self.active.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&active);
         self.traffic.uses(active.recorder.as_ref());
+        self.one_request_links.clear();
         self.generation.fetch_add(1, Ordering::AcqRel);
         for (name, server) in &before.servers {
             if active.servers.get(name).is_none_or(|it| !Arc::ptr_eq(it, server)) {

@@ -11,6 +11,7 @@ mod journal;
 mod kept_message;
 mod link;
 mod marked_tools;
+mod one_request_links;
 mod open_requests;
 mod open_tables;
 mod rates;
@@ -30,7 +31,7 @@ use trunkline_recording::redact::Redactor;
 use trunkline_recording::tree::Tree;
 use trunkline_transport::conversation_handle::ConversationHandle;
 use trunkline_wire::json::Json;
-use trunkline_wire::jsonrpc::{Message, MethodName, Object, Params};
+use trunkline_wire::jsonrpc::{Id, Message, MethodName, Object, Params};
 use trunkline_wire::method::Method;
 use trunkline_wire::model::{Tool, meta};
 use trunkline_wire::revision::Era;
@@ -47,6 +48,7 @@ use journal::{Head, Journal, What};
 use kept_message::Unclaimed;
 pub(crate) use link::Link;
 use marked_tools::MarkedTools;
+pub(crate) use one_request_links::OneRequestLinks;
 pub(crate) use open_requests::Whose;
 use open_tables::OpenTables;
 use rates::Rates;
@@ -83,8 +85,8 @@ struct Kept {
     rates: Vec<(Arc<str>, Rates)>,
     /// The step of time that they count in, and its end.
     step: (u64, Instant),
-    /// The last client that called without a session.
-    peer: Option<Arc<Peer>>,
+    /// The last client that called without a session, and the one that is kept of those that say the same of themselves.
+    peer: Option<(Arc<Peer>, Arc<Peer>)>,
 }
 
 impl Kept {
@@ -112,15 +114,28 @@ impl Kept {
         }
     }
 
-    /// The client that calls. Each request that stands for itself has one of its own: of those that say the same of
+    /// The client that calls. Each request that stands for itself may have one of its own: of those that say the same of
     /// themselves, one is kept.
+    #[inline]
     fn peer_of(&mut self, caller: &Caller) -> Arc<Peer> {
-        let peer = &caller.peer;
         match &self.peer {
-            _ if caller.has_session => Arc::clone(peer),
-            Some(known) if Arc::ptr_eq(known, peer) || known.info == peer.info => Arc::clone(known),
-            _ => Arc::clone(self.peer.insert(Arc::clone(peer))),
+            _ if caller.has_session => Arc::clone(&caller.peer),
+            Some((last, known)) if Arc::ptr_eq(last, &caller.peer) => Arc::clone(known),
+            _ => self.peer_of_other(&caller.peer),
         }
+    }
+
+    #[cold]
+    fn peer_of_other(&mut self, peer: &Arc<Peer>) -> Arc<Peer> {
+        let known = self.known_peer(peer);
+        self.peer = Some((Arc::clone(peer), Arc::clone(&known)));
+        known
+    }
+
+    /// The client that is kept if it says the same of itself, else this one.
+    fn known_peer(&self, peer: &Arc<Peer>) -> Arc<Peer> {
+        let known = self.peer.as_ref().map(|it| &it.1).filter(|it| it.info == peer.info);
+        Arc::clone(known.unwrap_or(peer))
     }
 }
 
@@ -146,7 +161,7 @@ pub(crate) struct CallEntry {
 /// What is told of a caller. The caller itself is not kept for that: the next call needs its memory.
 #[derive(Clone, Debug)]
 pub(crate) struct Who {
-    name: Option<String>,
+    name: Option<Arc<str>>,
     peer: Arc<Peer>,
     conversation: u64,
     has_session: bool,
@@ -211,6 +226,7 @@ impl Traffic {
         self.redactor().learn(value);
     }
 
+    #[inline]
     fn kept(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -235,6 +251,7 @@ impl Traffic {
     }
 
     /// Those who follow the calls hear that this one has changed.
+    #[inline]
     fn tell(&self, number: u64) {
         if self.followers.load(Ordering::Relaxed) > 0 {
             // The last follower may have left just now.
@@ -243,10 +260,17 @@ impl Traffic {
     }
 
     /// More was said in a call that has ended, such as its answer.
+    #[inline]
     fn is_answered(&self, number: u64) {
         self.tell(number);
-        if self.has_file.load(Ordering::Relaxed)
-            && let Some(recorder) = self.recorder()
+        if self.has_file.load(Ordering::Relaxed) {
+            self.write(number);
+        }
+    }
+
+    #[cold]
+    fn write(&self, number: u64) {
+        if let Some(recorder) = self.recorder()
             && let Some(file) = &recorder.file
         {
             file.write(number);
@@ -328,6 +352,7 @@ impl Recorder {
     }
 
     /// A call begins, or its caller comes back to it.
+    #[inline]
     pub(crate) fn begin(
         self: &Arc<Self>,
         call: &Call,
@@ -336,41 +361,76 @@ impl Recorder {
         id: Trace,
         began: Instant,
     ) -> Recording {
-        let unseen = handle.is_closed().then(|| Box::new(call.id.clone()));
-        let earlier = self.resumed(call);
+        let plain = self.begin_plain(call, caller, handle, id, began);
+        let (number, unseen) = match plain {
+            Some(number) => (number, None),
+            None => self.begin_other(call, caller, handle, id, began),
+        };
+        self.traffic.tell(number);
+        Recording { recorder: Arc::clone(self), number, id, unseen }
+    }
+
+    /// Begins a call with a request that was received and is not the next round of an earlier one.
+    #[inline(always)]
+    fn begin_plain(
+        &self,
+        call: &Call,
+        caller: &Caller,
+        handle: &ConversationHandle,
+        id: Trace,
+        began: Instant,
+    ) -> Option<u64> {
+        if call.wants_progress || name_of_earlier(call).is_some() || handle.is_closed() {
+            return None;
+        }
+        let link = handle.witness::<Link>()?;
+        let mut kept = self.traffic.kept();
+        let number = kept.journal.next_number();
+        let (text, at) = link.open(&mut kept.open).claim_plain(&call.id, number)?;
+        let peer = kept.peer_of(caller);
+        let head = || head_of(call, id, began, Who::of(caller, peer));
+        let keeps = self.keeps && self.is_in_sample(number);
+        kept.journal.begin_with(head, keeps, (FROM_CLIENT, at, &text));
+        drop(kept);
+        Some(number)
+    }
+
+    /// Begins any other call, or goes on with it: its number, and the id of the request if nobody sees how its answer
+    /// leaves.
+    #[cold]
+    fn begin_other(
+        &self,
+        call: &Call,
+        caller: &Caller,
+        handle: &ConversationHandle,
+        id: Trace,
+        began: Instant,
+    ) -> (u64, Option<Arc<Id>>) {
+        let unseen = handle.is_closed().then(|| Arc::new(call.id.clone()));
+        let earlier = name_of_earlier(call).and_then(|it| self.traffic.known(&it.as_str()?));
         if earlier.is_some() && call.params.get("inputResponses").is_some() {
             self.traffic.learn(Party::Client, "params", &call.params.to_json());
         }
         let link = if unseen.is_none() { self.link_of(call, handle) } else { None };
         let token = call.meta.as_ref().filter(|_| call.wants_progress).and_then(token_of);
-        let number = {
-            let mut kept = self.traffic.kept();
-            let kept = &mut *kept;
-            let number = match earlier {
-                Some(number) => {
-                    kept.journal.note(number, began, What::Returns);
-                    number
-                }
-                None => self.begin_in(kept, caller, |_, who| Head {
-                    id,
-                    began,
-                    method: MethodName::from(call.method.method),
-                    revision: call.revision,
-                    who,
-                    is_call: true,
-                    counts: Side::Client,
-                }),
-            };
-            // The request as it was received, or if nobody has seen that, as it was read.
-            let received =
-                link.and_then(|it| it.open(&mut kept.open).claim(&call.id, token, number));
-            let (request, at) = received.unwrap_or_else(|| (request_of(call), began));
-            let mut room = Vec::new();
-            kept.journal.say(number, FROM_CLIENT, at, request.heard(&mut room));
-            number
+        let mut kept = self.traffic.kept();
+        let kept = &mut *kept;
+        let number = match earlier {
+            Some(number) => {
+                kept.journal.note(number, began, What::Returns);
+                number
+            }
+            None => {
+                let who = Who::of(caller, kept.peer_of(caller));
+                self.begin_in(kept, |_| head_of(call, id, began, who))
+            }
         };
-        self.traffic.tell(number);
-        Recording { recorder: Arc::clone(self), number, id, began, unseen }
+        // The request as it was received, or if nobody has seen that, as it was read.
+        let received = link.and_then(|it| it.open(&mut kept.open).claim(&call.id, token, number));
+        let (request, at) = received.unwrap_or_else(|| (request_of(call), began));
+        let mut room = Vec::new();
+        kept.journal.say(number, FROM_CLIENT, at, request.heard(&mut room));
+        (number, unseen)
     }
 
     /// Who sees what is said in the conversation of a call.
@@ -383,28 +443,10 @@ impl Recorder {
         handle.witness::<Link>()
     }
 
-    /// Begins an entry, made from its number and from what is told of its caller.
-    fn begin_in(
-        &self,
-        kept: &mut Kept,
-        caller: &Caller,
-        head: impl FnOnce(u64, Who) -> Head,
-    ) -> u64 {
+    /// Begins an entry, made from its number.
+    fn begin_in(&self, kept: &mut Kept, head: impl FnOnce(u64) -> Head) -> u64 {
         let number = kept.journal.next_number();
-        let who = Who::of(caller, kept.peer_of(caller));
-        kept.journal.begin(head(number, who), self.keeps && self.is_in_sample(number))
-    }
-
-    /// The earlier call that this request goes on with.
-    fn resumed(&self, call: &Call) -> Option<u64> {
-        let name = match call.method.method {
-            Method::TasksGet | Method::TasksResult | Method::TasksCancel | Method::TasksUpdate => {
-                call.params.get("taskId")
-            }
-            _ if call.revision.era() == Era::Stateless => call.params.get("requestState"),
-            _ => None,
-        };
-        self.traffic.known(&name?.as_str()?)
+        kept.journal.begin(head(number), self.keeps && self.is_in_sample(number))
     }
 
     fn is_in_sample(&self, number: u64) -> bool {
@@ -437,6 +479,25 @@ impl Recorder {
 impl CallEntry {
     fn after(&self, moment: Instant) -> Duration {
         moment.saturating_duration_since(self.head.began)
+    }
+}
+
+/// What is known of a call at its beginning.
+#[inline]
+fn head_of(call: &Call, id: Trace, began: Instant, who: Who) -> Head {
+    let (method, revision) = (MethodName::from(call.method.method), call.revision);
+    Head { id, began, method, revision, who, is_call: true, counts: Side::Client }
+}
+
+/// The name of an earlier call, if the request goes on with one: a `requestState`, or the id of a task.
+#[inline]
+fn name_of_earlier(call: &Call) -> Option<&Json> {
+    match call.method.method {
+        Method::TasksGet | Method::TasksResult | Method::TasksCancel | Method::TasksUpdate => {
+            call.params.get("taskId")
+        }
+        _ if call.revision.era() == Era::Stateless => call.params.get("requestState"),
+        _ => None,
     }
 }
 

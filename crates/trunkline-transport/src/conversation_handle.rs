@@ -265,6 +265,7 @@ impl ConversationHandle {
     }
 
     /// Whether anybody sees the messages of the conversation.
+    #[inline]
     pub fn has_witness(&self) -> bool {
         self.0.witness().is_some()
     }
@@ -360,6 +361,7 @@ impl Inner {
 }
 
 impl CommandReceiver {
+    #[inline]
     pub(crate) fn witness(&self) -> Option<&dyn Witness> {
         self.inner.witness()
     }

@@ -229,7 +229,7 @@ impl Walk {
             let moments = (record.waits.take(), record.leased.unwrap_or(record.began));
             let at = (instance.id, instance.opened.revision);
             instance.is_seen_by(|| self.shared.link_of(&instance.server, instance.id));
-            let is_new = instance.is_newer(record.began);
+            let is_new = moments.0.is_some() && instance.is_newer(record.began);
             recording.sends(record.target(), moments, at, is_new, method, &params);
         }
         let mut forward = Forward::begin(lease, context, method, params, timing(plan), relays);

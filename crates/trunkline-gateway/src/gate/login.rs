@@ -60,7 +60,7 @@ impl Walk {
     /// Tells the caller which page to log in at.
     pub(super) fn ask_to_log_in(&self, plan: &ServerPlan) -> Result<CallOutcome, CallFailure> {
         let server = &plan.name;
-        let Some(name) = self.caller.name.clone() else {
+        let Some(name) = &self.caller.name else {
             let message = format!(
                 "`{server}` has a login for each principal, and this connection is nobody's."
             );
@@ -70,7 +70,7 @@ impl Walk {
                 .into());
         };
         let (id, issuer) = (self.caller.id.clone(), self.caller.issuer.clone());
-        let owner = Owner { id, name, issuer, server: server.clone() };
+        let owner = Owner { id, name: name.to_string(), issuer, server: server.clone() };
         let (url, elicitation) = self.shared.accounts.link(&owner)?;
         let message =
             format!("`{server}` wants a login of your own. Open the page and log in there.");

@@ -5,6 +5,8 @@
 //! slot; whatever is more gets memory of its own. A call is put together when somebody looks ([`CallLog`]). The oldest
 //! piece makes way as a whole, and with it the calls that may have something in it.
 
+mod calls;
+mod slot;
 mod what;
 
 use std::collections::{HashMap, VecDeque};
@@ -16,21 +18,22 @@ use super::CallEntry;
 use super::call_log::{CallLog, Ended, Place, Said};
 use super::kept_message::{Form, Heard, KeptText, LARGEST};
 use crate::outcome::Outcome;
+use calls::Calls;
+use slot::{Noted, Slot};
 pub(crate) use what::{Head, Sends, What};
 
 /// The last calls, bounded by count and by bytes.
 #[derive(Debug)]
 pub(crate) struct Journal {
-    /// The piece that is written to, and its number.
+    /// The piece that is written to, how much of it is used, and its number.
     texts: Vec<u8>,
+    used: usize,
     piece: u32,
     /// Those before it, the oldest first.
     older: VecDeque<Piece>,
     /// A piece that made way, to be used again.
     spare: Vec<u8>,
-    calls: VecDeque<Slot>,
-    /// The number of the oldest call.
-    first: u64,
+    calls: Calls,
     most: usize,
     keep: usize,
     /// The texts of a piece, unless one is longer.
@@ -49,31 +52,6 @@ struct Piece {
     texts: Vec<u8>,
     /// The newest call that can have something in it.
     newest: u64,
-}
-
-/// A call, and how much is known of it.
-#[derive(Debug)]
-struct Slot {
-    head: Head,
-    /// The first messages.
-    said: [Option<Noted>; PLAIN],
-    sends: Option<(Instant, Sends)>,
-    ends: Option<(Instant, Ended)>,
-    /// What has no place above, all of which was there before.
-    more: Option<Box<More>>,
-    /// The messages that are in a file.
-    written: u32,
-    /// How many of the first messages there are.
-    count: u8,
-    /// How many of them came before it was sent and before it ended.
-    sent_after: u8,
-    ended_after: u8,
-    keeps: bool,
-    /// Whether messages are kept and the next one has its place among the first, if that is free.
-    is_plain: bool,
-    has_ended: bool,
-    /// It has ended, and its caller does not come back.
-    is_over: bool,
 }
 
 /// What there is of a call beside its first messages, and how much of its bounds it has used.
@@ -102,34 +80,17 @@ enum Event {
     Happens(What),
 }
 
-/// A message: so many bytes in a piece, or if nothing is kept of it, its size.
-#[derive(Clone, Copy, Debug)]
-struct Noted {
-    at: Instant,
-    form: Form,
-    place: Place,
-    piece: u32,
-    start: u32,
-    length: u32,
-}
-
-impl Noted {
-    fn size(&self) -> u32 {
-        self.length.saturating_add(self.form.around())
-    }
-}
-
 impl Journal {
     /// At most about `most` calls, and no more than about `keep` bytes.
     pub(crate) fn new(most: usize, keep: usize) -> Self {
-        let (older, calls, names) = Default::default();
+        let (older, names) = Default::default();
         let mut journal = Self {
             texts: Vec::new(),
+            used: 0,
             piece: 0,
             older,
             spare: Vec::new(),
-            calls,
-            first: 1,
+            calls: Calls::default(),
             most,
             keep,
             most_texts: 0,
@@ -146,67 +107,98 @@ impl Journal {
         self.keep = bytes;
         self.most_texts = (bytes / PIECES).clamp(SMALLEST, TEXTS);
         self.make_way();
+        self.calls.have_room_for((bytes / size_of::<Slot>()).min(self.most) + BATCH);
     }
 
     /// The number of the next call.
     #[inline]
     pub(crate) fn next_number(&self) -> u64 {
-        self.first + self.calls.len() as u64
+        self.calls.next()
     }
 
     /// A call begins, which has the next number; its messages are kept, or only their sizes.
-    #[inline]
     pub(crate) fn begin(&mut self, head: Head, keeps: bool) -> u64 {
-        if self.calls.len() >= self.most + BATCH || self.calls.len() == self.calls.capacity() {
+        let number = self.next_number();
+        self.add(|| head, keeps, None);
+        number
+    }
+
+    /// The same with its first message.
+    #[inline(always)]
+    pub(crate) fn begin_with(
+        &mut self,
+        head: impl FnOnce() -> Head,
+        keeps: bool,
+        (place, at, text): (Place, Instant, &str),
+    ) {
+        let (number, bytes) = (self.next_number(), text.as_bytes());
+        let first =
+            room_for(&mut self.texts, self.used, bytes.len()).filter(|_| keeps).map(|room| {
+                room.copy_from_slice(bytes);
+                let (piece, start, length) = (self.piece, self.used as u32, bytes.len() as u32);
+                self.used += bytes.len();
+                Noted { at, form: Form::Text, place, piece, start, length }
+            });
+        let is_noted = first.is_some();
+        self.add(head, keeps, first);
+        if !is_noted {
+            self.say(number, place, at, Heard::text(bytes));
+        }
+    }
+
+    #[inline(always)]
+    fn add(&mut self, head: impl FnOnce() -> Head, keeps: bool, first: Option<Noted>) {
+        if self.calls.is_full() {
             self.make_room_for_calls();
         }
-        let number = self.next_number();
-        self.calls.push_back(Slot {
-            head,
-            said: [None; PLAIN],
-            sends: None,
-            ends: None,
-            more: None,
-            written: 0,
-            count: 0,
-            sent_after: 0,
-            ended_after: 0,
-            keeps,
-            is_plain: keeps,
-            has_ended: false,
-            is_over: false,
-        });
+        let slot = self.calls.add();
+        slot.head = Some(head());
+        slot.count = u8::from(first.is_some());
+        slot.said[0] = first;
+        (slot.keeps, slot.is_plain) = (keeps, keeps);
         self.bytes += size_of::<Slot>();
-        number
     }
 
     /// A call reaches an instance.
     #[inline(always)]
-    pub(crate) fn sends(&mut self, number: u64, at: Instant, sends: Sends) {
-        let Some(slot) = self.slot(number) else { return };
-        if slot.more.is_some() || slot.sends.is_some() || slot.ends.is_some() {
-            return self.note_more(number, at, What::Sends(sends));
+    pub(crate) fn sends(&mut self, number: u64, at: Instant, sends: impl FnOnce() -> Sends) {
+        match self.calls.get_mut(number) {
+            Some(slot) if slot.sends.is_none() && slot.more.is_none() && !slot.has_ended => {
+                slot.sent_after = slot.count;
+                slot.sends = Some((at, sends()));
+            }
+            _ => self.note_more(number, at, What::Sends(sends())),
         }
-        slot.sent_after = slot.count;
-        slot.sends = Some((at, sends));
+    }
+
+    /// A call ends that has reached an instance, and ends for the first time. Returns whether it is such a call.
+    #[inline(always)]
+    pub(crate) fn ends_plain(
+        &mut self,
+        number: u64,
+        at: Instant,
+        ended: impl FnOnce() -> Ended,
+    ) -> bool {
+        let Some(slot) = self.calls.get_mut(number) else { return false };
+        if slot.sends.is_none() || slot.more.is_some() || slot.has_ended {
+            return false;
+        }
+        slot.ends(at, ended());
+        true
     }
 
     /// A call ends, or its round does.
-    #[inline]
     pub(crate) fn ends(&mut self, number: u64, at: Instant, ended: Ended) {
-        let Some(slot) = self.slot(number) else { return };
-        if slot.more.is_some() || slot.ends.is_some() {
-            return self.note_more(number, at, What::Ends(ended));
+        match self.calls.get_mut(number) {
+            Some(slot) if slot.more.is_none() && slot.ends.is_none() => slot.ends(at, ended),
+            _ => self.note_more(number, at, What::Ends(ended)),
         }
-        (slot.has_ended, slot.is_over) = (true, ended.outcome != Outcome::Asked);
-        slot.ended_after = slot.count;
-        slot.ends = Some((at, ended));
     }
 
     /// Something happens to a call.
     pub(crate) fn note(&mut self, number: u64, at: Instant, what: What) {
         match what {
-            What::Sends(sends) => self.sends(number, at, sends),
+            What::Sends(sends) => self.sends(number, at, || sends),
             What::Ends(ended) => self.ends(number, at, ended),
             what => self.note_more(number, at, what),
         }
@@ -214,7 +206,7 @@ impl Journal {
 
     #[cold]
     fn note_more(&mut self, number: u64, at: Instant, what: What) {
-        let Some(slot) = self.slot(number) else { return };
+        let Some(slot) = self.calls.get_mut(number) else { return };
         match &what {
             What::Ends(ended) => {
                 (slot.has_ended, slot.is_over) = (true, ended.outcome != Outcome::Asked);
@@ -239,20 +231,21 @@ impl Journal {
     /// A message. Returns whether the call had ended before.
     #[inline(always)]
     pub(crate) fn say(&mut self, number: u64, place: Place, at: Instant, heard: Heard<'_>) -> bool {
-        let Heard { form, bytes, .. } = heard;
+        let Heard { form, bytes, left_out } = heard;
         // No piece is larger than the largest message that is kept.
-        if self.texts.capacity() - self.texts.len() < heard.length() {
+        let (Some(slot), Some(room)) =
+            (self.calls.get_mut(number), room_for(&mut self.texts, self.used, bytes.len()))
+        else {
             return self.say_in_new_piece(number, place, at, heard);
-        }
-        let (piece, start, length) = (self.piece, self.texts.len() as u32, bytes.len() as u32);
-        let Some(slot) = self.slot(number) else { return false };
-        let has_ended = slot.has_ended;
+        };
         match slot.said.get_mut(usize::from(slot.count)) {
-            Some(free) if slot.is_plain => {
+            Some(free) if slot.is_plain && left_out == 0 => {
+                room.copy_from_slice(bytes);
+                let (piece, start, length) = (self.piece, self.used as u32, bytes.len() as u32);
                 *free = Some(Noted { at, form, place, piece, start, length });
                 slot.count += 1;
-                self.texts.extend_from_slice(bytes);
-                has_ended
+                self.used += bytes.len();
+                slot.has_ended
             }
             _ => self.say_more(number, place, at, heard),
         }
@@ -266,7 +259,8 @@ impl Journal {
         at: Instant,
         heard: Heard<'_>,
     ) -> bool {
-        if heard.length() > LARGEST {
+        let Some(slot) = self.calls.get(number) else { return false };
+        if !slot.keeps || heard.length() > LARGEST {
             return self.say_more(number, place, at, heard);
         }
         self.add_piece(heard.bytes.len());
@@ -276,17 +270,17 @@ impl Journal {
     #[cold]
     fn say_more(&mut self, number: u64, place: Place, at: Instant, heard: Heard<'_>) -> bool {
         let Heard { form, bytes, .. } = heard;
-        let (piece, start) = (self.piece, self.texts.len() as u32);
-        let Some(slot) = self.slot(number) else { return false };
+        let (piece, start) = (self.piece, self.used as u32);
+        let Some(slot) = self.calls.get_mut(number) else { return false };
         let ((said, kept), has_ended) = (slot.size(), slot.has_ended);
-        let (keeps, counts) = (slot.keeps, slot.head.counts);
+        let (keeps, counts) = (slot.keeps, slot.head.as_ref().map(|it| it.counts));
         let length = u32::try_from(heard.length()).unwrap_or(u32::MAX);
         let size = length.saturating_add(form.around());
         let Some(more) = self.more(number) else { return false };
         if said >= MOST_MESSAGES {
             more.left_out += 1;
             match place {
-                (side, _) if side != counts => {}
+                (side, _) if Some(side) != counts => {}
                 (_, Direction::In) => more.bytes_in += u64::from(size),
                 (_, Direction::Out) => more.bytes_out += u64::from(size),
             }
@@ -297,7 +291,10 @@ impl Journal {
         let noted = match takes {
             true => {
                 more.kept += bytes.len();
-                self.texts.extend_from_slice(bytes);
+                if let Some(room) = room_for(&mut self.texts, self.used, bytes.len()) {
+                    room.copy_from_slice(bytes);
+                    self.used += bytes.len();
+                }
                 Noted { at, form, place, piece, start, length }
             }
             false => {
@@ -319,7 +316,7 @@ impl Journal {
 
     /// What there is of a call beside its first messages, from now on.
     fn more(&mut self, number: u64) -> Option<&mut More> {
-        let slot = self.calls.get_mut(number.wrapping_sub(self.first) as usize)?;
+        let slot = self.calls.get_mut(number)?;
         slot.is_plain = false;
         Some(slot.more.get_or_insert_with(|| {
             self.bytes += size_of::<More>();
@@ -343,41 +340,40 @@ impl Journal {
 
     /// Whether more can be said in an entry, and be found.
     pub(crate) fn has_room_in(&self, number: u64) -> bool {
-        let (said, kept) = self.known(number).map_or((MOST_MESSAGES, 0), Slot::size);
+        let (said, kept) = self.calls.get(number).map_or((MOST_MESSAGES, 0), Slot::size);
         said < MOST_MESSAGES && kept < MOST_KEPT / 2
     }
 
     /// Whether a call has ended; `None` if it has made way.
     pub(crate) fn has_ended(&self, number: u64) -> Option<bool> {
-        self.known(number).map(|it| it.has_ended)
+        self.calls.get(number).map(|it| it.has_ended)
     }
 
     /// Whether a call has ended and its caller does not come back, or it has made way.
     pub(crate) fn is_over(&self, number: u64) -> bool {
-        self.known(number).is_none_or(|it| it.is_over)
+        self.calls.get(number).is_none_or(|it| it.is_over)
     }
 
     /// Whether something has said what a call is about.
     pub(crate) fn has_target(&self, number: u64) -> bool {
         let says =
             |it: &Slot| it.sends.is_some() || it.more.as_ref().is_some_and(|it| it.has_target);
-        self.known(number).is_some_and(says)
+        self.calls.get(number).is_some_and(says)
     }
 
     /// The calls there are.
     pub(crate) fn numbers(&self) -> std::ops::Range<u64> {
-        self.first..self.next_number()
+        self.calls.numbers()
     }
 
     /// The newest call of which this is true.
     pub(crate) fn number_of(&self, is_it: impl Fn(&Head) -> bool) -> Option<u64> {
-        let place = self.calls.iter().rposition(|it| is_it(&it.head))?;
-        Some(self.first + place as u64)
+        self.numbers().rev().find(|it| self.head(*it).is_some_and(&is_it))
     }
 
     /// What is known of a call from its beginning.
     pub(crate) fn head(&self, number: u64) -> Option<&Head> {
-        self.known(number).map(|it| &it.head)
+        self.calls.get(number)?.head.as_ref()
     }
 
     /// How many calls made way.
@@ -392,15 +388,16 @@ impl Journal {
 
     /// A call, put together; with the texts of its messages but the first so many, or without any.
     pub(crate) fn entry(&self, number: u64, texts_from: Option<usize>) -> Option<CallEntry> {
-        let slot = self.known(number)?;
-        let mut log = CallLog::new(slot.head.began, slot.head.is_call);
+        let slot = self.calls.get(number)?;
+        let head = slot.head.as_ref()?;
+        let mut log = CallLog::new(head.began, head.is_call);
         log.keeps = slot.keeps;
         let hear = |log: &mut CallLog, noted: &Noted| {
             let is_wanted = texts_from.is_some_and(|from| log.said.len() >= from);
             let text = if is_wanted { self.text(noted) } else { None };
             let ((side, direction), size) = (noted.place, noted.size());
             match direction {
-                _ if side != slot.head.counts => {}
+                _ if side != head.counts => {}
                 Direction::In => log.bytes_in += u64::from(size),
                 Direction::Out => log.bytes_out += u64::from(size),
             }
@@ -434,14 +431,14 @@ impl Journal {
                 log.ended = more.ends.filter(|_| slot.has_ended);
             }
         }
-        Some(CallEntry { number, head: slot.head.clone(), log })
+        Some(CallEntry { number, head: head.clone(), log })
     }
 
     /// A call with those of its messages that are in no file yet, which they are from now on, and how many were before.
     pub(crate) fn unwritten(&mut self, number: u64) -> Option<(CallEntry, usize)> {
-        let from = self.known(number)?.written as usize;
+        let from = self.calls.get(number)?.written as usize;
         let entry = self.entry(number, Some(from))?;
-        self.slot(number)?.written = entry.log.said.len() as u32;
+        self.calls.get_mut(number)?.written = entry.log.said.len() as u32;
         Some((entry, from))
     }
 
@@ -458,10 +455,14 @@ impl Journal {
 
     #[cold]
     fn add_piece(&mut self, bytes: usize) {
-        let mut texts = std::mem::take(&mut self.spare);
-        texts.reserve_exact(bytes.max(self.most_texts));
+        let (mut texts, size) = (std::mem::take(&mut self.spare), bytes.max(self.most_texts));
+        if texts.len() < size {
+            // Memory that comes as zeros costs nothing until it is used.
+            texts = vec![0; size];
+        }
         self.bytes += texts.capacity();
         let full = std::mem::replace(&mut self.texts, texts);
+        self.used = 0;
         if full.capacity() > 0 {
             self.older.push_back(Piece { texts: full, newest: self.next_number() - 1 });
             self.piece = self.piece.wrapping_add(1);
@@ -469,21 +470,14 @@ impl Journal {
         self.make_way();
     }
 
-    /// Lets the oldest calls make way if there are too many. The table never grows by itself.
+    /// Lets the oldest calls make way if there are too many.
     #[cold]
     fn make_room_for_calls(&mut self) {
-        if self.calls.len() >= self.most + BATCH {
-            self.drop_calls(self.first + BATCH as u64 - 1);
-            while self.older.front().is_some_and(|it| it.newest < self.first) {
-                self.drop_piece();
-            }
+        self.drop_calls(self.calls.numbers().start + BATCH as u64 - 1);
+        while self.older.front().is_some_and(|it| it.newest < self.calls.numbers().start) {
+            self.drop_piece();
         }
         self.make_way();
-        if self.calls.len() == self.calls.capacity() {
-            // As many as there can ever be: memory that is not used yet costs nothing.
-            let most = (self.keep / size_of::<Slot>() + 1).min(self.most) + BATCH;
-            self.calls.reserve_exact(most.saturating_sub(self.calls.len()).max(BATCH));
-        }
     }
 
     /// Drops the oldest pieces and calls until the rest fits.
@@ -494,7 +488,7 @@ impl Journal {
                     self.drop_calls(piece.newest);
                     self.drop_piece();
                 }
-                None if self.calls.len() > 1 => self.drop_calls(self.first),
+                None if self.calls.len() > 1 => self.drop_calls(self.calls.numbers().start),
                 None => return,
             }
         }
@@ -502,53 +496,36 @@ impl Journal {
 
     /// Drops the oldest calls, up to this one.
     fn drop_calls(&mut self, newest: u64) {
-        let count = (newest + 1).saturating_sub(self.first);
-        let count = usize::try_from(count).unwrap_or(usize::MAX).min(self.calls.len());
-        for slot in self.calls.drain(..count) {
+        while self.calls.numbers().start <= newest {
+            let Some(Slot { more, .. }) = self.calls.remove_oldest() else { return };
             self.bytes -= size_of::<Slot>();
-            let Some(more) = slot.more else { continue };
+            self.dropped += 1;
+            let Some(more) = more else { continue };
             self.bytes -= size_of::<More>();
             self.bytes -= more.events.capacity() * size_of::<(Instant, Event)>();
             for name in &more.names {
                 self.names.remove(name);
             }
         }
-        self.first += count as u64;
-        self.dropped += count as u64;
     }
 
     /// Drops the oldest piece.
     fn drop_piece(&mut self) {
-        let Some(Piece { mut texts, .. }) = self.older.pop_front() else { return };
+        let Some(Piece { texts, .. }) = self.older.pop_front() else { return };
         self.bytes -= texts.capacity();
         // One that held a long text is too large to be used again.
-        if texts.capacity() <= self.most_texts {
-            texts.clear();
+        if texts.len() <= self.most_texts {
             self.spare = texts;
         }
     }
-
-    #[inline]
-    fn slot(&mut self, number: u64) -> Option<&mut Slot> {
-        self.calls.get_mut(number.wrapping_sub(self.first) as usize)
-    }
-
-    fn known(&self, number: u64) -> Option<&Slot> {
-        self.calls.get(number.wrapping_sub(self.first) as usize)
-    }
 }
 
-impl Slot {
-    /// How many messages there are, and the bytes of those that are kept.
-    fn size(&self) -> (u32, usize) {
-        let first: usize = self.said.iter().flatten().map(|it| it.length as usize).sum();
-        let (said, kept) = self.more.as_ref().map_or((0, 0), |it| (it.said, it.kept));
-        (u32::from(self.count) + said, first + kept)
-    }
+/// The next so many bytes of a piece, if it has them.
+#[inline(always)]
+fn room_for(texts: &mut [u8], used: usize, bytes: usize) -> Option<&mut [u8]> {
+    texts.get_mut(used..)?.get_mut(..bytes)
 }
 
-/// The messages of a plain call.
-const PLAIN: usize = 4;
 /// How many calls make way at once, for those that are too many.
 const BATCH: usize = 64;
 /// How many names a call may have: rounds and tasks.

@@ -112,10 +112,16 @@ impl<'a> Heard<'a> {
         match (text, message) {
             (Some(text), _) => Some(Self::text(text)),
             (None, Message::Response { id: Some(Id::Number(id)), outcome: Ok(result) }) => {
-                Some(Self { form: Form::Result(*id), ..Self::text(result.get().as_bytes()) })
+                Some(Self::result(*id, result))
             }
             (None, _) => None,
         }
+    }
+
+    /// The answer to the request of this id.
+    #[inline]
+    pub(super) fn result(id: i64, result: &'a Json) -> Self {
+        Self { form: Form::Result(id), ..Self::text(result.get().as_bytes()) }
     }
 
     /// A whole message.

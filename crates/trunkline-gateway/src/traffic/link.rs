@@ -2,8 +2,8 @@
 //! no call (handshakes, pings, the gateway's own lists, changes) goes to an entry of the conversation's own.
 
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, MutexGuard};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, MutexGuard, Weak};
 use std::time::Instant;
 
 use trunkline_proto::{Attached, Cause, Peer, RequestStream};
@@ -21,7 +21,7 @@ use super::kept_message::{Heard, Unclaimed};
 use super::open_requests::{OpenRequests, Owner, Whose};
 use super::open_tables::{OpenTables, TablePlace};
 use super::recording::Recording;
-use super::{Kept, Recorder, Traffic};
+use super::{Kept, OneRequestLinks, Recorder, Traffic, Who};
 use crate::caller::Caller;
 use crate::outcome;
 
@@ -31,8 +31,12 @@ pub(crate) struct Link {
     with: With,
     /// Its open requests.
     table: TablePlace,
+    /// Whether one of the peer's requests may be open there.
+    is_open: AtomicBool,
     /// The number of the entry for what belongs to no call; 0 if there is none. Changes under the lock of the calls.
     own: AtomicU64,
+    /// Where it waits to be used again, if it is of one request.
+    ring: Weak<OneRequestLinks>,
 }
 
 /// Whom the gateway talks to.
@@ -54,7 +58,31 @@ impl Link {
         attached: &Attached,
     ) -> Arc<Self> {
         let (attached, lasting) = (attached.clone(), lasting.map(ConversationHandle::number));
-        Self::new(traffic, With::Client { attached, lasting })
+        Self::new(traffic, With::Client { attached, lasting }, Weak::new())
+    }
+
+    /// The conversation with a client that ends with its one request. The link is used again for the next one.
+    pub(super) fn of_one_request(
+        traffic: &Arc<Traffic>,
+        attached: &Attached,
+        ring: &Arc<OneRequestLinks>,
+    ) -> Arc<Self> {
+        let with = With::Client { attached: attached.clone(), lasting: None };
+        Self::new(traffic, with, Arc::downgrade(ring))
+    }
+
+    /// From now on it is the conversation with this client.
+    pub(super) fn is_of_another(&mut self, client: &Attached) {
+        self.with = With::Client { attached: client.clone(), lasting: None };
+    }
+
+    /// Forgets the requests of the conversation before.
+    #[inline]
+    pub(super) fn forget_open(&self) {
+        if self.is_open.load(Ordering::Relaxed) {
+            self.traffic.kept().open.give_back(&self.table);
+            self.is_open.store(false, Ordering::Relaxed);
+        }
     }
 
     /// The conversation with an instance.
@@ -65,12 +93,12 @@ impl Link {
         whose: WhoseIs,
     ) -> Arc<Self> {
         let server = Arc::clone(server);
-        Self::new(traffic, With::Server { server, instance, whose })
+        Self::new(traffic, With::Server { server, instance, whose }, Weak::new())
     }
 
-    fn new(traffic: &Arc<Traffic>, with: With) -> Arc<Self> {
-        let (table, own) = (TablePlace::default(), AtomicU64::new(0));
-        Arc::new(Self { traffic: Arc::clone(traffic), with, table, own })
+    fn new(traffic: &Arc<Traffic>, with: With, ring: Weak<OneRequestLinks>) -> Arc<Self> {
+        let (table, is_open, own) = Default::default();
+        Arc::new(Self { traffic: Arc::clone(traffic), with, table, is_open, own, ring })
     }
 
     /// The server's question of this id belongs to this call.
@@ -108,32 +136,14 @@ impl Link {
         mut kept: MutexGuard<'_, Kept>,
         number: u64,
         direction: Direction,
-        (message, text): (&Message, Option<&[u8]>),
+        heard: Heard<'_>,
         at: Instant,
     ) {
-        let place = (self.side(), direction);
-        let has_ended = match Heard::at_hand(message, text) {
-            Some(heard) => kept.journal.say(number, place, at, heard),
-            None => self.say_written(&mut kept, number, direction, message, at),
-        };
+        let has_ended = kept.journal.say(number, (self.side(), direction), at, heard);
         drop(kept);
         if has_ended {
             self.traffic.is_answered(number);
         }
-    }
-
-    /// The same for a message that has to be written first.
-    fn say_written(
-        &self,
-        kept: &mut Kept,
-        number: u64,
-        direction: Direction,
-        message: &Message,
-        at: Instant,
-    ) -> bool {
-        let (place, mut room) = ((self.side(), direction), Vec::new());
-        let heard = Heard::of(message, None, &mut room);
-        kept.journal.say(number, place, at, heard)
     }
 
     /// Notes a message in the conversation's own entry.
@@ -156,7 +166,8 @@ impl Link {
                 kept.journal.note(number, at, What::Speaks(revision));
             }
         }
-        if self.say_written(kept, number, direction, message, at) {
+        let (place, mut room) = ((self.side(), direction), Vec::new());
+        if kept.journal.say(number, place, at, Heard::of(message, None, &mut room)) {
             self.traffic.is_answered(number);
         }
         self.traffic.tell(number);
@@ -184,7 +195,8 @@ impl Link {
             }
             With::Server { .. } => Caller::linked(&Attached::default(), 0, false, Arc::default()),
         };
-        let number = recorder.begin_in(kept, &caller, |number, who| Head {
+        let who = Who::of(&caller, kept.known_peer(&caller.peer));
+        let number = recorder.begin_in(kept, |number| Head {
             id: self.traffic.trace_of_link(number),
             began: at,
             method,
@@ -193,6 +205,9 @@ impl Link {
             is_call: false,
             counts: self.side(),
         });
+        if let Some(ring) = self.ring.upgrade() {
+            ring.remove(self);
+        }
         if let With::Server { server, instance, .. } = &self.with {
             let (server, instance) = (CallTarget::Server(Arc::clone(server)), *instance);
             kept.journal.note(number, at, What::IsWith { server, instance, revision });
@@ -217,15 +232,8 @@ impl Link {
     }
 
     /// The peer's request is answered, or given up: whose it was.
-    #[inline(always)]
     fn take_theirs(&self, kept: &mut Kept, id: &Id) -> Option<Whose> {
-        let open = self.open(&mut kept.open);
-        let owner = open.take_theirs(id)?;
-        // The next request has a conversation of its own, which needs a table, too.
-        if matches!(self.with, With::Client { lasting: None, .. }) && open.is_empty() {
-            kept.open.give_back(&self.table);
-        }
-        Some(match owner {
+        Some(match self.open(&mut kept.open).take_theirs(id)? {
             Owner::Call(number) => Whose::Call(number),
             Owner::Nobody(request, began) => {
                 self.disown(kept, Some((request, began)));
@@ -262,6 +270,100 @@ impl Link {
         }
     }
 
+    /// The peer's request is answered: its call, if it is a plain one.
+    #[inline(always)]
+    fn take_plain(&self, open: &mut OpenTables, id: i64) -> Option<u64> {
+        let open = self.open(open);
+        let number = open.take_plain(id)?;
+        self.is_open.store(!open.is_empty(), Ordering::Relaxed);
+        Some(number)
+    }
+
+    /// Anything else that was received.
+    #[cold]
+    fn received_other(&self, message: &Message, via: RequestStream, at: Instant) {
+        let mut guard = self.traffic.kept();
+        let kept = &mut *guard;
+        let whose = match message {
+            Message::Response { id: Some(id), .. } => self.open(&mut kept.open).take_ours(id),
+            Message::Notification { method, params } => {
+                self.whose_is(kept, (method, params), Direction::In, via)
+            }
+            Message::Response { id: None, .. } | Message::Request { .. } => None,
+        };
+        let whose = whose.unwrap_or(Whose::Conversation);
+        self.note_for(guard, whose, Direction::In, (message, None), at);
+    }
+
+    /// Anything else that was sent.
+    #[cold]
+    fn sent_other(
+        &self,
+        said: (&Message, Option<&[u8]>),
+        via: Option<RequestStream>,
+        cause: Option<Cause<'_>>,
+        at: Instant,
+    ) {
+        // Asked before the lock is taken: who is asked may have one, too.
+        let attached = self.whose_attached(said.0, cause);
+        let mut guard = self.traffic.kept();
+        let kept = &mut *guard;
+        let whose = match said.0 {
+            // If it is not open, nobody has seen the request: another process answered it before.
+            Message::Response { id: Some(id), .. } => match self.take_theirs(kept, id) {
+                Some(whose) => whose,
+                None => return,
+            },
+            Message::Response { id: None, .. } => Whose::Conversation,
+            Message::Request { id, .. } => {
+                let Kept { journal, open, .. } = kept;
+                let open = self.open(open);
+                let whose = match cause {
+                    Some(Cause::During(theirs)) => Whose::from(open.theirs(theirs)),
+                    _ => attached,
+                };
+                if let Id::Number(id) = *id {
+                    let is_over = |number| journal.is_over(number);
+                    match whose {
+                        Whose::Call(number) => open.add_call(id, number, is_over),
+                        whose => open.add_ours(id, whose, is_over),
+                    }
+                }
+                whose
+            }
+            Message::Notification { method, params } => {
+                let via = via.unwrap_or_default();
+                let whose = self.whose_is(kept, (method, params), Direction::Out, via);
+                whose.unwrap_or_else(|| {
+                    let unclaimed = self.open(&mut kept.open).disown(via);
+                    self.disown(kept, unclaimed);
+                    Whose::Conversation
+                })
+            }
+        };
+        self.note_for(guard, whose, Direction::Out, said, at);
+    }
+
+    /// Notes a message of whomever it belongs to.
+    #[cold]
+    fn note_for(
+        &self,
+        mut kept: MutexGuard<'_, Kept>,
+        whose: Whose,
+        direction: Direction,
+        (message, text): (&Message, Option<&[u8]>),
+        at: Instant,
+    ) {
+        match whose {
+            Whose::Call(number) => {
+                let mut room = Vec::new();
+                self.note(kept, number, direction, Heard::of(message, text, &mut room), at);
+            }
+            Whose::Nobody => {}
+            Whose::Conversation => self.note_own(&mut kept, direction, message, at),
+        }
+    }
+
     /// Whom a request of ours is made for, by what is attached to it.
     #[inline]
     fn whose_attached(&self, message: &Message, cause: Option<Cause<'_>>) -> Whose {
@@ -280,28 +382,27 @@ impl Link {
     }
 }
 
+/// Most messages are the request of a plain call or its answer, on one side or the other. Of those only the call has to be
+/// found.
 impl Witness for Link {
     fn received(&self, message: &Message, via: RequestStream, at: Instant) {
-        let mut guard = self.traffic.kept();
-        let kept = &mut *guard;
-        let whose = match message {
+        match message {
             Message::Request { id, .. } => {
-                let is_over = |number| kept.journal.is_over(number);
-                let open = self.open(&mut kept.open);
-                return open.add_theirs(id, via, Unclaimed::of(message), at, is_over);
+                self.is_open.store(true, Ordering::Relaxed);
+                let mut kept = self.traffic.kept();
+                let Kept { journal, open, .. } = &mut *kept;
+                let is_over = |number| journal.is_over(number);
+                self.open(open).add_theirs(message, id, via, at, is_over);
             }
-            Message::Response { id: Some(id), .. } => self.open(&mut kept.open).take_ours(id),
-            Message::Response { id: None, .. } => None,
-            Message::Notification { method, params } => {
-                self.whose_is(kept, (method, params), Direction::In, via)
+            Message::Response { id: Some(Id::Number(id)), outcome: Ok(result) } => {
+                let mut kept = self.traffic.kept();
+                if let Some(number) = self.open(&mut kept.open).take_call(*id) {
+                    return self.note(kept, number, Direction::In, Heard::result(*id, result), at);
+                }
+                drop(kept);
+                self.received_other(message, via, at);
             }
-        };
-        match whose {
-            Some(Whose::Call(number)) => {
-                self.note(guard, number, Direction::In, (message, None), at);
-            }
-            Some(Whose::Nobody) => {}
-            Some(Whose::Conversation) | None => self.note_own(kept, Direction::In, message, at),
+            _ => self.received_other(message, via, at),
         }
     }
 
@@ -313,43 +414,34 @@ impl Witness for Link {
         cause: Option<Cause<'_>>,
         at: Instant,
     ) {
-        // Asked before the lock is taken: who is asked may have one, too.
-        let attached = self.whose_attached(message, cause);
-        let mut guard = self.traffic.kept();
-        let kept = &mut *guard;
-        let whose = match message {
-            // If it is not open, nobody has seen the request: another process answered it before.
-            Message::Response { id: Some(id), .. } => match self.take_theirs(kept, id) {
-                Some(whose) => whose,
-                None => return,
-            },
-            Message::Response { id: None, .. } => Whose::Conversation,
-            Message::Request { id, .. } => {
-                let open = self.open(&mut kept.open);
-                let whose = match cause {
-                    Some(Cause::During(theirs)) => Whose::from(open.theirs(theirs)),
-                    _ => attached,
+        match (message, text, &self.with) {
+            (Message::Response { id: Some(Id::Number(id)), outcome }, ..) => {
+                let heard = match (text, outcome) {
+                    (Some(text), _) => Heard::text(text),
+                    (None, Ok(result)) => Heard::result(*id, result),
+                    (None, Err(_)) => return self.sent_other((message, text), via, cause, at),
                 };
-                open.add_ours(id, whose, |number| kept.journal.is_over(number));
-                whose
+                let mut kept = self.traffic.kept();
+                if let Some(number) = self.take_plain(&mut kept.open, *id) {
+                    return self.note(kept, number, Direction::Out, heard, at);
+                }
             }
-            Message::Notification { method, params } => {
-                let via = via.unwrap_or_default();
-                let whose = self.whose_is(kept, (method, params), Direction::Out, via);
-                whose.unwrap_or_else(|| {
-                    let unclaimed = self.open(&mut kept.open).disown(via);
-                    self.disown(kept, unclaimed);
-                    Whose::Conversation
-                })
+            (
+                Message::Request { id: Id::Number(id), .. },
+                Some(text),
+                With::Server { whose, .. },
+            ) if let Some(Cause::Attached(attached)) = cause => {
+                // Asked before the lock is taken: who is asked may have one, too.
+                if let Whose::Call(number) = whose(attached) {
+                    let mut kept = self.traffic.kept();
+                    let Kept { journal, open, .. } = &mut *kept;
+                    self.open(open).add_call(*id, number, |number| journal.is_over(number));
+                    return self.note(kept, number, Direction::Out, Heard::text(text), at);
+                }
             }
-        };
-        match whose {
-            Whose::Call(number) => {
-                self.note(guard, number, Direction::Out, (message, text), at);
-            }
-            Whose::Nobody => {}
-            Whose::Conversation => self.note_own(kept, Direction::Out, message, at),
+            _ => {}
         }
+        self.sent_other((message, text), via, cause, at);
     }
 }
 

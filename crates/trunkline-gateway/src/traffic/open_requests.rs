@@ -1,15 +1,15 @@
 //! The requests of one conversation whose answers are owed, and the calls that they belong to.
 //!
 //! The table of the peer's requests is short, so a linear search is quicker than hashing; the last one has a place of its
-//! own. Of ours there may be thousands, but most are answered in
-//! their order, and those are found at once.
+//! own as long as it is a plain one. We count our ids up, so that the last ones of ours have places by their ids.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Instant;
 
 use trunkline_proto::RequestStream;
 use trunkline_wire::json::Json;
-use trunkline_wire::jsonrpc::Id;
+use trunkline_wire::jsonrpc::{Id, Message};
 
 use super::kept_message::Unclaimed;
 use super::recording::Recording;
@@ -17,10 +17,12 @@ use super::recording::Recording;
 /// The open requests in both directions.
 #[derive(Default)]
 pub(super) struct OpenRequests {
-    /// The peer's last request.
-    last: Option<Theirs>,
+    /// The peer's last request, if it is a plain one. It is not among the others.
+    last: Option<Plain>,
     theirs: Vec<Theirs>,
-    /// Our ids are numbers.
+    /// Our requests for calls by the last bits of their ids, and the numbers of the calls; 0 if there is none.
+    calls: Vec<(i64, u64)>,
+    /// The rest of ours. Our ids are numbers.
     ours: VecDeque<(i64, Whose)>,
 }
 
@@ -52,6 +54,31 @@ impl Whose {
 impl From<Option<u64>> for Whose {
     fn from(call: Option<u64>) -> Self {
         call.map_or(Self::Conversation, Self::Call)
+    }
+}
+
+/// A request of the peer that has a number, and no token for its progress.
+struct Plain {
+    id: i64,
+    via: RequestStream,
+    owner: PlainOwner,
+}
+
+/// Whom it belongs to.
+enum PlainOwner {
+    /// No call has claimed it yet: its text, and when it came.
+    Nobody(Arc<str>, Instant),
+    /// The call of this number.
+    Call(u64),
+}
+
+impl From<Plain> for Theirs {
+    fn from(Plain { id, via, owner }: Plain) -> Self {
+        let owner = match owner {
+            PlainOwner::Nobody(text, at) => Owner::Nobody(Unclaimed::Text(text), at),
+            PlainOwner::Call(number) => Owner::Call(number),
+        };
+        Self { id: Id::Number(id), via, token: None, owner }
     }
 }
 
@@ -94,54 +121,88 @@ impl Owner {
 
 impl OpenRequests {
     /// A request of the peer.
-    #[inline]
+    #[inline(always)]
     pub(super) fn add_theirs(
         &mut self,
+        message: &Message,
         id: &Id,
         via: RequestStream,
-        request: Unclaimed,
         at: Instant,
         is_over: impl Fn(u64) -> bool,
     ) {
-        if self.last.is_some() {
-            self.move_last(is_over);
+        match (id, message.text_read()) {
+            (Id::Number(id), Some(text)) if self.last.is_none() => {
+                let owner = PlainOwner::Nobody(Arc::clone(text), at);
+                self.last = Some(Plain { id: *id, via, owner });
+            }
+            _ => self.add_to_others(message, id, (via, at), is_over),
         }
-        let owner = Owner::Nobody(request, at);
-        self.last = Some(Theirs { id: id.clone(), via, token: None, owner });
     }
 
-    /// The last request makes way for another. Those whose calls are over are looked for as rarely as the table would
-    /// have to grow.
-    fn move_last(&mut self, is_over: impl Fn(u64) -> bool) {
-        let Some(theirs) = self.last.take() else { return };
+    #[cold]
+    fn add_to_others(
+        &mut self,
+        message: &Message,
+        id: &Id,
+        (via, at): (RequestStream, Instant),
+        is_over: impl Fn(u64) -> bool,
+    ) {
         if self.theirs.len() >= self.theirs.capacity().max(MANY) {
             self.theirs.retain(|it| it.owner.call().is_some_and(|it| !is_over(it)));
             self.theirs.drain(..self.theirs.len().saturating_sub(MOST));
         }
-        self.theirs.retain(|it| it.id != theirs.id);
-        self.theirs.push(theirs);
+        self.move_last();
+        let (request, token) = (Unclaimed::of(message), None);
+        match (id, request) {
+            (Id::Number(id), Unclaimed::Text(text)) => {
+                self.last = Some(Plain { id: *id, via, owner: PlainOwner::Nobody(text, at) });
+            }
+            (id, request) => {
+                self.theirs.retain(|it| it.id != *id);
+                let owner = Owner::Nobody(request, at);
+                self.theirs.push(Theirs { id: id.clone(), via, token, owner });
+            }
+        }
+    }
+
+    /// The last request is no longer apart from the others.
+    fn move_last(&mut self) {
+        if let Some(last) = self.last.take() {
+            let last = Theirs::from(last);
+            self.theirs.retain(|it| it.id != last.id);
+            self.theirs.push(last);
+        }
+    }
+
+    /// A plain request of the peer becomes that of the call of this number: the request, if nobody has claimed it before.
+    #[inline(always)]
+    pub(super) fn claim_plain(&mut self, id: &Id, number: u64) -> Option<(Arc<str>, Instant)> {
+        let last = self.last.as_mut()?;
+        if !matches!((id, &last.owner), (Id::Number(it), PlainOwner::Nobody(..)) if *it == last.id)
+        {
+            return None;
+        }
+        match std::mem::replace(&mut last.owner, PlainOwner::Call(number)) {
+            PlainOwner::Nobody(text, at) => Some((text, at)),
+            PlainOwner::Call(_) => None,
+        }
     }
 
     /// A request of the peer becomes that of the call of this number, whose progress has this token: the request, if
     /// nobody has claimed it before.
-    #[inline(always)]
     pub(super) fn claim(
         &mut self,
         id: &Id,
         token: Option<Json>,
         number: u64,
     ) -> Option<(Unclaimed, Instant)> {
-        let claimed = match &mut self.last {
-            Some(last) if last.id == *id => last,
-            _ => {
-                let at = self.theirs.iter().position(|it| it.id == *id).unwrap_or_else(|| {
-                    let (via, owner) = (RequestStream::default(), Owner::Conversation);
-                    self.theirs.push(Theirs { id: id.clone(), via, token: None, owner });
-                    self.theirs.len() - 1
-                });
-                &mut self.theirs[at]
-            }
-        };
+        self.move_last();
+        let at = self.theirs.iter().position(|it| it.id == *id).unwrap_or_else(|| {
+            let (via, owner) = (RequestStream::default(), Owner::Conversation);
+            self.theirs.push(Theirs { id: id.clone(), via, token: None, owner });
+            self.theirs.len() - 1
+        });
+        let claimed = &mut self.theirs[at];
         claimed.token = token;
         match std::mem::replace(&mut claimed.owner, Owner::Call(number)) {
             Owner::Nobody(request, at) => Some((request, at)),
@@ -149,18 +210,20 @@ impl OpenRequests {
         }
     }
 
+    /// A plain request of the peer is answered: its call, if it has one.
+    #[inline(always)]
+    pub(super) fn take_plain(&mut self, id: i64) -> Option<u64> {
+        let Some(Plain { id: last, owner: PlainOwner::Call(number), .. }) = &self.last else {
+            return None;
+        };
+        let number = Some(*number).filter(|_| *last == id)?;
+        self.last = None;
+        Some(number)
+    }
+
     /// The peer's request is answered.
-    #[inline]
     pub(super) fn take_theirs(&mut self, id: &Id) -> Option<Owner> {
-        // Of the last one, which most often is a call's, nothing is moved but its number.
-        if let Some(last) = self.last.as_mut().filter(|it| it.id == *id) {
-            let owner = match last.owner {
-                Owner::Call(number) => Owner::Call(number),
-                _ => std::mem::replace(&mut last.owner, Owner::Conversation),
-            };
-            self.last = None;
-            return Some(owner);
-        }
+        self.move_last();
         let at = self.theirs.iter().position(|it| it.id == *id)?;
         Some(self.theirs.swap_remove(at).owner)
     }
@@ -168,7 +231,13 @@ impl OpenRequests {
     /// Whether no request is open.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
-        self.last.is_none() && self.theirs.is_empty() && self.ours.is_empty()
+        self.last.is_none() && self.theirs.is_empty() && self.has_asked_nothing()
+    }
+
+    /// Whether there has been no request of ours.
+    #[inline]
+    fn has_asked_nothing(&self) -> bool {
+        self.calls.is_empty() && self.ours.is_empty()
     }
 
     /// Forgets all requests, and gives back much memory.
@@ -180,63 +249,88 @@ impl OpenRequests {
     }
 
     /// Whether a request of the peer is open.
-    pub(super) fn has_theirs(&self, id: &Id) -> bool {
+    pub(super) fn has_theirs(&mut self, id: &Id) -> bool {
         self.all().any(|it| it.id == *id)
     }
 
-    fn all(&self) -> impl Iterator<Item = &Theirs> {
-        self.theirs.iter().chain(&self.last)
+    fn all(&mut self) -> impl Iterator<Item = &Theirs> + Clone {
+        self.move_last();
+        self.theirs.iter()
     }
 
     /// The call of a request of the peer.
-    pub(super) fn theirs(&self, id: &Id) -> Option<u64> {
+    pub(super) fn theirs(&mut self, id: &Id) -> Option<u64> {
         self.all().find(|it| it.id == *id)?.owner.call()
     }
 
     /// The call whose progress has this token.
-    pub(super) fn with_token(&self, token: &Json) -> Option<u64> {
+    pub(super) fn with_token(&mut self, token: &Json) -> Option<u64> {
         let is_it = |it: &&Theirs| it.token.as_ref().is_some_and(|it| it.get() == token.get());
         self.all().find(is_it)?.owner.call()
     }
 
     /// The call of the request that came on this stream, or the only call.
-    pub(super) fn on_stream(&self, via: RequestStream) -> Option<u64> {
-        let calls = || self.all().filter(|it| it.owner.call().is_some());
-        let found = calls().find(|it| it.via == via && via != RequestStream::default());
-        let found = found.or_else(|| if calls().count() == 1 { calls().next() } else { None });
-        found?.owner.call()
+    pub(super) fn on_stream(&mut self, via: RequestStream) -> Option<u64> {
+        let mut calls = self.all().filter(|it| it.owner.call().is_some());
+        let is_it = |it: &&Theirs| it.via == via && via != RequestStream::default();
+        let found = calls.clone().find(is_it);
+        let only = || calls.next().filter(|_| calls.next().is_none());
+        found.or_else(only)?.owner.call()
     }
 
     /// The peer's request on this stream that no call has claimed: it belongs to none.
     pub(super) fn disown(&mut self, via: RequestStream) -> Option<(Unclaimed, Instant)> {
-        let on_it = self.theirs.iter_mut().chain(&mut self.last).filter(|it| it.via == via);
+        self.move_last();
+        let on_it = self.theirs.iter_mut().filter(|it| it.via == via);
         on_it.map(|it| &mut it.owner).find_map(Owner::disown)
     }
 
+    /// A request of ours for a call.
+    #[inline(always)]
+    pub(super) fn add_call(&mut self, id: i64, number: u64, is_over: impl Fn(u64) -> bool) {
+        match self.calls.get_mut(place_of(id)) {
+            Some(free) if free.1 == 0 => *free = (id, number),
+            _ => self.add_call_to_others(id, number, is_over),
+        }
+    }
+
+    #[cold]
+    fn add_call_to_others(&mut self, id: i64, number: u64, is_over: impl Fn(u64) -> bool) {
+        if self.calls.is_empty() {
+            self.calls.resize(PLACES, (0, 0));
+        }
+        let place = &mut self.calls[place_of(id)];
+        if place.1 == 0 || place.0 == id || is_over(place.1) {
+            *place = (id, number);
+        } else {
+            self.add_ours(id, Whose::Call(number), is_over);
+        }
+    }
+
     /// A request of ours.
-    #[inline]
-    pub(super) fn add_ours(&mut self, id: &Id, owner: Whose, is_over: impl Fn(u64) -> bool) {
-        let Id::Number(id) = *id else { return };
+    pub(super) fn add_ours(&mut self, id: i64, owner: Whose, is_over: impl Fn(u64) -> bool) {
         if self.ours.len() >= self.ours.capacity().max(MANY) {
             self.ours.retain(|it| it.1.call().is_some_and(|it| !is_over(it)));
             self.ours.drain(..self.ours.len().saturating_sub(MOST));
         }
-        // We count our ids up, so that only one that is sent once more can be there.
-        if self.ours.back().is_some_and(|it| it.0 >= id) {
-            self.ours.retain(|it| it.0 != id);
-        }
+        // One that is sent once more can be there.
+        self.take_call(id);
+        self.ours.retain(|it| it.0 != id);
         self.ours.push_back((id, owner));
     }
 
-    /// Our request is answered, or given up.
+    /// Our request is answered: its call, if it is the call's and has its place by its id.
     #[inline(always)]
+    pub(super) fn take_call(&mut self, id: i64) -> Option<u64> {
+        let place = self.calls.get_mut(place_of(id)).filter(|it| it.0 == id && it.1 > 0)?;
+        Some(std::mem::take(&mut place.1))
+    }
+
+    /// Our request is answered, or given up.
     pub(super) fn take_ours(&mut self, id: &Id) -> Option<Whose> {
         let Id::Number(id) = *id else { return None };
-        if let Some((first, owner)) = self.ours.front().copied()
-            && first == id
-        {
-            self.ours.pop_front();
-            return Some(owner);
+        if let Some(number) = self.take_call(id) {
+            return Some(Whose::Call(number));
         }
         let at = self.ours.iter().position(|it| it.0 == id)?;
         self.ours.remove(at).map(|(_, owner)| owner)
@@ -245,7 +339,7 @@ impl OpenRequests {
     /// Whom a request of ours belongs to.
     pub(super) fn ours(&self, id: &Id) -> Option<Whose> {
         let Id::Number(id) = *id else { return None };
-        self.ours.iter().find(|it| it.0 == id).map(|it| it.1)
+        self.all_ours().find(|it| it.0 == id).map(|it| it.1)
     }
 
     /// Whom our request belongs to on whose stream something came, or the only call.
@@ -253,11 +347,24 @@ impl OpenRequests {
         if let Some(whose) = i64::try_from(via.0).ok().and_then(|it| self.ours(&Id::Number(it))) {
             return Some(whose);
         }
-        let mut calls = self.ours.iter().filter_map(|it| it.1.call());
+        let mut calls = self.all_ours().filter_map(|it| it.1.call());
         calls.next().filter(|_| calls.next().is_none()).map(Whose::Call)
+    }
+
+    fn all_ours(&self) -> impl Iterator<Item = (i64, Whose)> {
+        let calls = self.calls.iter().filter(|it| it.1 > 0);
+        calls.map(|it| (it.0, Whose::Call(it.1))).chain(self.ours.iter().copied())
     }
 }
 
+/// The place of a request of ours for a call.
+#[inline]
+fn place_of(id: i64) -> usize {
+    id as usize % PLACES
+}
+
+/// How many requests of ours have a place by their id.
+const PLACES: usize = 64;
 /// How many requests may be open before those are looked for that nobody will answer, and at most.
 const MANY: usize = 256;
 const MOST: usize = 4_096;
@@ -265,6 +372,39 @@ const MOST: usize = 4_096;
 #[cfg(test)]
 impl OpenRequests {
     pub(super) fn len(&self) -> usize {
-        self.theirs.len() + usize::from(self.last.is_some()) + self.ours.len()
+        self.theirs.len() + usize::from(self.last.is_some()) + self.all_ours().count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_of_ours_are_found_however_many_are_open() {
+        let mut open = OpenRequests::default();
+        let add = |open: &mut OpenRequests, id| open.add_call(id, id as u64 + 1_000, |_| false);
+        (0..200).for_each(|id| add(&mut open, id));
+        open.add_ours(200, Whose::Conversation, |_| false);
+        add(&mut open, 7);
+        add(&mut open, 150);
+        assert_eq!(open.len(), 201, "one that is sent once more is there once");
+        for id in (0..200).rev() {
+            assert!(open.ours(&Id::Number(id)).is_some(), "{id}");
+            let owner = open.take_ours(&Id::Number(id)).and_then(Whose::call);
+            assert_eq!(owner, Some(id as u64 + 1_000));
+            assert!(open.take_ours(&Id::Number(id)).is_none(), "{id}");
+        }
+        assert!(matches!(open.take_ours(&Id::Number(200)), Some(Whose::Conversation)));
+        assert_eq!(open.len(), 0);
+    }
+
+    #[test]
+    fn a_request_of_a_call_that_is_over_makes_way() {
+        let mut open = OpenRequests::default();
+        for id in 0..1_000 {
+            open.add_call(id, 1, |_| true);
+        }
+        assert_eq!(open.len(), PLACES);
     }
 }

@@ -65,8 +65,8 @@ mod tests {
     fn a_table_is_used_again_and_nothing_of_it_is_left() {
         let mut all = OpenTables::default();
         let (one, other) = (TablePlace::default(), TablePlace::default());
-        all.at(&one).add_ours(&Id::Number(1), Whose::Call(7), |_| true);
-        all.at(&other).add_ours(&Id::Number(1), Whose::Call(8), |_| true);
+        all.at(&one).add_call(1, 7, |_| true);
+        all.at(&other).add_call(1, 8, |_| true);
         assert_eq!((all.at(&one).len(), all.at(&other).len()), (1, 1));
         all.give_back(&one);
         assert!(!one.is_taken() && other.is_taken());

@@ -12,7 +12,7 @@ use trunkline_wire::revision::Revision;
 
 use super::Recorder;
 use super::call_log::{CallTarget, Ended, Place, Stage, TO_CLIENT, TO_SERVER};
-use super::journal::{Sends, What};
+use super::journal::{Journal, Sends, What};
 use super::kept_message::Heard;
 use super::marked_tools::is_marked;
 use crate::outcome;
@@ -25,10 +25,8 @@ pub(crate) struct Recording {
     /// The number of the call.
     pub(super) number: u64,
     pub(super) id: Trace,
-    /// When this round began.
-    pub(super) began: Instant,
     /// The id of the request, if nobody sees how its answer leaves.
-    pub(super) unseen: Option<Box<Id>>,
+    pub(super) unseen: Option<Arc<Id>>,
 }
 
 impl Recording {
@@ -48,6 +46,7 @@ impl Recording {
 
     /// The call is about to reach an instance, which is new if it started for it. It got the instance at that moment, and
     /// has waited for it since another if at all. What is marked as secret in the call is learned first.
+    #[inline]
     pub(crate) fn sends(
         &self,
         to: CallTarget,
@@ -62,8 +61,9 @@ impl Recording {
         if marked.is_some() || self.has_members() {
             traffic.learn_call(marked.map(|it| &**it), method, params);
         }
-        let sends = Sends { to, instance, revision, is_new, waits };
-        traffic.kept().journal.sends(self.number, at, sends);
+        let mut kept = traffic.kept();
+        let sends = || Sends { to, instance, revision, is_new, waits };
+        kept.journal.sends(self.number, at, sends);
     }
 
     /// The server has answered the call; with nothing if it has gone.
@@ -111,40 +111,30 @@ impl Recording {
         traffic.kept().journal.name(self.number, digest);
     }
 
-    /// The call ends, or its round does, after this long.
+    /// The call ends at this moment, or its round does, after so long.
+    #[inline]
     pub(crate) fn end(
         &self,
         (outcome, reason, trace): (outcome::Outcome, Option<&'static str>, Option<Trace>),
         told: Option<&Outcome>,
-        after: Duration,
+        (at, took): (Instant, Duration),
         server: Option<&Arc<str>>,
         target: impl FnOnce() -> CallTarget,
     ) {
         let Recorder { traffic, file, .. } = &*self.recorder;
-        if outcome == outcome::Outcome::Asked
-            && let Some(Ok(input)) = told.filter(|it| it.as_ref().is_ok_and(is_marked))
-        {
-            traffic.learn(Party::Server, "result", input);
+        if outcome == outcome::Outcome::Asked {
+            self.learn_questions(told);
         }
-        let at = self.began + after;
+        let ended = || Ended { outcome, reason, trace: trace.unwrap_or(self.id) };
         {
             let mut kept = traffic.kept();
             let kept = &mut *kept;
-            if !kept.journal.has_target(self.number) {
-                kept.journal.note(self.number, at, What::IsAbout(target()));
+            if self.unseen.is_some() || !kept.journal.ends_plain(self.number, at, ended) {
+                self.end_other(&mut kept.journal, at, ended(), told, target);
             }
-            if let (Some(told), Some(id)) = (told, &self.unseen) {
-                let (id, outcome) = (Some(Id::clone(id)), told.clone());
-                let answer = Message::Response { id, outcome };
-                let (number, mut room) = (self.number, Vec::new());
-                let heard = Heard::of(&answer, None, &mut room);
-                kept.journal.say(number, TO_CLIENT, at, heard);
-            }
-            let ended = Ended { outcome, reason, trace: trace.unwrap_or(self.id) };
-            kept.journal.ends(self.number, at, ended);
             if let Some(server) = server {
                 kept.advance(at, traffic.base.1);
-                kept.count(server, after, outcome.is_failure());
+                kept.count(server, took, outcome.is_failure());
             }
         }
         self.tell();
@@ -152,6 +142,37 @@ impl Recording {
         let is_complete = told.is_none() || self.unseen.is_some();
         if let Some(file) = file.as_ref().filter(|_| is_complete) {
             file.write(self.number);
+        }
+    }
+
+    /// Ends a call that has reached no server, or not only one, or whose answer nobody sees.
+    #[cold]
+    fn end_other(
+        &self,
+        journal: &mut Journal,
+        at: Instant,
+        ended: Ended,
+        told: Option<&Outcome>,
+        target: impl FnOnce() -> CallTarget,
+    ) {
+        if !journal.has_target(self.number) {
+            journal.note(self.number, at, What::IsAbout(target()));
+        }
+        if let (Some(told), Some(id)) = (told, &self.unseen) {
+            let (id, outcome) = (Some(Id::clone(id)), told.clone());
+            let answer = Message::Response { id, outcome };
+            let mut room = Vec::new();
+            let heard = Heard::of(&answer, None, &mut room);
+            journal.say(self.number, TO_CLIENT, at, heard);
+        }
+        journal.ends(self.number, at, ended);
+    }
+
+    /// Learns what the questions that end a round mark as secret.
+    #[cold]
+    fn learn_questions(&self, told: Option<&Outcome>) {
+        if let Some(Ok(input)) = told.filter(|it| it.as_ref().is_ok_and(is_marked)) {
+            self.recorder.traffic.learn(Party::Server, "result", input);
         }
     }
 

@@ -132,7 +132,7 @@ fn end(recording: &Recording, outcome: outcome::Outcome, told: Option<Json>) {
     recording.end(
         (outcome, None, None),
         told.as_ref(),
-        Duration::from_millis(5),
+        (Instant::now(), Duration::from_millis(5)),
         None,
         CallTarget::default,
     );
@@ -322,7 +322,7 @@ mcpServers:
     scene.call(&plain, json!({ "text": echo }), json!({ "content": [{ "text": echo }] }));
     let named = scene.begin("resources/read", json!({ "uri": echo }));
     let about = || CallTarget::Named(Arc::from(echo.as_str()));
-    named.end((Fine, None, None), None, Duration::ZERO, None, about);
+    named.end((Fine, None, None), None, (Instant::now(), Duration::ZERO), None, about);
     let everything = scene.everything();
     for secret in secrets {
         assert!(!everything.contains(secret), "{secret} in {everything}");

@@ -194,7 +194,7 @@ fn one_call_takes_no_more_than_its_bounds() {
         poll(&mut journal);
         journal.note(number, ms(3), ends(Outcome::Ok));
     }
-    let known = journal.slot(number).unwrap().more.as_ref().unwrap().events.len();
+    let known = journal.calls.get(number).unwrap().more.as_ref().unwrap().events.len();
     assert!(known <= 1 + MOST_STEPS as usize, "{known}");
     let log = journal.entry(number, None).unwrap().log;
     assert_eq!((log.rounds, log.ended.map(|it| it.0)), (10_001, Some(ms(3))));

@@ -131,7 +131,8 @@ const GENERAL: RequestStream = RequestStream(0);
 fn end(recording: &Recording) {
     let told: Outcome = Ok(Json::empty_object());
     let ended = (outcome::Outcome::Ok, None, None);
-    recording.end(ended, Some(&told), Duration::ZERO, None, CallTarget::default);
+    let ends = (Instant::now(), Duration::ZERO);
+    recording.end(ended, Some(&told), ends, None, CallTarget::default);
 }
 
 #[test]
@@ -172,7 +173,7 @@ fn a_call_has_its_messages_on_both_sides_and_the_rest_is_the_conversations() {
     let cancelled = |id: i64| tells("notifications/cancelled", json!({ "requestId": id }));
     client.hears(&cancelled(5), RequestStream(7));
     let over = (outcome::Outcome::Cancelled, None, None);
-    first.end(over, None, Duration::ZERO, None, CallTarget::default);
+    first.end(over, None, (Instant::now(), Duration::ZERO), None, CallTarget::default);
     server.sends(&cancelled(2), None, None);
     client.sends(&tells("notifications/tools/list_changed", json!({})), None, None);
     assert_eq!(
@@ -251,4 +252,43 @@ fn a_conversation_goes_on_in_another_entry_when_its_own_is_full() {
     assert_eq!(list["calls"].as_array().unwrap().len(), 3, "1200 messages, 512 in each");
     let counts: usize = scene.told().iter().map(|it| it.split(' ').count() - 2).sum();
     assert_eq!(counts, 1_200);
+}
+
+#[test]
+fn a_link_of_one_request_is_used_again_without_what_was_open() {
+    let scene = Scene::new();
+    let (traffic, ring) = (&scene.recorder.traffic, Arc::new(OneRequestLinks::default()));
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "n": 1 } });
+    let mut seen = Vec::new();
+    for _ in 0..1_000 {
+        let link = ring.link(traffic, &Attached::default());
+        let open = |link: &Link| link.open(&mut traffic.kept().open).len();
+        assert_eq!(open(&link), 0);
+        link.hears(&message(call.clone()), GENERAL);
+        assert_eq!(open(&link), 1, "nobody answers it");
+        seen.push(Arc::as_ptr(&link));
+    }
+    seen.sort_unstable();
+    seen.dedup();
+    assert!(seen.len() <= 64, "{}", seen.len());
+    // Those that are in use are not used twice.
+    let held: Vec<_> = (0..200).map(|_| ring.link(traffic, &Attached::default())).collect();
+    let mut held: Vec<_> = held.iter().map(Arc::as_ptr).collect();
+    held.sort_unstable();
+    held.dedup();
+    assert_eq!(held.len(), 200);
+}
+
+#[test]
+fn an_entry_of_a_conversation_of_one_request_ends_with_it() {
+    let scene = Scene::new();
+    let ring = Arc::new(OneRequestLinks::default());
+    let link = ring.link(&scene.recorder.traffic, &Attached::default());
+    link.hears(&request(1, "subscriptions/listen"), GENERAL);
+    let acknowledged = tells("notifications/subscriptions/acknowledged", json!({}));
+    link.sends(&acknowledged, Some(GENERAL), None);
+    let told = "c<1 c>notifications/subscriptions/acknowledged";
+    assert_eq!(scene.told(), [format!("subscriptions/listen running: {told}")]);
+    drop(link);
+    assert_eq!(scene.told(), [format!("subscriptions/listen cancelled: {told}")]);
 }
