@@ -94,9 +94,15 @@ impl Inlet {
             return Bytes::copy_from_slice(&self.read[taken]);
         }
         self.taken = 0;
-        let room = self.read.capacity();
+        let was_full = self.read.len() == self.read.capacity();
+        let room = if was_full { self.more_room() } else { self.read.capacity() };
         let all = std::mem::replace(&mut self.read, Vec::with_capacity(room));
         Bytes::from(all).slice(taken)
+    }
+
+    /// The next larger buffer: more will follow what has filled this one.
+    fn more_room(&self) -> usize {
+        (2 * self.read.capacity()).clamp(self.room, MAX_ROOM)
     }
 
     /// Gives back the memory that something long took. What was handed on is gone then.
@@ -120,9 +126,8 @@ impl Inlet {
         }
         self.taken = 0;
         if was_full {
-            // More will follow what has filled the buffer.
-            let more = self.read.capacity().clamp(self.room, MAX_ROOM);
-            self.read.reserve_exact(more);
+            let room = self.more_room().max(self.read.len() + self.room);
+            self.read.reserve_exact(room - self.read.len());
         }
         pin!(stream.read_buf(&mut self.read)).poll(cx)
     }
@@ -193,3 +198,45 @@ const MAX_ROOM: usize = 64 << 10;
 const MOST_KEPT: usize = 8 << 10;
 /// A shorter piece is copied.
 const COPIED: usize = 8 << 10;
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use tokio::io::{AsyncWriteExt as _, duplex};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_long_body_is_read_in_large_pieces_and_its_memory_is_given_back() {
+        let (mut ours, mut theirs) = duplex(1 << 20);
+        ours.write_all(&[b'x'; 1 << 20]).await.expect("there is room");
+        let (mut inlet, mut left) = (Inlet::new(1 << 10), Left::Bytes(1 << 20));
+        let (mut pieces, mut bytes) = (0, 0);
+        while let Some(piece) =
+            poll_fn(|cx| inlet.poll_piece(&mut left, &mut theirs, cx)).await.expect("it comes")
+        {
+            (pieces, bytes) = (pieces + 1, bytes + inlet.keep(piece).len());
+        }
+        assert_eq!(bytes, 1 << 20);
+        assert!(pieces < 30, "{pieces}");
+        assert!(inlet.read.capacity() <= 2 * MAX_ROOM, "{}", inlet.read.capacity());
+        inlet.shrink();
+        assert_eq!(inlet.read.capacity(), 0);
+    }
+
+    #[tokio::test]
+    async fn what_was_not_handed_on_stays_while_more_is_read() {
+        let (mut ours, mut theirs) = duplex(1 << 10);
+        let mut inlet = Inlet::new(4);
+        ours.write_all(b"abcd").await.expect("there is room");
+        poll_fn(|cx| inlet.poll_fill(&mut theirs, cx)).await.expect("it comes");
+        assert_eq!(inlet.take(1), 0..1);
+        assert_eq!((inlet.at(0..1), inlet.unread()), (&b"a"[..], &b"bcd"[..]));
+        ours.write_all(b"efghijklm").await.expect("there is room");
+        while inlet.unread().len() < 12 {
+            poll_fn(|cx| inlet.poll_fill(&mut theirs, cx)).await.expect("it comes");
+        }
+        assert_eq!(inlet.unread(), b"bcdefghijklm");
+    }
+}
