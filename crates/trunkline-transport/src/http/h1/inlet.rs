@@ -88,9 +88,10 @@ impl Inlet {
         &self.read[taken]
     }
 
-    /// The same, to be kept. A long piece is not copied.
+    /// The same, to be kept. A long piece is not copied, unless it would keep more memory than twice its own.
     pub(in crate::http) fn keep(&mut self, taken: Range<usize>) -> Bytes {
-        if taken.len() < COPIED || self.taken < self.read.len() {
+        let is_short = taken.len() < COPIED || 2 * taken.len() < self.read.capacity();
+        if is_short || self.taken < self.read.len() {
             return Bytes::copy_from_slice(&self.read[taken]);
         }
         self.taken = 0;
