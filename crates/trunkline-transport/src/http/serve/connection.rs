@@ -75,9 +75,14 @@ pub(super) async fn serve_h1<A: Answers>(
         let now = now();
         let mut sending =
             connection.begin_response(response, is_head, framing.is_oldest, follow, now);
-        let is_stream = sending.events.is_some();
-        let sent = poll_fn(|cx| connection.poll_response(&mut sending, cx)).await;
-        tracker.end(if is_stream { self::now() } else { now });
+        let mut has_waited = false;
+        let sent = poll_fn(|cx| {
+            let polled = connection.poll_response(&mut sending, cx);
+            has_waited |= polled.is_pending();
+            polled
+        });
+        let sent = sent.await;
+        tracker.end(if has_waited { self::now() } else { now });
         match sent {
             Err(_) => return End::ByPeer,
             Ok(()) if connection.is_over => return End::ByPeer,
