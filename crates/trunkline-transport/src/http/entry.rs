@@ -14,6 +14,7 @@ use trunkline_proto::server::EnvelopeCache;
 
 use super::body::HttpBody;
 use super::endpoint::{Endpoint, Entrance};
+use super::h1::fields::MAX_FIELDS;
 use super::response::refuse;
 use crate::handler::Handler;
 
@@ -198,12 +199,9 @@ type Checked<B> = ControlFlow<Result<Response<HttpBody>, Refusal>, B>;
 /// Refuses a malformed head, whatever the path.
 pub(super) fn check_fields(fields: &Fields<'_>, headers: &HeaderMap) -> Result<(), Refusal> {
     // HTTP/1 enforces this bound already.
-    if headers.len() > HEADER_FIELDS {
+    if headers.len() > MAX_FIELDS {
         let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
         return Err(Refusal::new(status, "There are too many header fields."));
     }
     door::check_coding(fields)
 }
-
-/// Header fields of one request.
-const HEADER_FIELDS: usize = 100;

@@ -243,7 +243,7 @@ async fn serve_http<A: Answers>(
     let ended = {
         // Pinned here and lent: moving the future would double the stack it takes.
         let served = pin!(serve_h1(&mut stream, &*serving.answers, &tracker, limits));
-        watched(served, |_| tracker.close(), &tracker, limits, closing, is_h2).await
+        watched(served, |_| tracker.close(), &tracker, limits, closing, false).await
     };
     match ended {
         // We cut it off because it was idle or did not read: no answer is owed.
