@@ -64,9 +64,10 @@ impl Outlet {
         (self.written, self.body, self.needs_flush) = (self.head.len(), Bytes::new(), false);
     }
 
-    /// Gives back the memory that something long took.
-    pub(in crate::http) fn shrink(&mut self) {
-        if self.head.capacity() > MOST_KEPT && self.is_written() {
+    /// Gives back its memory once all is written. Taking some again costs little, and what another connection gave back
+    /// is still in the cache.
+    pub(in crate::http) fn release(&mut self) {
+        if self.is_written() {
             (self.head, self.written) = (Vec::new(), 0);
         }
     }
@@ -121,6 +122,3 @@ pub(in crate::http) fn write_number(number: u64, out: &mut Vec<u8>) {
     }
     out.extend_from_slice(&digits[at..]);
 }
-
-/// The most memory that a connection keeps while nothing is written.
-const MOST_KEPT: usize = 2 << 10;

@@ -90,6 +90,9 @@ pub(super) async fn serve_h1<A: Answers>(
             Ok(()) if !sending.keeps_connection => return End::Complete,
             Ok(()) => connection.shrink(),
         }
+        // A connection that waits keeps no more of a request than `heads` does.
+        head.headers = HeaderMap::new();
+        head.extensions.clear();
     }
 }
 
@@ -349,12 +352,14 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
                 (sent, Bytes::new(), Some(events))
             }
         };
+        let is_copied = text.len() <= COPIED;
         let out = self.outlet.more();
+        out.reserve(HEAD_ROOM + if is_copied { text.len() } else { 0 });
         let keeps_connection = write_head(status, headers, sent, follow, now, out);
         if is_head || has_no_body(status) {
             return Sending { events: None, left: sent, keeps_connection };
         }
-        match text.len() <= COPIED {
+        match is_copied {
             true => out.extend_from_slice(&text),
             false => self.outlet.follow(text),
         }
@@ -407,15 +412,17 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
         polled
     }
 
-    /// Gives back the memory that something long took.
+    /// Gives back the memory that a connection does not need while it waits for a request.
     fn shrink(&mut self) {
         self.inlet.shrink();
-        self.outlet.shrink();
+        self.outlet.release();
     }
 }
 
 /// What a connection reads at first: more than most requests have.
 const ROOM: usize = 2 << 10;
+/// More than most heads of responses have.
+const HEAD_ROOM: usize = 256;
 /// A shorter text is written along with its head.
 const COPIED: usize = 4 << 10;
 /// Events that are written at once. More of them are made when these are written.

@@ -44,10 +44,11 @@ pub(super) struct HeadReader {
 /// A head that may come again.
 #[derive(Debug)]
 struct Last {
-    /// Its text before the length of the body, that length, and the text after it.
-    before: Box<[u8]>,
+    /// Its text before the length of the body, that length, and the text after it. The texts are those that the fields
+    /// share.
+    before: Bytes,
     length: Box<[u8]>,
-    after: Box<[u8]>,
+    after: Bytes,
     method: Method,
     uri: Uri,
     headers: HeaderMap,
@@ -86,7 +87,7 @@ impl HeadReader {
         head.headers = self.headers(&all, &framing)?;
         head.version = if line.is_oldest { Version::HTTP_10 } else { Version::HTTP_11 };
         head.extensions.clear();
-        self.remember(&text[..end], head, framing);
+        self.remember(&all, head, framing);
         Ok(Some((framing, end)))
     }
 
@@ -107,7 +108,7 @@ impl HeadReader {
         Ok(headers)
     }
 
-    fn remember(&mut self, text: &[u8], head: &Parts, framing: Framing) {
+    fn remember(&mut self, text: &Bytes, head: &Parts, framing: Framing) {
         self.last = None;
         let mut lengths = self.fields.iter().filter(|it| is_name(it.name(text), LENGTH));
         let (Some(length), None) = (lengths.next(), lengths.next()) else { return };
@@ -117,9 +118,9 @@ impl HeadReader {
         }
         let at = length.value_at(text);
         self.last = Some(Box::new(Last {
-            before: text[..at.start].into(),
+            before: text.slice(..at.start),
             length: text[at.clone()].into(),
-            after: text[at.end..].into(),
+            after: text.slice(at.end..),
             method: head.method.clone(),
             uri: head.uri.clone(),
             headers: head.headers.clone(),
