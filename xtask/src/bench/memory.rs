@@ -128,9 +128,12 @@ static THINGS: [Thing; 7] = [
     Thing {
         what: "the same with a call that waits for an answer of the user",
         count: 1000,
-        lines: &[line(SERVER, |programs, count| {
-            idle(programs, &programs::TRUNKLINE.http, "--questions", count)
-        })],
+        lines: &[
+            line(SERVER, |programs, count| {
+                idle(programs, &programs::TRUNKLINE.http, "--questions", count)
+            }),
+            line(GATEWAY, axes::questions),
+        ],
     },
     Thing { what: "a tool", count: 9990, lines: &axes::TOOLS },
     Thing { what: "a server in the catalog", count: 1000, lines: &[line(GATEWAY, axes::servers)] },

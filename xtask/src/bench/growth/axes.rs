@@ -236,11 +236,29 @@ fn server_tools(programs: &Programs, size: u64) -> Measurement {
 
 fn upstream_tools(programs: &Programs, size: u64) -> Measurement {
     let case = case(STATELESS, Upstream::Http, 1);
-    let mut it = few(measurement(programs, &case, &EMBEDDED_GATEWAY));
+    let it = few(measurement(programs, &case, &EMBEDDED_GATEWAY));
+    told(with_upstream_of_ours(programs, it), "--upstream", size)
+}
+
+/// A gateway whose callers wait for answers of their users. A server admits 64 calls of one session, so that many callers
+/// need several of its sessions.
+pub fn questions(programs: &Programs, size: u64) -> Measurement {
+    let it = with_upstream_of_ours(
+        programs,
+        few(measurement(programs, &case(SESSION, Upstream::Http, 1), &EMBEDDED_GATEWAY)),
+    );
+    let room = "maxConcurrent: 50\n    maxInstances: 64";
+    let catalog =
+        EMBEDDED_GATEWAY.http_config.replace("maxConcurrent: 1024\n    maxInstances: 1", room);
+    told(with_catalog(it, &catalog), "--questions", size)
+}
+
+/// A gateway in front of a server that has more than the bare one.
+fn with_upstream_of_ours(programs: &Programs, mut it: Measurement) -> Measurement {
     if let Some(at) = it.load.iter().position(|word| word == "--upstream") {
         it.load[at + 1] = programs.path(&programs::TRUNKLINE.http);
     }
-    told(it, "--upstream", size)
+    it
 }
 
 pub fn told(mut it: Measurement, option: &str, value: u64) -> Measurement {
