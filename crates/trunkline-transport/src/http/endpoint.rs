@@ -366,7 +366,7 @@ impl<H: Handler> Endpoint<H> {
     pub(super) fn session_of(&self, id: String, style: Style, owner: Attached) -> Arc<Session<H>> {
         let core = if style == Style::Single { &self.old_core } else { &self.core };
         let tags = self.tagger.scope(&id);
-        let handler = Arc::clone(&self.handler);
+        let (id, handler) = (id.into(), Arc::clone(&self.handler));
         Session::new(id, Arc::clone(core), handler, style, tags, &self.settings.limits, owner)
     }
 

@@ -40,7 +40,8 @@ pub(super) use waiting::Waiting;
 
 /// A session.
 pub(super) struct Session<H> {
-    pub(super) id: String,
+    /// Shared with whoever finds it by its id.
+    pub(super) id: Arc<str>,
     handler: Arc<H>,
     handle: ConversationHandle,
     tags: Tags,
@@ -91,7 +92,7 @@ pub(super) enum Posted {
 
 impl<H: Handler> Session<H> {
     pub(super) fn new(
-        id: String,
+        id: Arc<str>,
         core: Arc<Config>,
         handler: Arc<H>,
         style: Style,

@@ -20,7 +20,7 @@ pub(super) struct Sessions<H: Handler> {
 
 struct Known<H: Handler> {
     /// Each with its place in the budget.
-    by_id: HashMap<String, (Arc<Session<H>>, Held), ById>,
+    by_id: HashMap<Arc<str>, (Arc<Session<H>>, Held), ById>,
     is_swept: bool,
     /// Set if replicas share the sessions.
     shared: Option<Arc<SharedSessions>>,
@@ -39,7 +39,7 @@ impl<H: Handler> Sessions<H> {
     /// Adds a session. The first one starts the periodic sweep.
     pub(super) fn add(self: &Arc<Self>, place: Held, session: &Arc<Session<H>>) {
         let mut known = self.lock();
-        known.by_id.insert(session.id.clone(), (Arc::clone(session), place));
+        known.by_id.insert(Arc::clone(&session.id), (Arc::clone(session), place));
         let first = !std::mem::replace(&mut known.is_swept, true);
         drop(known);
         if first {

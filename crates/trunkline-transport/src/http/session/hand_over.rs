@@ -46,7 +46,7 @@ impl<H: Handler> OpenRequest<H> {
     /// The session, if it has this id, is not over, and the caller is its owner.
     pub(in crate::http) fn session(&self, id: &str, caller: &Attached) -> Option<Arc<Session<H>>> {
         let session = &self.0;
-        let is_it = session.id == id && !session.is_old() && session.is_of(caller);
+        let is_it = *session.id == *id && !session.is_old() && session.is_of(caller);
         (is_it && !session.lock().ended).then(|| Arc::clone(session))
     }
 }

@@ -16,7 +16,7 @@ use crate::http::shared_sessions::to_store;
 
 /// What a session needs to be shared.
 pub(in crate::http) struct Sharing {
-    id: String,
+    id: Arc<str>,
     replicas: Arc<dyn Replicas>,
     record: SessionRecord,
     /// The number after which POSTs are counted here, and where the general stream began here.
@@ -25,7 +25,7 @@ pub(in crate::http) struct Sharing {
 
 impl Sharing {
     pub(in crate::http) fn new(replicas: Arc<dyn Replicas>, record: SessionRecord) -> Self {
-        Self { id: String::new(), replicas, record, began: (0, 0) }
+        Self { id: "".into(), replicas, record, began: (0, 0) }
     }
 
     /// Goes on after another replica: POSTs are counted after `posts`, and the general stream begins at
@@ -45,7 +45,7 @@ impl<H: Handler> Session<H> {
             state.streams.go_on_after(posts, general);
         }
         state.streams.keep_events();
-        state.sharing = Some(Box::new(Sharing { id: self.id.clone(), ..sharing }));
+        state.sharing = Some(Box::new(Sharing { id: Arc::clone(&self.id), ..sharing }));
     }
 
     /// Writes the record, if the client has chosen another level or other subscriptions.

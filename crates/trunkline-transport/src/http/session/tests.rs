@@ -72,7 +72,7 @@ impl Setting {
         let tags = Tagger::random().scope("x");
         let (config, handler) = (Arc::new(config), Arc::new(handler));
         let owner = Attached::default();
-        let session = Session::new("x".to_owned(), config, handler, style, tags, limits, owner);
+        let session = Session::new("x".into(), config, handler, style, tags, limits, owner);
         Self { session, open, done, busy: Arc::default() }
     }
 

@@ -12,7 +12,7 @@ impl<H: Handler> Endpoint<H> {
     pub fn release_quiet_sessions(&self, owned: impl Fn(&str) -> bool) -> Vec<String> {
         let all = self.sessions.all().into_iter();
         let quiet = all.filter(|it| owned(&it.id) && it.release());
-        quiet.map(|it| it.id.clone()).collect()
+        quiet.map(|it| it.id.as_ref().to_owned()).collect()
     }
 
     /// Serves a released session again: it could not be handed over.
