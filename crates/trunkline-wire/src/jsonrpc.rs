@@ -232,11 +232,36 @@ impl Object {
     }
 
     /// The value of `name`.
+    #[inline]
     pub fn get(&self, name: &str) -> Option<&Json> {
         self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value)
     }
 
+    /// Removes and returns the values of these names.
+    ///
+    /// ```
+    /// # use trunkline_wire::jsonrpc::Object;
+    /// let mut object = Object::parse(r#"{"a":1,"b":2,"c":3}"#).unwrap();
+    /// let taken = object.take_each(["c", "d", "a"]).map(|it| it.map(|it| it.to_string()));
+    /// assert_eq!(taken, [Some("3".to_owned()), None, Some("1".to_owned())]);
+    /// assert_eq!(object.to_json().get(), r#"{"b":2}"#);
+    /// ```
+    #[inline]
+    pub fn take_each<const N: usize>(&mut self, names: [&str; N]) -> [Option<Json>; N] {
+        let mut taken = [const { None }; N];
+        // From the end on: mostly all are taken, and then none is moved.
+        for at in (0..self.0.len()).rev() {
+            if let Some(place) = names.iter().position(|name| self.0[at].0 == *name) {
+                let is_last = at + 1 == self.0.len();
+                let member = if is_last { self.0.pop() } else { Some(self.0.remove(at)) };
+                taken[place] = member.map(|(_, value)| value);
+            }
+        }
+        taken
+    }
+
     /// Removes and returns the value of `name`.
+    #[inline]
     pub fn take(&mut self, name: &str) -> Option<Json> {
         let at = self.0.iter().position(|(key, _)| key == name)?;
         Some(self.0.remove(at).1)
@@ -461,21 +486,40 @@ fn write_id(id: &Id, out: &mut Vec<u8>) {
 
 /// Appends a number. Every answer has one, and formatting costs several times as much.
 fn write_number(number: i64, out: &mut Vec<u8>) {
-    let mut digits = [b'0'; 20];
+    let mut digits = [b'-'; LONGEST_NUMBER];
     let (mut at, mut rest) = (digits.len(), number.unsigned_abs());
-    loop {
+    while rest >= 100 {
+        let pair = 2 * (rest % 100) as usize;
+        rest /= 100;
+        at -= 2;
+        digits[at..at + 2].copy_from_slice(&PAIRS[pair..pair + 2]);
+    }
+    if rest >= 10 {
+        let pair = 2 * rest as usize;
+        at -= 2;
+        digits[at..at + 2].copy_from_slice(&PAIRS[pair..pair + 2]);
+    } else {
         at -= 1;
-        digits[at] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-        if rest == 0 {
-            break;
-        }
+        digits[at] = b'0' + rest as u8;
     }
-    if number < 0 {
-        out.push(b'-');
-    }
+    // What comes before the digits is a sign already.
+    at -= usize::from(number < 0);
     out.extend_from_slice(&digits[at..]);
 }
+
+/// The digits of the lowest number, and its sign.
+const LONGEST_NUMBER: usize = 20;
+
+/// The numbers below a hundred, with two digits each.
+const PAIRS: [u8; 200] = {
+    let (mut pairs, mut at) = ([b'0'; 200], 0);
+    while at < 100 {
+        pairs[2 * at] += at as u8 / 10;
+        pairs[2 * at + 1] += at as u8 % 10;
+        at += 1;
+    }
+    pairs
+};
 
 impl Id {
     /// The id as JSON.
