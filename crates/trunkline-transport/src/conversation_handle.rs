@@ -440,14 +440,18 @@ impl CommandReceiver {
         }
     }
 
+    /// Whether commands may be queued already. Nearly no handler has said anything: then nothing takes room.
+    pub(crate) fn has_commands(&self) -> bool {
+        self.inner.room.available_permits() < self.inner.queue as usize
+    }
+
     /// The next command that is queued already.
     pub(crate) fn try_command(&mut self) -> Option<Command> {
         if let Some(command) = self.next_taken() {
             return Some(command);
         }
         self.free();
-        // Nearly no handler has said anything: then nothing takes room.
-        if self.inner.room.available_permits() >= self.inner.queue as usize {
+        if !self.has_commands() {
             return None;
         }
         let (command, takes) = self.inner.lock().commands.pop_front()?;

@@ -202,7 +202,8 @@ impl<C: Conversation, R: RunHandlers> DriverCore<C, R> {
                 Output::Call(call) => {
                     let key = call.key;
                     if let Some(outcome) = self.handlers.start(call, cx) {
-                        self.finish(key, outcome, now());
+                        let moment = self.moment_after_handler();
+                        self.finish(key, outcome, moment);
                     }
                 }
                 Output::Abandon(call) => self.handlers.stop(call),
@@ -259,6 +260,16 @@ impl<C: Conversation, R: RunHandlers> DriverCore<C, R> {
             _ => None,
         };
         witness.sent(message, text, via, cause, self.at.unwrap_or_else(now));
+    }
+
+    /// When a handler finished that was just polled for the first time. Few look at that moment closely: a witness, and
+    /// whoever keeps an answer apart from the progress before it. For the others the call took no time, and the clock
+    /// is not read.
+    fn moment_after_handler(&mut self) -> Instant {
+        match self.at {
+            Some(at) if self.commands.witness().is_none() && !self.commands.has_commands() => at,
+            _ => now(),
+        }
     }
 
     fn accept(&mut self, command: Command, now: Instant) {

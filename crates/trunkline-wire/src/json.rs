@@ -12,11 +12,12 @@
 //! ```
 
 pub mod glance;
+mod plain;
 mod reader;
+mod write;
 
 use std::borrow::Cow;
 use std::cell::Cell;
-use std::convert::Infallible;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::ops::Range;
@@ -27,8 +28,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use glance::Glance;
-use reader::end_of_plain;
+use plain::end_of_plain;
 pub(crate) use reader::{Reader, Unreadable};
+pub(crate) use write::push_string;
+pub use write::write_string;
 
 /// A valid JSON text, kept as it came: number spelling and key order survive. Clones share the text.
 #[derive(Clone)]
@@ -76,7 +79,16 @@ impl Json {
 
     /// Serialises any value.
     pub fn try_of(value: &(impl Serialize + ?Sized)) -> Result<Self, serde_json::Error> {
-        Self::try_write(|out| serde_json::to_writer(out, value))
+        let mut bytes = room().into_bytes();
+        let written = serde_json::to_writer(&mut bytes, value);
+        let out = String::from_utf8(bytes).expect("JSON is written from UTF-8 pieces");
+        match written {
+            Ok(()) => Ok(Self::keep(out)),
+            Err(error) => {
+                leave(out);
+                Err(error)
+            }
+        }
     }
 
     /// `{}`
@@ -122,10 +134,11 @@ impl Json {
         Ok(Self(Text::Result(text.into(), glance)))
     }
 
-    /// Copies the value that is next: alone, or for all parts of its text together if that is short.
+    /// Copies the value that is next: alone, or for all parts of its text together if that is short. Then another part
+    /// may have the copy already.
     pub(crate) fn part(
         reader: &mut Reader<'_>,
-        whole: &mut Option<Arc<str>>,
+        whole: Option<&Arc<str>>,
     ) -> Result<Self, Unreadable> {
         let (value, text) = (reader.value()?, reader.text());
         if text.len() > SHARED {
@@ -133,8 +146,8 @@ impl Json {
         }
         let end = reader.position();
         let range = [end - value.len(), end].map(|it| it as u16);
-        let whole = whole.get_or_insert_with(|| text.into());
-        Ok(Self(Text::Part(Arc::clone(whole), range)))
+        let whole = whole.map_or_else(|| text.into(), Arc::clone);
+        Ok(Self(Text::Part(whole, range)))
     }
 
     /// Whether the value was left in the text that it came in.
@@ -160,33 +173,26 @@ impl Json {
     }
 
     /// Keeps what `write` appends, which is one JSON value. The room that it is written in is used again.
-    pub(crate) fn write(write: impl FnOnce(&mut Vec<u8>)) -> Self {
-        let Ok(json) = Self::try_write(|out| {
-            write(out);
-            Ok::<_, Infallible>(())
-        });
-        json
+    pub(crate) fn write(write: impl FnOnce(&mut String)) -> Self {
+        let mut out = room();
+        write(&mut out);
+        Self::keep(out)
     }
 
-    /// The same of what may fail.
-    fn try_write<E>(write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>) -> Result<Self, E> {
-        let mut out = ROOM.try_with(Cell::take).unwrap_or_default();
-        let written = write(&mut out);
+    /// Keeps what was written in the room, which is one JSON value.
+    fn keep(out: String) -> Self {
+        debug_assert!(serde_json::from_str::<&RawValue>(&out).is_ok());
         if out.len() >= LONG {
-            return written.map(|()| Self::from_written(out));
+            return Self::written(out);
         }
-        let json = written.map(|()| {
-            debug_assert!(serde_json::from_slice::<&RawValue>(&out).is_ok());
-            Self::copied(str::from_utf8(&out).expect("JSON is written from UTF-8 pieces"))
-        });
-        out.clear();
-        let _ = ROOM.try_with(|room| room.set(out));
+        let json = Self::copied(&out);
+        leave(out);
         json
     }
 
     /// Takes over a text that is known to be JSON. Copying a short one costs no more than shrinking its
     /// allocation; a long one stays where it is.
-    fn written(text: String) -> Self {
+    pub(crate) fn written(text: String) -> Self {
         Self(match text.len() {
             ..LONG => Text::Copied(text.into()),
             _ => Text::Written(Arc::new(text.into())),
@@ -250,8 +256,28 @@ impl Json {
     }
 
     /// Whether the value is an object.
+    #[inline]
     pub fn is_object(&self) -> bool {
-        self.get().starts_with('{')
+        self.first() == Some(b'{')
+    }
+
+    /// Whether the value is a string.
+    ///
+    /// ```
+    /// # use trunkline_wire::json::Json;
+    /// assert!(Json::string("1").is_string() && !Json::of(&1).is_string());
+    /// ```
+    #[inline]
+    pub fn is_string(&self) -> bool {
+        self.first() == Some(b'"')
+    }
+
+    #[inline]
+    fn first(&self) -> Option<u8> {
+        match &self.0 {
+            Text::Part(text, [start, _]) => text.as_bytes().get(usize::from(*start)).copied(),
+            _ => self.get().as_bytes().first().copied(),
+        }
     }
 }
 
@@ -409,8 +435,24 @@ const SHARED: usize = 1024;
 
 thread_local! {
     /// Room to write short texts in. It is empty, and has at most a few times the length of one.
-    static ROOM: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+    static ROOM: Cell<String> = const { Cell::new(String::new()) };
 }
+
+/// Room to write a text in.
+fn room() -> String {
+    ROOM.try_with(Cell::take).unwrap_or_default()
+}
+
+/// Leaves the room to the next text.
+fn leave(mut room: String) {
+    if room.capacity() <= MOST_ROOM {
+        room.clear();
+        let _ = ROOM.try_with(|it| it.set(room));
+    }
+}
+
+/// A text that could not be written to its end may have taken any room.
+const MOST_ROOM: usize = 4 * LONG;
 
 /// The maximum nesting depth.
 pub const MAX_DEPTH: usize = 128;
@@ -454,62 +496,9 @@ fn opening_brackets(text: &[u8]) -> usize {
     text.chunks(192).map(|block| usize::from(block.iter().map(is_opening).sum::<u8>())).sum()
 }
 
-/// Appends `text` as a JSON string. Searches for characters to escape in blocks that the compiler
-/// vectorises; most strings have none.
-///
-/// ```
-/// # use trunkline_wire::json::*;
-/// let mut out = b"name: ".to_vec();
-/// write_string("tab\t", &mut out);
-/// assert_eq!(out, br#"name: "tab\t""#);
-/// ```
-pub fn write_string(text: &str, out: &mut Vec<u8>) {
-    let bytes = text.as_bytes();
-    out.reserve(bytes.len() + 2);
-    out.push(b'"');
-    let mut at = 0;
-    loop {
-        let end = end_of_plain(bytes, at);
-        out.extend_from_slice(&bytes[at..end]);
-        let Some(byte) = bytes.get(end) else { break };
-        write_escape(*byte, out);
-        at = end + 1;
-    }
-    out.push(b'"');
-}
-
-fn write_escape(byte: u8, out: &mut Vec<u8>) {
-    const HEX: &[u8; 16] = b"0123456789abcdef";
-    let short = match byte {
-        b'"' => b'"',
-        b'\\' => b'\\',
-        b'\n' => b'n',
-        b'\r' => b'r',
-        b'\t' => b't',
-        0x08 => b'b',
-        0x0c => b'f',
-        _ => {
-            let (high, low) = (HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]);
-            return out.extend_from_slice(&[b'\\', b'u', b'0', b'0', high, low]);
-        }
-    };
-    out.extend_from_slice(&[b'\\', short]);
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn strings_are_written_as_serde_json_writes_them() {
-        let every: String = (0..=0x7f_u8).map(char::from).collect();
-        let short: Vec<String> = (55..70).map(|length| "x".repeat(length)).collect();
-        let short = short.iter().map(String::as_str);
-        let texts = ["", "plain", "héllo ✓", "tab\tquote\"back\\slash", &every, &every.repeat(3)];
-        for text in short.chain(texts) {
-            assert_eq!(Json::string(text).get(), serde_json::to_string(text).unwrap());
-        }
-    }
 
     #[test]
     fn depth_counts_brackets_outside_strings_only() {

@@ -12,6 +12,7 @@
 //! ```
 
 mod error;
+mod number;
 mod parse;
 
 use std::borrow::Cow;
@@ -27,6 +28,7 @@ use crate::method::{Method, Row, Sender, compares_with_text};
 use crate::revision::Revision;
 
 pub(crate) use error::clip;
+use number::write_number;
 pub use parse::{Incoming, Malformed, MalformedKind};
 
 /// A request id, echoed byte for byte: `1`, `"1"` and `01e0` are three different ids.
@@ -232,11 +234,36 @@ impl Object {
     }
 
     /// The value of `name`.
+    #[inline]
     pub fn get(&self, name: &str) -> Option<&Json> {
         self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value)
     }
 
+    /// Removes and returns the values of these names.
+    ///
+    /// ```
+    /// # use trunkline_wire::jsonrpc::Object;
+    /// let mut object = Object::parse(r#"{"a":1,"b":2,"c":3}"#).unwrap();
+    /// let taken = object.take_each(["c", "d", "a"]).map(|it| it.map(|it| it.to_string()));
+    /// assert_eq!(taken, [Some("3".to_owned()), None, Some("1".to_owned())]);
+    /// assert_eq!(object.to_json().get(), r#"{"b":2}"#);
+    /// ```
+    #[inline]
+    pub fn take_each<const N: usize>(&mut self, names: [&str; N]) -> [Option<Json>; N] {
+        let mut taken = [const { None }; N];
+        // From the end on: mostly all are taken, and then none is moved.
+        for at in (0..self.0.len()).rev() {
+            if let Some(place) = names.iter().position(|name| self.0[at].0 == *name) {
+                let is_last = at + 1 == self.0.len();
+                let member = if is_last { self.0.pop() } else { Some(self.0.remove(at)) };
+                taken[place] = member.map(|(_, value)| value);
+            }
+        }
+        taken
+    }
+
     /// Removes and returns the value of `name`.
+    #[inline]
     pub fn take(&mut self, name: &str) -> Option<Json> {
         let at = self.0.iter().position(|(key, _)| key == name)?;
         Some(self.0.remove(at).1)
@@ -457,24 +484,6 @@ fn write_id(id: &Id, out: &mut Vec<u8>) {
         Id::Text(text) => write_string(text, out),
         Id::Null => out.extend_from_slice(b"null"),
     }
-}
-
-/// Appends a number. Every answer has one, and formatting costs several times as much.
-fn write_number(number: i64, out: &mut Vec<u8>) {
-    let mut digits = [b'0'; 20];
-    let (mut at, mut rest) = (digits.len(), number.unsigned_abs());
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-        if rest == 0 {
-            break;
-        }
-    }
-    if number < 0 {
-        out.push(b'-');
-    }
-    out.extend_from_slice(&digits[at..]);
 }
 
 impl Id {

@@ -19,7 +19,7 @@ use serde::Serialize;
 
 use super::stateless::{self, Extras};
 use super::{Profile, Structured};
-use crate::json::{Json, write_string};
+use crate::json::{Json, push_string};
 use crate::jsonrpc::{Id, Object};
 use crate::model::meta::{MetaFault, PROGRESS_TOKEN, RELATED_TASK};
 use crate::model::{
@@ -42,9 +42,16 @@ pub trait ResultBody: Fit + Serialize {
     /// Removes and returns the `_meta`.
     fn take_meta(&mut self) -> Option<Json>;
 
-    /// Appends the value as a JSON object.
-    fn write(&self, out: &mut Vec<u8>) {
-        serde_json::to_writer(out, self).expect("the protocol's own types are always writable");
+    /// Appends the value as a JSON object, with `opening` (a comma, say) in place of its opening bracket.
+    fn write(&self, opening: char, out: &mut String) {
+        let start = out.len();
+        let mut bytes = std::mem::take(out).into_bytes();
+        serde_json::to_writer(&mut bytes, self)
+            .expect("the protocol's own types are always writable");
+        *out = String::from_utf8(bytes).expect("JSON is written from UTF-8 pieces");
+        if opening != '{' {
+            out.replace_range(start..=start, opening.encode_utf8(&mut [0; 4]));
+        }
     }
 }
 
@@ -58,7 +65,7 @@ pub trait ResultBody: Fit + Serialize {
 /// ```
 pub fn encode_result<T: ResultBody>(mut value: T, profile: &Profile) -> Json {
     value.fit(profile);
-    Json::write(|out| value.write(out))
+    Json::write(|out| value.write('{', out))
 }
 
 /// Writes parameters as the revision spells them.
@@ -97,16 +104,16 @@ pub fn fit_output(result: &mut CallToolResult, schema: Option<&Json>, profile: &
 ///
 /// ```
 /// # use trunkline_wire::{era::{stateful::*, stateless::Extras}, json::Json, model::*, revision::Revision};
-/// let (result, mut out) = (CallToolResult::text("Sunny"), Vec::new());
+/// let (result, mut out) = (CallToolResult::text("Sunny"), String::new());
 /// write_call_tool_result(&result, Revision::LATEST.profile(), &Extras::default(), &mut out);
-/// let json = br#"{"resultType":"complete","content":[{"type":"text","text":"Sunny"}]}"#;
+/// let json = r#"{"resultType":"complete","content":[{"type":"text","text":"Sunny"}]}"#;
 /// assert_eq!(out, json);
 /// ```
 pub fn write_call_tool_result(
     result: &CallToolResult,
     profile: &Profile,
     extras: &Extras<'_>,
-    out: &mut Vec<u8>,
+    out: &mut String,
 ) {
     if !is_plain(result) {
         let mut result = result.clone();
@@ -122,10 +129,10 @@ fn write_in_era(
     meta: Option<Json>,
     profile: &Profile,
     extras: &Extras<'_>,
-    out: &mut Vec<u8>,
+    out: &mut String,
 ) {
     match profile.era {
-        Era::Stateful => write_body(result, meta.as_ref(), out),
+        Era::Stateful => write_body(result, meta.as_ref(), '{', out),
         Era::Stateless => {
             stateless::open("complete", None, extras, meta, out);
             stateless::append(result, out);
@@ -149,27 +156,33 @@ fn plain_text(block: &Content) -> Option<&str> {
     }
 }
 
-pub(super) fn write_body(result: &CallToolResult, meta: Option<&Json>, out: &mut Vec<u8>) {
+pub(super) fn write_body(
+    result: &CallToolResult,
+    meta: Option<&Json>,
+    opening: char,
+    out: &mut String,
+) {
     let texts = result.content.iter().filter_map(plain_text);
     out.reserve(texts.map(|text| text.len() + 32).sum::<usize>() + 64);
-    out.extend_from_slice(br#"{"content":["#);
+    out.push(opening);
+    out.push_str(r#""content":["#);
     for (at, block) in result.content.iter().enumerate() {
         if at > 0 {
-            out.push(b',');
+            out.push(',');
         }
         match plain_text(block) {
             Some(text) => {
-                out.extend_from_slice(br#"{"type":"text","text":"#);
-                write_string(text, out);
-                out.push(b'}');
+                out.push_str(r#"{"type":"text","text":"#);
+                push_string(text, out);
+                out.push('}');
             }
-            None => out.extend_from_slice(Json::of(block).get().as_bytes()),
+            None => out.push_str(Json::of(block).get()),
         }
     }
-    out.push(b']');
+    out.push(']');
     let mut member = |name: &str, value: &str| {
-        out.extend_from_slice(name.as_bytes());
-        out.extend_from_slice(value.as_bytes());
+        out.push_str(name);
+        out.push_str(value);
     };
     if let Some(value) = &result.structured_content {
         member(r#","structuredContent":"#, value.get());
@@ -180,7 +193,7 @@ pub(super) fn write_body(result: &CallToolResult, meta: Option<&Json>, out: &mut
     if let Some(meta) = meta {
         member(r#","_meta":"#, meta.get());
     }
-    out.push(b'}');
+    out.push('}');
 }
 
 /// A task as 2025-11-25 spells it: the answer to `tasks/get` and `tasks/cancel`, and the

@@ -86,10 +86,10 @@ pub fn add_envelope(mut body: Object, is_cacheable: bool, extras: &Extras<'_>) -
     }
     let cache = is_cacheable.then(|| extras.cache.unwrap_or_default());
     let meta = body.take("_meta");
-    let mut out = Vec::new();
+    let mut out = String::new();
     open("complete", cache, extras, meta, &mut out);
-    splice(body.to_json().get().as_bytes(), &mut out);
-    Json::from_written(out)
+    splice(body.to_json().get(), &mut out);
+    Json::written(out)
 }
 
 /// Writes an `input_required` result. It is never cacheable.
@@ -129,10 +129,10 @@ pub fn encode_task_created(task: &Task, extras: &Extras<'_>) -> Json {
 pub fn encode_task_detail(task: &DetailedTask, extras: &Extras<'_>) -> Json {
     let meta = task.progress.as_ref().map(progress_meta);
     let bare = DetailedTask { progress: None, ..task.clone() };
-    let mut out = Vec::new();
+    let mut out = String::new();
     open("complete", None, extras, meta, &mut out);
-    splice(encode_task_params(&bare).get().as_bytes(), &mut out);
-    Json::from_written(out)
+    splice(encode_task_params(&bare).get(), &mut out);
+    Json::written(out)
 }
 
 /// The parameters of `notifications/tasks`.
@@ -161,10 +161,10 @@ pub fn encode_task_params(task: &DetailedTask) -> Json {
 pub fn encode_listen_result(subscription: &Id, extras: &Extras<'_>) -> Json {
     let mut meta = Object::default();
     meta.set(SUBSCRIPTION_ID, subscription.to_json());
-    let mut out = Vec::new();
+    let mut out = String::new();
     open("complete", None, extras, Some(meta.to_json()), &mut out);
-    out.push(b'}');
-    Json::from_written(out)
+    out.push('}');
+    Json::written(out)
 }
 
 /// Tags a notification's parameters with their subscription.
@@ -287,10 +287,10 @@ pub fn decode_server_info(raw: &Json) -> Option<Implementation> {
 }
 
 fn encode_as(kind: &str, body: &Json, extras: &Extras<'_>) -> Json {
-    let mut out = Vec::new();
+    let mut out = String::new();
     open(kind, None, extras, None, &mut out);
-    splice(body.get().as_bytes(), &mut out);
-    Json::from_written(out)
+    splice(body.get(), &mut out);
+    Json::written(out)
 }
 
 /// Writes the start of a result: everything but its body.
@@ -299,14 +299,14 @@ pub(super) fn open(
     cache: Option<CacheHint>,
     extras: &Extras<'_>,
     meta: Option<Json>,
-    out: &mut Vec<u8>,
+    out: &mut String,
 ) {
-    use std::io::Write;
+    use std::fmt::Write;
     // Room for a short result. Neither name needs escaping.
     out.reserve(512);
-    out.extend_from_slice(br#"{"resultType":""#);
-    out.extend_from_slice(kind.as_bytes());
-    out.push(b'"');
+    out.push_str(r#"{"resultType":""#);
+    out.push_str(kind);
+    out.push('"');
     if let Some(CacheHint { ttl_ms, scope }) = cache {
         write!(out, r#","ttlMs":{ttl_ms},"cacheScope":"{}""#, scope.as_str())
             .expect("writing to memory cannot fail");
@@ -315,41 +315,39 @@ pub(super) fn open(
         (None, None) => {}
         // The common case: nothing to merge, so nothing to parse.
         (Some(server_info), None) => {
-            out.extend_from_slice(br#","_meta":{""#);
-            out.extend_from_slice(SERVER_INFO.as_bytes());
-            out.extend_from_slice(br#"":"#);
-            out.extend_from_slice(server_info.get().as_bytes());
-            out.push(b'}');
+            out.push_str(r#","_meta":{""#);
+            out.push_str(SERVER_INFO);
+            out.push_str(r#"":"#);
+            out.push_str(server_info.get());
+            out.push('}');
         }
         (server_info, Some(meta)) => {
             let meta = match server_info {
                 Some(server_info) => with_meta(Some(meta), SERVER_INFO, server_info),
                 None => meta,
             };
-            out.extend_from_slice(br#","_meta":"#);
-            out.extend_from_slice(meta.get().as_bytes());
+            out.push_str(r#","_meta":"#);
+            out.push_str(meta.get());
         }
     }
 }
 
 /// Writes the body's members and the end of the result.
-pub(super) fn append(body: &impl ResultBody, out: &mut Vec<u8>) {
+pub(super) fn append(body: &impl ResultBody, out: &mut String) {
     let start = out.len();
-    body.write(out);
-    // The body's opening brace becomes the comma before its first member.
+    // A comma before its first member takes the place of the body's opening bracket.
+    body.write(',', out);
     if out.len() == start + 2 {
         out.truncate(start);
-        out.push(b'}');
-    } else {
-        out[start] = b',';
+        out.push('}');
     }
 }
 
-fn splice(object: &[u8], out: &mut Vec<u8>) {
+fn splice(object: &str, out: &mut String) {
     if object.len() > 2 {
-        out.push(b',');
+        out.push(',');
     }
-    out.extend_from_slice(&object[1..]);
+    out.push_str(&object[1..]);
 }
 
 /// `meta` with one more member, unless it exists.

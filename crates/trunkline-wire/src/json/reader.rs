@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use super::MAX_DEPTH;
+use super::plain::end_of_plain;
 
 /// How far a text was read.
 pub(crate) struct Reader<'a> {
@@ -152,14 +153,74 @@ impl<'a> Reader<'a> {
         Ok(Quoted { text: &self.text[start..self.at - 1], has_escapes })
     }
 
+    /// Goes past this text if it is next, letter for letter.
+    #[inline(always)]
+    pub(crate) fn goes_past(&mut self, expected: &str) -> bool {
+        let is_next = self.rest().starts_with(expected.as_bytes());
+        if is_next {
+            self.at += expected.len();
+        }
+        is_next
+    }
+
+    /// The next value, if it is a whole number of few digits. Otherwise nothing is read.
+    #[inline]
+    pub(crate) fn natural(&mut self) -> Option<i64> {
+        let rest = self.rest();
+        let mut number = 0;
+        for (count, byte) in rest.iter().take(SHORT_NUMBER + 1).enumerate() {
+            let digit = byte.wrapping_sub(b'0');
+            if digit > 9 {
+                // A zero is followed by no other digit. How a number may go on otherwise is known elsewhere.
+                let is_whole = matches!(byte, b',' | b'}');
+                let is_plain = count == 1 || (count > 1 && rest[0] != b'0');
+                return (is_whole && is_plain).then(|| {
+                    self.at += count;
+                    number
+                });
+            }
+            // One digit too many overflows, and is not used.
+            number = number.wrapping_mul(10).wrapping_add(i64::from(digit));
+        }
+        None
+    }
+
     /// The text of the next value, whatever it is.
+    #[inline]
     pub(crate) fn value(&mut self) -> Result<&'a str, Unreadable> {
         self.skip_space();
         let start = self.at;
+        if let Some(is_object) = self.skip_scalar_or_open()? {
+            self.skip_nested(is_object)?;
+        }
+        Ok(&self.text[start..self.at])
+    }
+
+    /// Skips the rest of an array or object behind its bracket.
+    fn skip_nested(&mut self, is_object: bool) -> Result<(), Unreadable> {
         // One bit for each array or object that is open, the innermost last: whether it is an object.
-        let (mut objects, mut depth, mut deepest) = (0_u128, 0_usize, 0_usize);
+        let mut objects = u128::from(is_object);
+        let (mut depth, mut deepest, mut is_new) = (1_usize, 1_usize, true);
         loop {
-            if objects & 1 == 1 {
+            self.skip_space();
+            let is_object = objects & 1 == 1;
+            let next = self.byte().ok_or(Unreadable)?;
+            if next == if is_object { b'}' } else { b']' } {
+                self.at += 1;
+                depth -= 1;
+                if depth == 0 {
+                    self.deepest = self.deepest.max(self.depth + deepest);
+                    return Ok(());
+                }
+                objects >>= 1;
+                is_new = false;
+                continue;
+            }
+            if !std::mem::take(&mut is_new) {
+                self.expect(b',')?;
+                self.skip_space();
+            }
+            if is_object {
                 self.expect(b'"')?;
                 self.skip_string()?;
                 self.skip_space();
@@ -173,32 +234,7 @@ impl<'a> Reader<'a> {
                     return Err(Unreadable);
                 }
                 objects = objects << 1 | u128::from(is_object);
-                self.skip_space();
-                let closing = if is_object { b'}' } else { b']' };
-                if self.byte() != Some(closing) {
-                    continue;
-                }
-            }
-            loop {
-                if depth == 0 {
-                    self.deepest = self.deepest.max(self.depth + deepest);
-                    return Ok(&self.text[start..self.at]);
-                }
-                self.skip_space();
-                let is_object = objects & 1 == 1;
-                match self.byte().ok_or(Unreadable)? {
-                    b',' => {
-                        self.at += 1;
-                        self.skip_space();
-                        break;
-                    }
-                    b'}' if is_object => {}
-                    b']' if !is_object => {}
-                    _ => return Err(Unreadable),
-                }
-                self.at += 1;
-                objects >>= 1;
-                depth -= 1;
+                is_new = true;
             }
         }
     }
@@ -358,75 +394,16 @@ impl<'a> Reader<'a> {
     fn byte(&self) -> Option<u8> {
         self.text.as_bytes().get(self.at).copied()
     }
-}
 
-/// Where the first byte is, from `start` on, that stands in no string as it is: a quote, a backslash or
-/// a control character. The first words are looked at in place: most strings are no longer.
-#[inline(always)]
-pub(super) fn end_of_plain(bytes: &[u8], start: usize) -> usize {
-    let mut at = start;
-    while let Some(word) = bytes.get(at..at + WORD).and_then(<[u8]>::first_chunk) {
-        let found = special_bytes(u64::from_le_bytes(*word));
-        if found != 0 {
-            return at + found.trailing_zeros() as usize / 8;
-        }
-        at += WORD;
-        if at == start + FEW * WORD {
-            return end_of_long(bytes, at);
-        }
+    /// What was not read yet.
+    #[inline]
+    fn rest(&self) -> &'a [u8] {
+        self.text.as_bytes().get(self.at..).unwrap_or_default()
     }
-    end_of_tail(bytes, at)
 }
 
-/// The same byte by byte.
-fn end_of_tail(bytes: &[u8], start: usize) -> usize {
-    let tail = bytes.get(start..).unwrap_or_default();
-    start + tail.iter().take_while(|it| !is_special(**it)).count()
-}
-
-/// The same in blocks that the compiler turns into vectors, then word by word.
-#[inline(never)]
-fn end_of_long(bytes: &[u8], start: usize) -> usize {
-    let rest = bytes.get(start..).unwrap_or_default();
-    let words = rest.as_chunks::<WORD>().0;
-    let is_plain = |block: &&[[u8; WORD]; BLOCK]| {
-        block.iter().fold(0, |found, it| found | special_bytes(u64::from_le_bytes(*it))) == 0
-    };
-    let blocks = words.as_chunks().0.iter().take_while(is_plain).count();
-    let mut at = start + blocks * BLOCK * WORD;
-    for word in &words[blocks * BLOCK..] {
-        let found = special_bytes(u64::from_le_bytes(*word));
-        if found != 0 {
-            return at + found.trailing_zeros() as usize / 8;
-        }
-        at += WORD;
-    }
-    end_of_tail(bytes, at)
-}
-
-const fn is_special(byte: u8) -> bool {
-    (byte < b' ') | (byte == b'"') | (byte == b'\\')
-}
-
-/// A bit for each of eight bytes that is special; those above the lowest may be wrong.
-#[inline(always)]
-const fn special_bytes(word: u64) -> u64 {
-    const ONES: u64 = u64::MAX / 0xff;
-    const HIGH: u64 = ONES << 7;
-    // With this bit turned, a quote comes right after the control characters.
-    let low = word ^ (ONES * 0x02);
-    let low = low.wrapping_sub(ONES * 0x21) & !low;
-    let backslash = word ^ (ONES * b'\\' as u64);
-    let backslash = backslash.wrapping_sub(ONES) & !backslash;
-    (low | backslash) & HIGH
-}
-
-/// The bytes that are looked at together.
-const WORD: usize = 8;
-/// The words of a string that are looked at before it is taken for a long one.
-const FEW: usize = 4;
-/// The words of a block.
-const BLOCK: usize = 4;
+/// So many digits fit into a number, whichever they are.
+const SHORT_NUMBER: usize = 18;
 
 #[cfg(test)]
 mod tests {
@@ -567,14 +544,21 @@ mod tests {
     }
 
     #[test]
-    fn a_special_byte_is_found_wherever_it_stands() {
-        for length in (0..100).chain(220..400) {
-            let plain = "é".repeat(length / 2) + &"x".repeat(length % 2);
-            assert_eq!(end_of_plain(plain.as_bytes(), 0), plain.len());
-            for special in ["\"", "\\", "\n", "\u{0}", "\u{1f}"] {
-                let text = format!("{plain}{special}{plain}\"");
-                assert_eq!(end_of_plain(text.as_bytes(), 0), plain.len(), "{text:?}");
-            }
+    fn a_short_whole_number_is_read_in_place_and_no_other_value() {
+        let read = |text: &str| {
+            let mut reader = Reader::new(text);
+            (reader.natural(), reader.position())
+        };
+        let nines = "9".repeat(SHORT_NUMBER);
+        assert_eq!(read("0,"), (Some(0), 1));
+        assert_eq!(read("1234567890}"), (Some(1_234_567_890), 10));
+        assert_eq!(read(&format!("{nines},")), (nines.parse().ok(), SHORT_NUMBER));
+        let others = ["", ",", "7", "7 ,", "-7,", "07,", "00}", "7.0,", "7e1,", "\"7\",", "null,"];
+        for other in others {
+            assert_eq!(read(other), (None, 0), "{other}");
+        }
+        for digits in [SHORT_NUMBER + 1, SHORT_NUMBER + 2, 40] {
+            assert_eq!(read(&format!("{},", "9".repeat(digits))), (None, 0), "{digits} digits");
         }
     }
 

@@ -162,7 +162,7 @@ fn read_items(text: &str) -> Result<Vec<&str>, MalformedKind> {
 #[derive(Default)]
 struct Envelope<'a> {
     version: bool,
-    id: Option<&'a str>,
+    id: Option<ReadId<'a>>,
     method: Option<MethodName>,
     params: Option<Params>,
     result: Option<Json>,
@@ -170,6 +170,15 @@ struct Envelope<'a> {
     fault: Option<MalformedKind>,
     /// A bit for each known member that occurred, readable or not.
     seen: u8,
+}
+
+/// What was read of an id.
+#[derive(Clone, Copy)]
+enum ReadId<'a> {
+    /// A number in its plain spelling, as nearly every id is one.
+    Number(i64),
+    /// The text of any other value.
+    Other(&'a str),
 }
 
 /// A known member.
@@ -187,6 +196,33 @@ impl Member {
     /// Its bit in [`Envelope::seen`].
     fn bit(self) -> u8 {
         1 << self as u8
+    }
+
+    fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "jsonrpc" => Self::Version,
+            "id" => Self::Id,
+            "method" => Self::Method,
+            "params" => Self::Params,
+            "result" => Self::Result,
+            "error" => Self::Error,
+            _ => return None,
+        })
+    }
+
+    /// The member that is next in an object behind others, if it is spelled as nearly everybody does.
+    #[inline(always)]
+    fn read_plain(reader: &mut Reader<'_>) -> Option<Self> {
+        if reader.goes_past(r#","id":"#) {
+            return Some(Self::Id);
+        }
+        if reader.goes_past(r#","method":"#) {
+            return Some(Self::Method);
+        }
+        if reader.goes_past(r#","params":"#) {
+            return Some(Self::Params);
+        }
+        reader.goes_past(r#","result":"#).then_some(Self::Result)
     }
 }
 
@@ -211,7 +247,7 @@ impl<'a> Envelope<'a> {
     }
 
     fn fill(&mut self, reader: &mut Reader<'a>) -> Result<(), Unreadable> {
-        let mut others: Option<Names> = None;
+        let mut others: Option<Box<Names>> = None;
         let mut is_first = !reader.open_after(BEGINNING);
         if is_first {
             reader.open(b'{')?;
@@ -219,23 +255,27 @@ impl<'a> Envelope<'a> {
             self.version = true;
             self.seen = Member::Version.bit();
         }
-        while let Some(name) = reader.member(std::mem::take(&mut is_first))? {
-            let name = name.decode().ok_or(Unreadable)?;
-            let member = match &*name {
-                "jsonrpc" => Member::Version,
-                "id" => Member::Id,
-                "method" => Member::Method,
-                "params" => Member::Params,
-                "result" => Member::Result,
-                "error" => Member::Error,
-                _ => {
-                    if !others.get_or_insert_default().add(&name) {
-                        self.blame(MalformedKind::DuplicateKey);
-                    } else if is_disguised(&name) {
-                        self.blame(MalformedKind::NotJsonRpc);
+        loop {
+            let plain = if is_first { None } else { Member::read_plain(reader) };
+            let member = match plain {
+                Some(member) => member,
+                None => {
+                    let Some(name) = reader.member(std::mem::take(&mut is_first))? else {
+                        return Ok(());
+                    };
+                    let name = name.decode().ok_or(Unreadable)?;
+                    match Member::named(&name) {
+                        Some(member) => member,
+                        None => {
+                            if !others.get_or_insert_default().add(&name) {
+                                self.blame(MalformedKind::DuplicateKey);
+                            } else if is_disguised(&name) {
+                                self.blame(MalformedKind::NotJsonRpc);
+                            }
+                            reader.value()?;
+                            continue;
+                        }
                     }
-                    reader.value()?;
-                    continue;
                 }
             };
             if self.seen & member.bit() != 0 {
@@ -250,14 +290,18 @@ impl<'a> Envelope<'a> {
             self.seen |= member.bit();
             self.take(member, reader)?;
         }
-        Ok(())
     }
 
     /// Reads the value of a known member.
     fn take(&mut self, member: Member, reader: &mut Reader<'a>) -> Result<(), Unreadable> {
         match member {
             Member::Version => self.version = reader.value()? == r#""2.0""#,
-            Member::Id => self.id = Some(reader.value()?),
+            Member::Id => {
+                self.id = Some(match reader.natural() {
+                    Some(number) => ReadId::Number(number),
+                    None => ReadId::Other(reader.value()?),
+                });
+            }
             Member::Method if reader.peek() == Some(b'"') => match reader.string()?.decode() {
                 Some(name) => self.method = Some((&*name).into()),
                 None => self.blame(MalformedKind::NotJsonRpc),
@@ -308,7 +352,10 @@ impl<'a> Envelope<'a> {
         let is_response = !has(Member::Method) && (has(Member::Result) || has(Member::Error));
         let is_notification =
             has(Member::Method) && !has(Member::Id) && !has(Member::Result) && !has(Member::Error);
-        let id = self.id.and_then(Id::from_json);
+        let id = self.id.and_then(|it| match it {
+            ReadId::Number(number) => Some(Id::Number(number)),
+            ReadId::Other(text) => Id::from_json(text),
+        });
         let bad = |kind, id| Err(Malformed { kind, id, is_response, is_notification });
         if let Some(kind) = self.fault {
             return bad(kind, id);
@@ -317,7 +364,7 @@ impl<'a> Envelope<'a> {
             return bad(MalformedKind::NotJsonRpc, id);
         }
         let id = match (self.id, id) {
-            (Some("null"), None) => Some(Id::Null),
+            (Some(ReadId::Other("null")), None) => Some(Id::Null),
             (Some(_), None) => return bad(MalformedKind::NotJsonRpc, None),
             (_, id) => id,
         };
@@ -368,20 +415,24 @@ impl<'de> Deserialize<'de> for Object {
 
 /// The members in order, and whether a name was duplicated.
 fn read_members(reader: &mut Reader<'_>) -> Result<(Object, bool), Unreadable> {
-    let mut members: Vec<(MemberName, Json)> = Vec::with_capacity(4);
+    let mut object = Object::with_room(4);
+    let members = &mut object.0;
     let mut duplicate = false;
-    let mut names: Option<Names> = None;
-    let mut whole = None;
+    let mut names: Option<Box<Names>> = None;
     reader.open(b'{')?;
     while let Some(name) = reader.member(members.is_empty())? {
-        let name = known_member(name.decode().ok_or(Unreadable)?);
-        let value = Json::part(reader, &mut whole)?;
+        let name = match name.plain().and_then(known_member) {
+            Some(known) => Cow::Borrowed(known),
+            None => member_name(name.decode().ok_or(Unreadable)?),
+        };
+        // The first one has the text that the others share.
+        let value = Json::part(reader, members.first().and_then(|(_, first)| first.whole()))?;
         // A name that is known has no control characters.
         let is_odd = || matches!(name, Cow::Owned(_)) && has_control(&name);
-        duplicate |= !is_new(&name, &members, &mut names) || is_odd();
+        duplicate |= !is_new(&name, members, &mut names) || is_odd();
         members.push((name, value));
     }
-    Ok((Object(members), duplicate))
+    Ok((object, duplicate))
 }
 
 fn is_json(text: &str) -> bool {
@@ -426,34 +477,36 @@ impl Names {
 }
 
 /// Whether no member before has this name. They serve as the list while they are few.
-fn is_new(name: &str, before: &[(MemberName, Json)], names: &mut Option<Names>) -> bool {
+fn is_new(name: &str, before: &[(MemberName, Json)], names: &mut Option<Box<Names>>) -> bool {
     let few = &before[..before.len().min(FEW)];
     let is_new = few.iter().all(|(it, _)| it != name);
     is_new && (before.len() < FEW || names.get_or_insert_default().insert(name))
 }
 
-fn known_member(name: Cow<'_, str>) -> MemberName {
-    match MEMBERS.iter().find(|known| **known == name) {
+fn member_name(name: Cow<'_, str>) -> MemberName {
+    match known_member(&name) {
         Some(known) => Cow::Borrowed(known),
         None => Cow::Owned(name.into_owned()),
     }
 }
 
-/// Names of members common enough to intern.
-const MEMBERS: [&str; 12] = [
-    "name",
-    "arguments",
-    "_meta",
-    "cursor",
-    "uri",
-    "requestId",
-    "progressToken",
-    "progress",
-    "total",
-    "message",
-    "task",
-    "taskId",
-];
+/// Interns the names that are common enough.
+macro_rules! known_members {
+    ($($name:literal)*) => {
+        #[inline]
+        fn known_member(name: &str) -> Option<&'static str> {
+            match name {
+                $($name => Some($name),)*
+                _ => None,
+            }
+        }
+    };
+}
+
+known_members! {
+    "name" "arguments" "_meta" "cursor" "uri" "requestId" "progressToken" "progress" "total" "message" "task" "taskId"
+}
+
 const FEW: usize = 16;
 
 /// How most messages begin.

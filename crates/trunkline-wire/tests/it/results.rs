@@ -95,9 +95,9 @@ fn tool_results_are_written_by_hand_as_serde_would() {
     ];
     for result in results {
         for revision in Revision::ALL {
-            let mut out = Vec::new();
+            let mut out = String::new();
             write_call_tool_result(&result, revision.profile(), &extras, &mut out);
-            let by_hand: Value = serde_json::from_slice(&out).unwrap();
+            let by_hand: Value = serde_json::from_str(&out).unwrap();
             assert_eq!(by_hand, parsed(&encode(result.clone(), revision, &extras)), "{revision}");
             let mut fitted = result.clone();
             fitted.fit(revision.profile());

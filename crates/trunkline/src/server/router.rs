@@ -459,14 +459,13 @@ struct ToolParams {
 impl ToolParams {
     fn take(call: &mut Call) -> Result<Self, ErrorObject> {
         let wrong = |why: String| Err(ErrorObject::invalid_params(why));
-        let arguments = call.params.take("arguments");
-        let task = call.params.take("task");
+        let [name, arguments, task] = call.params.take_each(["name", "arguments", "task"]);
         for (name, member) in [("arguments", &arguments), ("task", &task)] {
             if member.as_ref().is_some_and(|it| !it.is_object()) {
                 return wrong(format!("`{name}` must be an object."));
             }
         }
-        let name = call.params.take("name").filter(|it| it.get().starts_with('"'));
+        let name = name.filter(Json::is_string);
         let Some(name) = name else { return wrong("`name` must be a string.".to_owned()) };
         match task.map(|it| it.to()).transpose() {
             Ok(task) => Ok(Self { name, arguments, task }),

@@ -423,8 +423,8 @@ impl ResultBody for CallToolResult {
         self.meta.take()
     }
 
-    fn write(&self, out: &mut Vec<u8>) {
-        write_body(self, self.meta.as_ref(), out);
+    fn write(&self, opening: char, out: &mut String) {
+        write_body(self, self.meta.as_ref(), opening, out);
     }
 }
 
