@@ -36,6 +36,8 @@ pub struct Json(Text);
 
 #[derive(Clone)]
 enum Text {
+    /// A text of a few bytes, such as a number: it needs no allocation.
+    Short(u8, [u8; SHORTEST]),
     /// Reference count and text in one allocation.
     Copied(Arc<str>),
     /// A long text that was written here, in its own allocation.
@@ -112,7 +114,32 @@ impl Json {
 
     /// Copies a text that is known to be JSON.
     pub(crate) fn copied(text: &str) -> Self {
-        Self(Text::Copied(text.into()))
+        let mut short = [0; SHORTEST];
+        match short.get_mut(..text.len()) {
+            Some(place) => {
+                place.copy_from_slice(text.as_bytes());
+                Self(Text::Short(text.len() as u8, short))
+            }
+            None => Self(Text::Copied(text.into())),
+        }
+    }
+
+    /// A whole number.
+    pub(crate) fn integer(number: i64) -> Self {
+        let mut digits = [b'0'; 20];
+        let start = write_digits(number, &mut digits);
+        Self::copied(str::from_utf8(&digits[start..]).expect("digits are UTF-8"))
+    }
+
+    /// The value at `place` in this one, where it is known to stand. It shares the text if that is short.
+    pub(crate) fn inner(&self, place: Range<usize>) -> Self {
+        match &self.0 {
+            Text::Part(whole, [start, _]) => {
+                let range = [place.start, place.end].map(|it| start + it as u16);
+                Self(Text::Part(Arc::clone(whole), range))
+            }
+            _ => Self::copied(&self.get()[place]),
+        }
     }
 
     /// Copies the result that is next, and remembers what it shows.
@@ -188,7 +215,7 @@ impl Json {
     /// allocation; a long one stays where it is.
     fn written(text: String) -> Self {
         Self(match text.len() {
-            ..LONG => Text::Copied(text.into()),
+            ..LONG => return Self::copied(&text),
             _ => Text::Written(Arc::new(text.into())),
         })
     }
@@ -197,6 +224,10 @@ impl Json {
     #[inline]
     pub fn get(&self) -> &str {
         match &self.0 {
+            // It is UTF-8: it was copied from a text.
+            Text::Short(length, text) => {
+                str::from_utf8(&text[..usize::from(*length)]).unwrap_or_default()
+            }
             Text::Copied(text) | Text::Result(text, _) => text,
             Text::Written(text) => text,
             Text::Taken(taken, _) => &taken.message[taken.place.clone()],
@@ -392,8 +423,30 @@ impl<'de> Visitor<'de> for RawText {
     }
 }
 
+/// Writes a number to the end of some room, and returns where it begins. Every answer has one, and formatting costs
+/// several times as much.
+pub(crate) fn write_digits(number: i64, digits: &mut [u8; 20]) -> usize {
+    let (mut at, mut rest) = (digits.len(), number.unsigned_abs());
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    if number < 0 {
+        at -= 1;
+        digits[at] = b'-';
+    }
+    at
+}
+
 /// The name that `serde_json` gives a raw text internally.
 const RAW_VALUE: &str = "$serde_json::private::RawValue";
+
+/// The longest text that is kept where it is: ids, numbers and words.
+const SHORTEST: usize = 15;
 
 /// The longest string that is put together on the stack.
 const SHORT: usize = 64;
@@ -532,10 +585,26 @@ mod tests {
     #[test]
     fn clones_share_their_text() {
         let long = "x".repeat(LONG);
-        for json in [Json::parse("[1]").unwrap(), Json::of("a"), Json::string(&long)] {
+        let some = "x".repeat(SHORTEST + 1);
+        let list = Json::parse(format!("[{}]", "1,".repeat(SHORTEST) + "1")).unwrap();
+        for json in [list, Json::of(&some), Json::string(&some), Json::string(&long)] {
             assert_eq!(json.get().as_ptr(), json.clone().get().as_ptr());
         }
         assert_eq!(Json::string(&long), Json::parse(format!("\"{long}\"")).unwrap());
+    }
+
+    #[test]
+    fn a_text_is_the_same_whether_it_is_kept_in_place_or_not() {
+        for length in 0..2 * SHORTEST {
+            let text = format!("\"{}\"", "é".repeat(length));
+            let json = Json::parse(&text).unwrap();
+            assert_eq!((json.get(), json.clone().get()), (&*text, &*text));
+            assert_eq!((json.clone(), Json::of(&json)), (json.clone(), json));
+        }
+        for number in [0, -1, 7, 1234567890, i64::MIN, i64::MAX] {
+            assert_eq!(Json::integer(number).get(), number.to_string());
+        }
+        assert!(size_of::<Json>() <= 24, "every member of every message is one");
     }
 
     #[test]

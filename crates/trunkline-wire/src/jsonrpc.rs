@@ -22,7 +22,7 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::json::{Json, write_string};
+use crate::json::{Json, write_digits, write_string};
 use crate::method::{Method, Row, Sender, compares_with_text};
 use crate::revision::Revision;
 
@@ -427,9 +427,17 @@ const LONG: usize = 64 << 10;
 /// Room for the members behind one, and for the end of the message.
 const AFTER_LONG: usize = 4 << 10;
 
-fn write_call(method: &str, params: &Params, out: &mut Vec<u8>) {
+fn write_call(method: &MethodName, params: &Params, out: &mut Vec<u8>) {
     out.extend_from_slice(br#","method":"#);
-    write_string(method, out);
+    match &method.0 {
+        // Nothing in the table has to be escaped.
+        Name::Known(method) => {
+            out.push(b'"');
+            out.extend_from_slice(method.name().as_bytes());
+            out.push(b'"');
+        }
+        Name::Other(name) => write_string(name, out),
+    }
     match params {
         Params::Absent => {}
         Params::Object(object) => {
@@ -451,38 +459,28 @@ fn write_call(method: &str, params: &Params, out: &mut Vec<u8>) {
 
 fn write_id(id: &Id, out: &mut Vec<u8>) {
     out.extend_from_slice(br#","id":"#);
-    match id {
-        Id::Number(number) => write_number(*number, out),
-        Id::Big(digits) => out.extend_from_slice(digits.as_bytes()),
-        Id::Text(text) => write_string(text, out),
-        Id::Null => out.extend_from_slice(b"null"),
-    }
+    id.write(out);
 }
 
-/// Appends a number. Every answer has one, and formatting costs several times as much.
 fn write_number(number: i64, out: &mut Vec<u8>) {
     let mut digits = [b'0'; 20];
-    let (mut at, mut rest) = (digits.len(), number.unsigned_abs());
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-        if rest == 0 {
-            break;
-        }
-    }
-    if number < 0 {
-        out.push(b'-');
-    }
-    out.extend_from_slice(&digits[at..]);
+    let start = write_digits(number, &mut digits);
+    out.extend_from_slice(&digits[start..]);
 }
 
 impl Id {
     /// The id as JSON.
     pub fn to_json(&self) -> Json {
-        let mut out = Vec::new();
-        write_id(self, &mut out);
-        Json::from_written(out.split_off(br#","id":"#.len()))
+        Json::write(|out| self.write(out))
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Number(number) => write_number(*number, out),
+            Self::Big(digits) => out.extend_from_slice(digits.as_bytes()),
+            Self::Text(text) => write_string(text, out),
+            Self::Null => out.extend_from_slice(b"null"),
+        }
     }
 
     /// The length of its JSON text, if nothing has to be escaped.

@@ -34,6 +34,8 @@ pub(super) enum Kind {
     #[default]
     Empty,
     Whole(Bytes),
+    /// Events that are all there, in a short text.
+    AllEvents(Vec<u8>),
     Events(Pin<Box<dyn Events>>),
 }
 
@@ -56,6 +58,14 @@ impl HttpBody {
 
     pub(super) fn events(events: impl Events + 'static) -> Self {
         Self::boxed_events(Box::pin(events))
+    }
+
+    /// Events, all of which are in this text.
+    pub(super) fn all_events(text: Vec<u8>) -> Self {
+        match text.len() > SHORT {
+            true => Self::whole(text),
+            false => Self { kind: Kind::AllEvents(text), on_end: None },
+        }
     }
 
     pub(super) fn boxed_events(events: Pin<Box<dyn Events>>) -> Self {
@@ -100,6 +110,11 @@ impl Body for HttpBody {
                 self.kind = Kind::Empty;
                 Poll::Ready(Some(Ok(Frame::data(text))))
             }
+            Kind::AllEvents(text) => {
+                let text = Bytes::from(std::mem::take(text));
+                self.kind = Kind::Empty;
+                Poll::Ready(Some(Ok(Frame::data(text))))
+            }
             Kind::Events(events) => events
                 .as_mut()
                 .poll_events(cx)
@@ -115,6 +130,7 @@ impl Body for HttpBody {
         match &self.kind {
             Kind::Empty => SizeHint::with_exact(0),
             Kind::Whole(text) => SizeHint::with_exact(text.len() as u64),
+            Kind::AllEvents(text) => SizeHint::with_exact(text.len() as u64),
             Kind::Events(_) => SizeHint::default(),
         }
     }
@@ -329,6 +345,9 @@ fn cut_off() -> Refusal {
 /// A body that nobody wants: what is read of it, and for how long.
 pub(super) const MAX_UNREAD: usize = 64 << 10;
 pub(super) const UNREAD_TIME: Duration = Duration::from_millis(250);
+
+/// A text of this length is not worth sharing.
+const SHORT: usize = 4 << 10;
 
 /// The text of a request: not copied if it arrived in one piece.
 pub(super) enum Text<D> {

@@ -40,6 +40,20 @@ impl Outlet {
         self.body = body;
     }
 
+    /// Appends a text: a long one follows from where it is. There must be room.
+    pub(in crate::http) fn append(&mut self, text: Vec<u8>) {
+        match text.len() < LONG {
+            true => self.more().extend_from_slice(&text),
+            false => self.body = text.into(),
+        }
+    }
+
+    /// Whether more may be appended: nothing comes after a long text before that is written, and of the rest less
+    /// than `enough` waits.
+    pub(in crate::http) fn has_room(&self, enough: usize) -> bool {
+        self.body.is_empty() && self.waiting() < enough
+    }
+
     /// Whether a byte of the head is written.
     pub(in crate::http) fn is_begun(&self) -> bool {
         self.written > 0
@@ -122,5 +136,7 @@ pub(in crate::http) fn write_number(number: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(&digits[at..]);
 }
 
+/// A text of this length is written from where it is.
+pub(in crate::http) const LONG: usize = 4 << 10;
 /// The most memory that a connection keeps while nothing is written.
 const MOST_KEPT: usize = 2 << 10;
