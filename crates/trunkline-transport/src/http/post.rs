@@ -28,6 +28,7 @@ use super::endpoint::{Endpoint, Listed, attached};
 use super::entry::check_fields;
 use super::exchange::{ExchangeEvents, Owned};
 use super::expiry::Expiry;
+use super::message_text::MessageText;
 use super::response::{accepted, events, events_in, json_in, no_session};
 use super::session::{Posted, Session};
 use super::shared_sessions::{Asked, Begun, close_later};
@@ -354,9 +355,14 @@ impl<H: Handler> Endpoint<H> {
             write_event(&first, &mut text);
             return Ok(events(HttpBody::whole(text)));
         }
-        // A text that fills its room exactly goes out from where it is, with nothing around it.
-        let mut text = Vec::with_capacity(first.size());
-        first.write(&mut text);
+        let text = match &first {
+            Outgoing::One(message) => MessageText::of(message),
+            Outgoing::Batch(_) => {
+                let mut text = Vec::with_capacity(first.size());
+                first.write(&mut text);
+                text.into()
+            }
+        };
         Ok(json_in(room, status, text))
     }
 

@@ -339,12 +339,18 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
         self.left = Left::Nothing;
         let body = std::mem::take(&mut response.body_mut().kind);
         let (status, headers) = (response.status(), response.headers());
-        let (mut all, mut text) = (Vec::new(), Bytes::new());
+        let (mut all, mut text, mut end) = (Vec::new(), Bytes::new(), Bytes::new());
         let (sent, events) = match body {
             Kind::Empty => (Sent::Bytes(0), None),
             Kind::Whole(whole) => {
                 text = whole;
                 (Sent::Bytes(text.len() as u64), None)
+            }
+            Kind::Parts(parts) => {
+                let sent = Sent::Bytes(parts.len() as u64);
+                all.extend_from_slice(&parts.before);
+                (text, end) = (parts.long, parts.after);
+                (sent, None)
             }
             Kind::AllEvents(whole) => {
                 all = whole;
@@ -369,6 +375,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
             true => out.extend_from_slice(&text),
             false => self.outlet.follow(text),
         }
+        self.outlet.end_with(end);
         Sending { events, left: sent, keeps_connection }
     }
 
