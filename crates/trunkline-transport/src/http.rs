@@ -21,6 +21,7 @@ mod idle_tracker;
 mod lasting;
 mod linger;
 mod listener;
+mod message_text;
 mod post;
 pub mod replicas;
 mod response;

@@ -12,7 +12,9 @@
 //! ```
 
 pub mod glance;
+mod number;
 mod plain;
+mod raw;
 mod reader;
 mod write;
 
@@ -23,12 +25,15 @@ use std::hash::{Hash, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
 
-use serde::de::{DeserializeOwned, DeserializeSeed, Error as _, MapAccess, Visitor};
+use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use glance::Glance;
+pub(crate) use number::write_number;
+use number::{NO_DIGITS, write_digits};
 use plain::end_of_plain;
+pub(crate) use raw::raw_text;
 pub(crate) use reader::{Reader, Unreadable};
 pub(crate) use write::push_string;
 pub use write::write_string;
@@ -39,6 +44,8 @@ pub struct Json(Text);
 
 #[derive(Clone)]
 enum Text {
+    /// A text of a few bytes, such as a number: it needs no allocation.
+    Short(u8, [u8; SHORTEST]),
     /// Reference count and text in one allocation.
     Copied(Arc<str>),
     /// A long text that was written here, in its own allocation.
@@ -124,7 +131,32 @@ impl Json {
 
     /// Copies a text that is known to be JSON.
     pub(crate) fn copied(text: &str) -> Self {
-        Self(Text::Copied(text.into()))
+        let mut short = [0; SHORTEST];
+        match short.get_mut(..text.len()) {
+            Some(place) => {
+                place.copy_from_slice(text.as_bytes());
+                Self(Text::Short(text.len() as u8, short))
+            }
+            None => Self(Text::Copied(text.into())),
+        }
+    }
+
+    /// A whole number.
+    pub(crate) fn integer(number: i64) -> Self {
+        let mut digits = NO_DIGITS;
+        let start = write_digits(number, &mut digits);
+        Self::copied(str::from_utf8(&digits[start..]).expect("digits are UTF-8"))
+    }
+
+    /// The value at `place` in this one, where it is known to stand. It shares the text if that is short.
+    pub(crate) fn inner(&self, place: Range<usize>) -> Self {
+        match &self.0 {
+            Text::Part(whole, [start, _]) => {
+                let range = [place.start, place.end].map(|it| start + it as u16);
+                Self(Text::Part(Arc::clone(whole), range))
+            }
+            _ => Self::copied(&self.get()[place]),
+        }
     }
 
     /// Copies the result that is next, and remembers what it shows.
@@ -194,7 +226,7 @@ impl Json {
     /// allocation; a long one stays where it is.
     pub(crate) fn written(text: String) -> Self {
         Self(match text.len() {
-            ..LONG => Text::Copied(text.into()),
+            ..LONG => return Self::copied(&text),
             _ => Text::Written(Arc::new(text.into())),
         })
     }
@@ -203,6 +235,10 @@ impl Json {
     #[inline]
     pub fn get(&self) -> &str {
         match &self.0 {
+            // It is UTF-8: it was copied from a text.
+            Text::Short(length, text) => {
+                str::from_utf8(&text[..usize::from(*length)]).unwrap_or_default()
+            }
             Text::Copied(text) | Text::Result(text, _) => text,
             Text::Written(text) => text,
             Text::Taken(taken, _) => &taken.message[taken.place.clone()],
@@ -336,90 +372,8 @@ impl<'de> Deserialize<'de> for Json {
     }
 }
 
-/// The text of a value, borrowed where it can be.
-pub(crate) fn raw_text<'de, D: Deserializer<'de>>(de: D) -> Result<Cow<'de, str>, D::Error> {
-    de.deserialize_newtype_struct(RAW_VALUE, RawVisitor)
-}
-
-struct RawVisitor;
-
-impl<'de> Visitor<'de> for RawVisitor {
-    type Value = Cow<'de, str>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("any valid JSON value")
-    }
-
-    /// `serde_json` passes a raw text as a map with one member.
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        match map.next_key::<RawKey>()? {
-            Some(RawKey(true)) => map.next_value_seed(RawText),
-            _ => Err(A::Error::custom("raw JSON is read from JSON alone")),
-        }
-    }
-
-    /// Reached if `serde_json` ever renames its raw texts: slower, and just as correct.
-    fn visit_newtype_struct<D: Deserializer<'de>>(self, de: D) -> Result<Self::Value, D::Error> {
-        Ok(Box::<RawValue>::deserialize(de)?.get().to_owned().into())
-    }
-}
-
-/// Whether the name of a member is that of raw texts.
-struct RawKey(bool);
-
-impl<'de> Deserialize<'de> for RawKey {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_identifier(RawKeyVisitor)
-    }
-}
-
-struct RawKeyVisitor;
-
-impl Visitor<'_> for RawKeyVisitor {
-    type Value = RawKey;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a name")
-    }
-
-    fn visit_str<E>(self, name: &str) -> Result<RawKey, E> {
-        Ok(RawKey(name == RAW_VALUE))
-    }
-}
-
-/// A raw text, which `serde_json` has validated.
-struct RawText;
-
-impl<'de> DeserializeSeed<'de> for RawText {
-    type Value = Cow<'de, str>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_str(self)
-    }
-}
-
-impl<'de> Visitor<'de> for RawText {
-    type Value = Cow<'de, str>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a JSON text")
-    }
-
-    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
-        Ok(Cow::Borrowed(text))
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
-        Ok(Cow::Owned(text.to_owned()))
-    }
-
-    fn visit_string<E>(self, text: String) -> Result<Self::Value, E> {
-        Ok(Cow::Owned(text))
-    }
-}
-
-/// The name that `serde_json` gives a raw text internally.
-const RAW_VALUE: &str = "$serde_json::private::RawValue";
+/// The longest text that is kept where it is: ids, numbers and words.
+const SHORTEST: usize = 15;
 
 /// The longest string that is put together on the stack.
 const SHORT: usize = 64;
@@ -521,56 +475,25 @@ mod tests {
     #[test]
     fn clones_share_their_text() {
         let long = "x".repeat(LONG);
-        for json in [Json::parse("[1]").unwrap(), Json::of("a"), Json::string(&long)] {
+        let some = "x".repeat(SHORTEST + 1);
+        let list = Json::parse(format!("[{}]", "1,".repeat(SHORTEST) + "1")).unwrap();
+        for json in [list, Json::of(&some), Json::string(&some), Json::string(&long)] {
             assert_eq!(json.get().as_ptr(), json.clone().get().as_ptr());
         }
         assert_eq!(Json::string(&long), Json::parse(format!("\"{long}\"")).unwrap());
     }
 
     #[test]
-    fn a_text_is_read_with_one_copy_and_from_values_and_streams_too() {
-        let text = r#"{"a":[1.50,{"b":"\u00e9"}]}"#;
-        let mut reading = serde_json::Deserializer::from_str(text);
-        let is_raw = reading.deserialize_newtype_struct(RAW_VALUE, IsMap).unwrap();
-        assert!(is_raw, "serde_json calls its raw texts otherwise now: see `visit_newtype_struct`");
-        assert_eq!(serde_json::from_str::<Json>(text).unwrap().get(), text);
-        assert_eq!(serde_json::from_reader::<_, Json>(text.as_bytes()).unwrap().get(), text);
-        let members: Vec<Json> = serde_json::from_str(" [ 1 , [ 2 ] ]").unwrap();
-        assert_eq!(members, [Json::of(&1), Json::parse("[ 2 ]").unwrap()]);
-        let value = serde_json::json!({ "a": 1 });
-        assert_eq!(serde_json::from_value::<Json>(value).unwrap().get(), r#"{"a":1}"#);
-        assert_eq!(Json::of(&Json::null()), Json::null());
-        assert!(serde_json::from_str::<Json>("[1").is_err());
-        // A member of the peer with that name is a member like any other.
-        let odd = format!(r#"{{"{RAW_VALUE}":"[1"}}"#);
-        assert_eq!(serde_json::from_str::<Json>(&odd).unwrap().get(), odd);
-    }
-
-    #[test]
-    fn another_name_of_raw_texts_would_cost_a_copy_and_nothing_else() {
-        let mut reading = serde_json::Deserializer::from_str(r#"{"a":1}"#);
-        let read = reading.deserialize_newtype_struct("another", RawVisitor).unwrap();
-        assert_eq!(read, r#"{"a":1}"#);
-    }
-
-    struct IsMap;
-
-    impl<'de> Visitor<'de> for IsMap {
-        type Value = bool;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("a map or a newtype")
+    fn a_text_is_the_same_whether_it_is_kept_in_place_or_not() {
+        for length in 0..2 * SHORTEST {
+            let text = format!("\"{}\"", "é".repeat(length));
+            let json = Json::parse(&text).unwrap();
+            assert_eq!((json.get(), json.clone().get()), (&*text, &*text));
+            assert_eq!((json.clone(), Json::of(&json)), (json.clone(), json));
         }
-
-        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<bool, A::Error> {
-            let is_raw = matches!(map.next_key::<RawKey>()?, Some(RawKey(true)));
-            map.next_value::<serde::de::IgnoredAny>()?;
-            Ok(is_raw)
+        for number in [0, -1, 7, 1234567890, i64::MIN, i64::MAX] {
+            assert_eq!(Json::integer(number).get(), number.to_string());
         }
-
-        fn visit_newtype_struct<D: Deserializer<'de>>(self, it: D) -> Result<bool, D::Error> {
-            serde::de::IgnoredAny::deserialize(it)?;
-            Ok(false)
-        }
+        assert!(size_of::<Json>() <= 24, "every member of every message is one");
     }
 }

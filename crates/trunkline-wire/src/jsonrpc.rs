@@ -12,8 +12,8 @@
 //! ```
 
 mod error;
-mod number;
 mod parse;
+mod write;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -23,13 +23,14 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::json::{Json, write_string};
+use crate::json::{Json, write_number, write_string};
 use crate::method::{Method, Row, Sender, compares_with_text};
 use crate::revision::Revision;
 
 pub(crate) use error::clip;
-use number::write_number;
 pub use parse::{Incoming, Malformed, MalformedKind};
+pub use write::LeftOut;
+use write::{InText, WriteValue};
 
 /// A request id, echoed byte for byte: `1`, `"1"` and `01e0` are three different ids.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -329,6 +330,10 @@ impl Object {
 
     /// Appends the object as JSON.
     pub fn write(&self, out: &mut Vec<u8>) {
+        self.write_as(&mut InText, out);
+    }
+
+    fn write_as(&self, values: &mut impl WriteValue, out: &mut Vec<u8>) {
         out.push(b'{');
         for (at, (key, value)) in self.0.iter().enumerate() {
             if at > 0 {
@@ -336,12 +341,7 @@ impl Object {
             }
             write_string(key, out);
             out.push(b':');
-            let value = value.get().as_bytes();
-            if value.len() >= LONG {
-                // Otherwise the short members behind it would double the room.
-                out.reserve(value.len() + AFTER_LONG);
-            }
-            out.extend_from_slice(value);
+            values.write_member(value, out);
         }
         out.push(b'}');
     }
@@ -397,101 +397,26 @@ impl Message {
             _ => None,
         }
     }
-
-    /// Appends the message as one JSON text, without a line break.
-    pub fn write(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(br#"{"jsonrpc":"2.0""#);
-        match self {
-            Self::Request { id, method, params } => {
-                write_id(id, out);
-                write_call(method, params, out);
-            }
-            Self::Notification { method, params } => write_call(method, params, out),
-            Self::Response { id, outcome } => {
-                if let Some(id) = id {
-                    write_id(id, out);
-                }
-                match outcome {
-                    Ok(result) => {
-                        out.extend_from_slice(br#","result":"#);
-                        out.extend_from_slice(result.get().as_bytes());
-                    }
-                    Err(error) => {
-                        out.extend_from_slice(br#","error":"#);
-                        out.extend_from_slice(Json::of(error).get().as_bytes());
-                    }
-                }
-            }
-        }
-        out.push(b'}');
-    }
-
-    /// The number of bytes that [`Self::write`] appends: exact for a result whose id needs no escapes, for any other
-    /// message about right.
-    pub fn size(&self) -> usize {
-        match self {
-            Self::Response { id, outcome: Ok(result) } => {
-                let id = id.as_ref().map_or(0, |id| br#","id":"#.len() + id.size());
-                br#"{"jsonrpc":"2.0","result":}"#.len() + id + result.get().len()
-            }
-            Self::Response { .. } => 256,
-            Self::Request { params, .. } | Self::Notification { params, .. } => {
-                br#"{"jsonrpc":"2.0","id":,"method":"","params":}"#.len() + 32 + params.size()
-            }
-        }
-    }
-
-    /// The message as one JSON text.
-    pub fn to_text(&self) -> String {
-        let mut out = Vec::new();
-        self.write(&mut out);
-        String::from_utf8(out).expect("messages are written from UTF-8 pieces")
-    }
-}
-
-/// A value of this length decides how much room its message needs.
-const LONG: usize = 64 << 10;
-/// Room for the members behind one, and for the end of the message.
-const AFTER_LONG: usize = 4 << 10;
-
-fn write_call(method: &str, params: &Params, out: &mut Vec<u8>) {
-    out.extend_from_slice(br#","method":"#);
-    write_string(method, out);
-    match params {
-        Params::Absent => {}
-        Params::Object(object) => {
-            out.extend_from_slice(br#","params":"#);
-            object.write(out);
-        }
-        Params::Array(items) => {
-            out.extend_from_slice(br#","params":["#);
-            for (at, item) in items.iter().enumerate() {
-                if at > 0 {
-                    out.push(b',');
-                }
-                out.extend_from_slice(item.get().as_bytes());
-            }
-            out.push(b']');
-        }
-    }
-}
-
-fn write_id(id: &Id, out: &mut Vec<u8>) {
-    out.extend_from_slice(br#","id":"#);
-    match id {
-        Id::Number(number) => write_number(*number, out),
-        Id::Big(digits) => out.extend_from_slice(digits.as_bytes()),
-        Id::Text(text) => write_string(text, out),
-        Id::Null => out.extend_from_slice(b"null"),
-    }
 }
 
 impl Id {
     /// The id as JSON.
     pub fn to_json(&self) -> Json {
-        let mut out = Vec::new();
-        write_id(self, &mut out);
-        Json::from_written(out.split_off(br#","id":"#.len()))
+        match self {
+            Self::Number(number) => Json::integer(*number),
+            Self::Big(digits) => Json::copied(digits),
+            Self::Text(text) => Json::string(text),
+            Self::Null => Json::copied("null"),
+        }
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Number(number) => write_number(*number, out),
+            Self::Big(digits) => out.extend_from_slice(digits.as_bytes()),
+            Self::Text(text) => write_string(text, out),
+            Self::Null => out.extend_from_slice(b"null"),
+        }
     }
 
     /// The length of its JSON text, if nothing has to be escaped.

@@ -239,12 +239,15 @@ pub fn find(name: &str, sender: Sender, revision: Revision) -> Option<&'static R
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::json::Json;
 
     #[test]
     fn a_name_and_its_method_are_one() {
         for row in TABLE {
             assert_eq!((row.method.name(), Method::of(row.name)), (row.name, Some(row.method)));
             assert_eq!(row.method.oldest_row().method, row.method);
+            // It is written as it is.
+            assert_eq!(Json::string(row.name).get(), format!("\"{}\"", row.name));
         }
         for name in ["", "tools/cal", "Tools/Call", "tools/call ", "example.com/own"] {
             assert_eq!(Method::of(name), None, "{name}");

@@ -57,7 +57,7 @@ pub struct Streams {
     finished_bytes: usize,
     next: u64,
     readers: u64,
-    /// Room for the events of the next POST, left by one that was answered with one text.
+    /// Room for the events of the next POST, left by one that was answered with one text or is forgotten.
     spare: VecDeque<Vec<u8>>,
     /// Events that another process may have to send again, if there is one. Boxed: few sessions have them.
     kept: Option<Box<KeptEvents>>,
@@ -333,6 +333,23 @@ impl Streams {
         Read::Open
     }
 
+    /// Everything that the stream of a POST carries, if that is complete and was not read from yet. Nobody has
+    /// to read it then.
+    pub fn read_whole(
+        &mut self,
+        reader: Reader,
+        now: Instant,
+        mac: impl Fn(&[u8]) -> u64,
+    ) -> Option<Vec<u8>> {
+        let stream = self.live(reader.via).filter(|it| reader.holds(it))?;
+        let is_whole = stream.over.is_some() && stream.is_fresh && stream.pause.is_none();
+        is_whole.then(|| {
+            let mut out = Vec::new();
+            self.read(reader, now, mac, &mut out);
+            out
+        })
+    }
+
     /// The reader has disconnected. Returns whether it was the current one.
     pub fn detach(&mut self, reader: Reader, now: Instant) -> bool {
         let held = self.live(reader.via).filter(|it| reader.holds(it));
@@ -419,8 +436,12 @@ impl Streams {
     }
 
     fn forget_oldest(&mut self) {
-        if let Some(stream) = self.over.pop_front() {
+        if let Some(mut stream) = self.over.pop_front() {
             self.finished_bytes -= stream.bytes;
+            if stream.events.capacity() <= FEW {
+                stream.events.clear();
+                self.spare = stream.events;
+            }
         }
     }
 }
@@ -479,5 +500,7 @@ fn millis(time: Duration) -> u64 {
 
 /// The bytes of an event besides its text, with an id of the usual length.
 const AROUND: usize = 48;
+/// Room for so many events is used again.
+const FEW: usize = 4;
 /// How many finished streams can be resumed.
 const MAX_FINISHED: usize = 64;

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use trunkline_wire::jsonrpc::{Message, Object, Params};
+use trunkline_wire::jsonrpc::{Message, Params};
 use trunkline_wire::method::Method;
 use trunkline_wire::model::{LogLevel, LogMessage, Progress};
 use trunkline_wire::revision::Era;
@@ -24,9 +24,7 @@ pub(super) fn progress<T>(
         return None;
     }
     (sink.reached, sink.sent) = (progress.progress, Some(now));
-    let mut params = Object::default();
-    params.set("progressToken", sink.token.clone());
-    progress.write_into(&mut params);
+    let params = progress.to_params(sink.token.clone());
     Some(Message::notification(Method::Progress, Params::Object(params)))
 }
 

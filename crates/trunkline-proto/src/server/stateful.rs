@@ -116,8 +116,8 @@ impl Session {
             Method::ResourcesUnsubscribe => self.unsubscribe(&params),
             _ => {
                 let meta = params.take("_meta");
-                let token = match RequestMeta::read(meta.as_ref()) {
-                    Ok(read) => read.progress_token.map(|it| it.to_json()),
+                let token = match RequestMeta::read_token(meta.as_ref()) {
+                    Ok(token) => token,
                     Err(fault) => return shared.reply(from, Err(fault.into())),
                 };
                 let facts = Facts {

@@ -19,6 +19,7 @@ use trunkline_wire::jsonrpc;
 
 use super::budgets::Meter;
 use super::idle_tracker::{IdleTracker, RequestGuard};
+use super::message_text::MessageText;
 use super::serve::feed::Feed;
 
 /// The body of a response: empty, one text, or a stream of events.
@@ -34,6 +35,10 @@ pub(super) enum Kind {
     #[default]
     Empty,
     Whole(Bytes),
+    /// A message that is in several parts.
+    Parts(MessageText),
+    /// Events that are all there, in a short text.
+    AllEvents(Vec<u8>),
     Events(Pin<Box<dyn Events>>),
 }
 
@@ -47,15 +52,30 @@ impl HttpBody {
         Self { kind: Kind::Whole(text.into()), on_end: None }
     }
 
-    /// Passes the text through `count`, if it is one text.
+    pub(super) fn message(text: MessageText) -> Self {
+        match text.whole().is_some() {
+            true => Self::whole(text.before),
+            false => Self { kind: Kind::Parts(text), on_end: None },
+        }
+    }
+
+    /// Passes the text through `count`, or what is long of it, if it is one text.
     pub(super) fn counted(&mut self, count: impl FnOnce(Bytes) -> Bytes) {
-        if let Kind::Whole(text) = &mut self.kind {
+        if let Kind::Whole(text) | Kind::Parts(MessageText { long: text, .. }) = &mut self.kind {
             *text = count(std::mem::take(text));
         }
     }
 
     pub(super) fn events(events: impl Events + 'static) -> Self {
         Self::boxed_events(Box::pin(events))
+    }
+
+    /// Events, all of which are in this text.
+    pub(super) fn all_events(text: Vec<u8>) -> Self {
+        match text.len() > SHORT {
+            true => Self::whole(text),
+            false => Self { kind: Kind::AllEvents(text), on_end: None },
+        }
     }
 
     pub(super) fn boxed_events(events: Pin<Box<dyn Events>>) -> Self {
@@ -100,6 +120,18 @@ impl Body for HttpBody {
                 self.kind = Kind::Empty;
                 Poll::Ready(Some(Ok(Frame::data(text))))
             }
+            Kind::Parts(text) => {
+                let part = text.take_part();
+                if text.is_empty() {
+                    self.kind = Kind::Empty;
+                }
+                Poll::Ready(part.map(|it| Ok(Frame::data(it))))
+            }
+            Kind::AllEvents(text) => {
+                let text = Bytes::from(std::mem::take(text));
+                self.kind = Kind::Empty;
+                Poll::Ready(Some(Ok(Frame::data(text))))
+            }
             Kind::Events(events) => events
                 .as_mut()
                 .poll_events(cx)
@@ -115,6 +147,8 @@ impl Body for HttpBody {
         match &self.kind {
             Kind::Empty => SizeHint::with_exact(0),
             Kind::Whole(text) => SizeHint::with_exact(text.len() as u64),
+            Kind::Parts(text) => SizeHint::with_exact(text.len() as u64),
+            Kind::AllEvents(text) => SizeHint::with_exact(text.len() as u64),
             Kind::Events(_) => SizeHint::default(),
         }
     }
@@ -329,6 +363,9 @@ fn cut_off() -> Refusal {
 /// A body that nobody wants: what is read of it, and for how long.
 pub(super) const MAX_UNREAD: usize = 64 << 10;
 pub(super) const UNREAD_TIME: Duration = Duration::from_millis(250);
+
+/// A text of this length is not worth sharing.
+const SHORT: usize = 4 << 10;
 
 /// The text of a request: not copied if it arrived in one piece.
 pub(super) enum Text<D> {

@@ -40,6 +40,7 @@ use crate::clock::now;
 use crate::conversation_handle::ConversationHandle;
 use crate::driver_core::{DeadlineTimer, DriverCore, Effect, HandlerTasks, OpenedSignal, Urged};
 use crate::handler::Handler;
+use crate::http::message_text::MessageText;
 use crate::limits::Limits;
 use deliveries::Deliveries;
 use delivery::{DeliveryEvent, End, EventKind, Post};
@@ -330,7 +331,8 @@ impl<H: Handler> HttpDriver<H> {
 
     fn write(&mut self, message: Message) -> PostRequest {
         let request = self.writer.write(message, &self.route);
-        self.core.show_message(&request.message, request.text.as_deref(), None);
+        let text = request.text.as_ref().and_then(MessageText::whole);
+        self.core.show_message(&request.message, text, None);
         request
     }
 

@@ -467,7 +467,7 @@ impl<H: Handler> Endpoint<H> {
         listed
     }
 
-    fn end_if_closing(&self, session: &Session<H>) {
+    pub(super) fn end_if_closing(&self, session: &Session<H>) {
         if *self.closing.borrow() {
             session.hang_up();
         }

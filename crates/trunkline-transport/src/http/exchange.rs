@@ -95,6 +95,32 @@ impl<H: Handler> Exchange<H> {
         self.poll_until(None, cx)
     }
 
+    /// Writes what follows the first message and is ready. Returns whether that is all there will be.
+    pub(super) fn write_ready(
+        &mut self,
+        first: &Outgoing,
+        out: &mut Vec<u8>,
+        cx: &mut Context<'_>,
+    ) -> bool {
+        let mut next = self.poll_next(cx);
+        // Mostly the answer is next, and then there is room for both.
+        if let Poll::Ready(Some(answer)) = &next {
+            out.reserve(first.size() + answer.size() + 16);
+        }
+        write_event(first, out);
+        loop {
+            match next {
+                Poll::Ready(Some(message)) => write_event(&message, out),
+                Poll::Ready(None) => return true,
+                Poll::Pending => return false,
+            }
+            if out.len() >= PIECE {
+                return self.is_over();
+            }
+            next = self.poll_next(cx);
+        }
+    }
+
     /// The same until a comment is due: one timer serves both.
     fn poll_until(
         &mut self,
@@ -107,7 +133,7 @@ impl<H: Handler> Exchange<H> {
                 self.next = self.more.pop_front();
                 return Poll::Ready(Some(message));
             }
-            if self.core.conversation.open_calls() == 0 && self.core.handlers.is_empty() {
+            if self.is_over() {
                 return Poll::Ready(None);
             }
             let mut busy = self.poll_commands(cx);
@@ -123,6 +149,12 @@ impl<H: Handler> Exchange<H> {
                 return Poll::Pending;
             }
         }
+    }
+
+    /// Whether there is nothing more to send.
+    fn is_over(&self) -> bool {
+        let is_at_work = self.core.conversation.open_calls() > 0 || !self.core.handlers.is_empty();
+        self.next.is_none() && !is_at_work
     }
 
     fn poll_commands(&mut self, cx: &mut Context<'_>) -> bool {
@@ -226,7 +258,8 @@ impl<H: Handler> Drop for Owned<H> {
 /// An exchange that was not answered at once, and the rest of one whose first message was not its answer.
 pub(super) struct ExchangeEvents<H: Handler> {
     exchange: Owned<H>,
-    first: Option<Outgoing>,
+    /// The first events, which are not sent yet.
+    written: Vec<u8>,
     keep_alive: KeepAlive,
     /// Dropped with the stream.
     _listed: Option<Listed>,
@@ -236,7 +269,7 @@ pub(super) struct ExchangeEvents<H: Handler> {
 impl<H: Handler> ExchangeEvents<H> {
     pub(super) fn new(
         exchange: Owned<H>,
-        first: Option<Outgoing>,
+        written: Vec<u8>,
         keep_alive: KeepAlive,
         listed: Option<Listed>,
     ) -> Self {
@@ -245,7 +278,7 @@ impl<H: Handler> ExchangeEvents<H> {
             Some(_) => Expiry::of_caller(exchange.caller()),
             None => Expiry::never(),
         };
-        Self { exchange, first, keep_alive, _listed: listed, expiry }
+        Self { exchange, written, keep_alive, _listed: listed, expiry }
     }
 
     pub(super) fn exchange(&mut self) -> &mut Exchange<H> {
@@ -253,8 +286,8 @@ impl<H: Handler> ExchangeEvents<H> {
     }
 
     /// The first message, if it has come only now.
-    pub(super) fn begin_with(&mut self, first: Outgoing) {
-        self.first = Some(first);
+    pub(super) fn begin_with(&mut self, first: &Outgoing) {
+        write_event(first, &mut self.written);
     }
 }
 
@@ -266,10 +299,7 @@ impl<H: Handler> Events for ExchangeEvents<H> {
             return Poll::Ready(None);
         }
         // Nothing is allocated before there is something to write.
-        let mut out = Vec::new();
-        if let Some(first) = this.first.take() {
-            write_event(&first, &mut out);
-        }
+        let mut out = std::mem::take(&mut this.written);
         // Send everything ready at once, up to what the client must read first.
         loop {
             if out.len() >= PIECE {

@@ -28,6 +28,7 @@ use super::endpoint::{Endpoint, Listed, attached};
 use super::entry::check_fields;
 use super::exchange::{ExchangeEvents, Owned};
 use super::expiry::Expiry;
+use super::message_text::MessageText;
 use super::response::{accepted, events, events_in, json_in, no_session};
 use super::session::{Posted, Session};
 use super::shared_sessions::{Asked, Begun, close_later};
@@ -247,6 +248,10 @@ impl<H: Handler> Endpoint<H> {
                 events(HttpBody::whole(out))
             }
             Posted::Whole(status, text) => json_in(room, status, text),
+            Posted::AllEvents(text) => {
+                self.end_if_closing(&session);
+                events_in(room, HttpBody::all_events(text))
+            }
             Posted::Events(reader) => {
                 self.follow_after(session, reader, Expiry::never(), None, room)
             }
@@ -281,21 +286,22 @@ impl<H: Handler> Endpoint<H> {
                     true => exchange.get().poll_next(cx),
                     false => Poll::Ready(None),
                 };
-                let unanswered = match first {
-                    Poll::Pending => None,
-                    Poll::Ready(first) => {
-                        let dispatched = exchange.get().dispatched();
-                        let room = room.as_deref_mut();
-                        match self.whole(first, expects, era, dispatched, room) {
-                            Ok(response) => return Poll::Ready(response),
-                            Err(first) => Some(first),
+                let is_begun = first.is_ready();
+                let mut written = Vec::new();
+                if let Poll::Ready(first) = first {
+                    let dispatched = exchange.get().dispatched();
+                    match self.whole(first, expects, era, dispatched, room.as_deref_mut()) {
+                        Ok(response) => return Poll::Ready(response),
+                        Err(first) => {
+                            if exchange.get().write_ready(&first, &mut written, cx) {
+                                let body = HttpBody::all_events(written);
+                                return Poll::Ready(events_in(room.take(), body));
+                            }
                         }
                     }
-                };
+                }
                 let keep_alive = KeepAlive::new(self.settings.limits.stream_keep_alive);
-                let is_begun = unanswered.is_some();
-                kept =
-                    Some(Box::pin(ExchangeEvents::new(exchange, unanswered, keep_alive, listed)));
+                kept = Some(Box::pin(ExchangeEvents::new(exchange, written, keep_alive, listed)));
                 if !is_begun {
                     return Poll::Pending;
                 }
@@ -304,7 +310,7 @@ impl<H: Handler> Endpoint<H> {
                 let dispatched = events.exchange().dispatched();
                 match self.whole(first, expects, era, dispatched, room.as_deref_mut()) {
                     Ok(response) => return Poll::Ready(response),
-                    Err(first) => events.begin_with(first),
+                    Err(first) => events.begin_with(&first),
                 }
             }
             let events = kept.take().expect("it is polled no more once it is answered");
@@ -349,9 +355,14 @@ impl<H: Handler> Endpoint<H> {
             write_event(&first, &mut text);
             return Ok(events(HttpBody::whole(text)));
         }
-        // A text that fills its room exactly goes out from where it is, with nothing around it.
-        let mut text = Vec::with_capacity(first.size());
-        first.write(&mut text);
+        let text = match &first {
+            Outgoing::One(message) => MessageText::of(message),
+            Outgoing::Batch(_) => {
+                let mut text = Vec::with_capacity(first.size());
+                first.write(&mut text);
+                text.into()
+            }
+        };
         Ok(json_in(room, status, text))
     }
 

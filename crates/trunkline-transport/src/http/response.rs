@@ -5,6 +5,7 @@ use http::{HeaderMap, Response, StatusCode};
 use trunkline_proto::http::Refusal;
 
 use super::body::HttpBody;
+use super::message_text::MessageText;
 
 pub(super) fn json(status: StatusCode, text: Vec<u8>) -> Response<HttpBody> {
     json_in(None, status, text)
@@ -15,9 +16,9 @@ pub(super) fn json(status: StatusCode, text: Vec<u8>) -> Response<HttpBody> {
 pub(super) fn json_in(
     room: Option<&mut HeaderMap>,
     status: StatusCode,
-    text: Vec<u8>,
+    text: impl Into<MessageText>,
 ) -> Response<HttpBody> {
-    let mut response = response_in(room, HttpBody::whole(text));
+    let mut response = response_in(room, HttpBody::message(text.into()));
     *response.status_mut() = status;
     response.headers_mut().insert(header::CONTENT_TYPE, JSON);
     response

@@ -84,6 +84,8 @@ pub(super) enum Posted {
     Whole(StatusCode, Vec<u8>),
     /// With events.
     Events(Reader),
+    /// With events, all of which are in this text.
+    AllEvents(Vec<u8>),
     /// Not at all: the request was cancelled.
     NoReply,
     /// Not here: the session is over.
@@ -345,7 +347,7 @@ impl<H: Handler> Session<H> {
         let over = request.and_then(|it| state.core.handlers.release(it));
         state.end_if_done(now);
         let holds_until = state.core.conversation.holds_answer_until();
-        let posted = reader.and_then(|it| state.posted(it));
+        let posted = reader.and_then(|it| state.posted(it, self.tags, now));
         drop(state);
         drop(over);
         if let Some(until) = holds_until {
@@ -391,8 +393,8 @@ impl<H: Handler> Session<H> {
             // Only the client and the server end a session, not a handle.
             while let Poll::Ready(Urged::Cancelled | Urged::Close) = state.core.poll_urgent(&mut cx)
             {
+                state.act(true, now);
             }
-            state.act(true, now);
             while !state.streams.is_congested() && state.core.poll_command(&mut cx) {
                 state.act(true, now);
             }
@@ -462,15 +464,20 @@ impl State {
     }
 
     /// How the POST of `reader` is answered, if it is known.
-    fn posted(&mut self, reader: Reader) -> Option<Posted> {
+    fn posted(&mut self, reader: Reader, tags: Tags, now: Instant) -> Option<Posted> {
         match self.streams.beginning(reader) {
             Beginning::Unknown => None,
             Beginning::Whole(status, text) => Some(Posted::Whole(status, text)),
             Beginning::Events => {
                 if self.sharing.is_some() {
                     self.keep_events();
+                    return Some(Posted::Events(reader));
                 }
-                Some(Posted::Events(reader))
+                // Senders that wait for a reader are told when it reads.
+                let is_free = !self.streams.is_congested();
+                let tag = |it: &[u8]| tags.tag(it);
+                let all = is_free.then(|| self.streams.read_whole(reader, now, tag)).flatten();
+                Some(all.map_or(Posted::Events(reader), Posted::AllEvents))
             }
             Beginning::Silence => Some(Posted::NoReply),
         }

@@ -12,7 +12,8 @@ use crate::driver_core::DeadlineTimer;
 
 /// Appends a message as an event without an id.
 pub(super) fn write_event(message: &Outgoing, out: &mut Vec<u8>) {
-    out.reserve(message.size() + b"data: \n\n".len());
+    // With room for what may end the chunk that it is sent in.
+    out.reserve(message.size() + b"data: \n\n\r\n".len());
     out.extend_from_slice(b"data: ");
     let start = out.len();
     message.write(out);

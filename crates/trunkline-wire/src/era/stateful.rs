@@ -19,7 +19,7 @@ use serde::Serialize;
 
 use super::stateless::{self, Extras};
 use super::{Profile, Structured};
-use crate::json::{Json, push_string};
+use crate::json::{Json, Reader, push_string};
 use crate::jsonrpc::{Id, Object};
 use crate::model::meta::{MetaFault, PROGRESS_TOKEN, RELATED_TASK};
 use crate::model::{
@@ -322,6 +322,21 @@ impl RequestMeta {
         Ok(Self { progress_token, related_task, rest })
     }
 
+    /// The progress token alone, as JSON. It fails where [`Self::read`] does.
+    ///
+    /// ```
+    /// # use trunkline_wire::{era::stateful::RequestMeta, json::Json};
+    /// let meta = Json::parse(r#"{"progressToken": "a"}"#).unwrap();
+    /// assert_eq!(RequestMeta::read_token(Some(&meta)), Ok(Some(Json::string("a"))));
+    /// assert_eq!(RequestMeta::read_token(None), Ok(None));
+    /// ```
+    pub fn read_token(meta: Option<&Json>) -> Result<Option<Json>, MetaFault> {
+        match meta.and_then(only_token) {
+            Some(token) => Ok(Some(token)),
+            None => Ok(Self::read(meta)?.progress_token.map(|it| it.to_json())),
+        }
+    }
+
     /// The `_meta` to send, unless it would be empty.
     pub fn to_json(&self) -> Option<Json> {
         let mut meta = self.rest.clone();
@@ -333,6 +348,23 @@ impl RequestMeta {
         }
         (!meta.is_empty()).then(|| meta.to_json())
     }
+}
+
+/// The progress token of a `_meta` that has nothing else, as most have, if there is no doubt about it.
+fn only_token(meta: &Json) -> Option<Json> {
+    let mut reader = Reader::new(meta.get());
+    reader.open(b'{').ok()?;
+    reader.member(true).ok()??.plain().filter(|it| *it == PROGRESS_TOKEN)?;
+    let token = reader.value().ok()?;
+    let place = reader.position() - token.len()..reader.position();
+    if reader.member(false).ok()?.is_some() || reader.end().is_err() {
+        return None;
+    }
+    let is_plain = match token.starts_with('"') {
+        true => token.len() <= Id::LONGEST && !token.contains('\\'),
+        false => Id::from_json(token).is_some(),
+    };
+    is_plain.then(|| meta.inner(place))
 }
 
 pub(super) fn take_token(meta: &mut Object) -> Result<Option<Id>, MetaFault> {

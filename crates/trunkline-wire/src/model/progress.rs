@@ -37,8 +37,16 @@ impl Progress {
         Self { progress: progress.into(), total: None, message: None }
     }
 
-    /// Sets its members in the parameters of a notification.
-    pub fn write_into(&self, params: &mut Object) {
+    /// The parameters of a notification for the request with this token.
+    ///
+    /// ```
+    /// # use trunkline_wire::{json::Json, model::Progress};
+    /// let params = Progress::new(1.0).total(4.0).to_params(Json::string("a"));
+    /// assert_eq!(params.to_json().get(), r#"{"progressToken":"a","progress":1,"total":4}"#);
+    /// ```
+    pub fn to_params(&self, token: Json) -> Object {
+        let mut params = Object::with_room(4);
+        params.set("progressToken", token);
         params.set("progress", number::to_json(self.progress));
         if let Some(total) = self.total {
             params.set("total", number::to_json(total));
@@ -46,6 +54,7 @@ impl Progress {
         if let Some(message) = &self.message {
             params.set("message", Json::string(message));
         }
+        params
     }
 }
 

@@ -34,6 +34,9 @@ pub(crate) mod number {
     use super::*;
 
     pub(crate) fn to_json(value: f64) -> Json {
+        if let Some(whole) = whole(value) {
+            return Json::integer(whole);
+        }
         struct Number(f64);
         impl Serialize for Number {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -45,12 +48,17 @@ pub(crate) mod number {
 
     #[allow(clippy::trivially_copy_pass_by_ref)] // serde's signature
     pub(crate) fn serialize<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+        match whole(*value) {
+            Some(whole) => serializer.serialize_i64(whole),
+            None => serializer.serialize_f64(*value),
+        }
+    }
+
+    /// The value as an integer, if it is one.
+    fn whole(value: f64) -> Option<i64> {
         // Beyond 2^53 a float no longer holds every integer, so it stays a float.
         const EXACT: f64 = 9_007_199_254_740_992.0;
-        if value.fract() == 0.0 && value.abs() < EXACT {
-            return serializer.serialize_i64(*value as i64);
-        }
-        serializer.serialize_f64(*value)
+        (value.abs() < EXACT && value as i64 as f64 == value).then_some(value as i64)
     }
 
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(de: D) -> Result<f64, D::Error> {

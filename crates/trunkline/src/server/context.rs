@@ -76,18 +76,39 @@ tokio::task_local! {
 /// How questions reach the client.
 pub(super) enum Asker {
     /// As requests on the wire, up to 2025-11-25. The handler runs once.
-    Wire(OnceLock<Box<Mutex<Notebook>>>),
+    Wire(OneRun),
     /// As rounds of one call, from 2026-07-28.
     Rounds(Mutex<Notebook>),
     /// As part of a task's state.
     Task(TaskAsker),
 }
 
+/// What is remembered of a handler that runs once.
+#[derive(Default)]
+pub(super) struct OneRun {
+    /// Its effects. Few handlers have any.
+    notebook: OnceLock<Box<Mutex<Notebook>>>,
+    /// The progress that it has reported.
+    reached: Mutex<Option<f64>>,
+}
+
+impl OneRun {
+    /// Whether `progress` exceeds what was reported. Records it.
+    fn is_new_progress(&self, progress: f64) -> bool {
+        let mut reached = lock(&self.reached);
+        let is_new = reached.is_none_or(|it| progress > it);
+        if is_new {
+            *reached = Some(progress);
+        }
+        is_new
+    }
+}
+
 impl Asker {
     /// The answers and effects of this call so far.
     pub(super) fn notebook(&self) -> &Mutex<Notebook> {
         match self {
-            Self::Wire(notebook) => notebook.get_or_init(Box::default),
+            Self::Wire(run) => run.notebook.get_or_init(Box::default),
             Self::Rounds(notebook) => notebook,
             Self::Task(task) => task.notebook(),
         }
@@ -128,7 +149,10 @@ impl Context {
 
     /// Reports progress, with a message if you like.
     pub async fn report(&self, progress: Progress) {
-        let is_new = lock(self.0.asker.notebook()).is_new_progress(progress.progress);
+        let is_new = match &self.0.asker {
+            Asker::Wire(run) => run.is_new_progress(progress.progress),
+            asker => lock(asker.notebook()).is_new_progress(progress.progress),
+        };
         if let (true, Asker::Task(task)) = (is_new, &self.0.asker) {
             task.report(&progress);
         }
@@ -140,7 +164,10 @@ impl Context {
 
     /// Whether no earlier run of the handler has sent this notification.
     fn is_first_time(&self) -> bool {
-        lock(self.0.asker.notebook()).is_first_time()
+        match &self.0.asker {
+            Asker::Wire(_) => true,
+            asker => lock(asker.notebook()).is_first_time(),
+        }
     }
 
     /// Logs a value to the client, which gets it only if it chose this level.

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 #[cfg(feature = "replicas")]
 use std::pin::Pin;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use trunkline_proto::{Attached, Call};
 use trunkline_transport::conversation_handle::ConversationHandle;
@@ -21,7 +21,7 @@ use trunkline_wire::model::{
 use trunkline_wire::revision::{Era, Revision};
 use trunkline_wire::text::Value;
 
-use super::context::{Asker, Context};
+use super::context::{Asker, Context, OneRun};
 use super::function::Signature;
 use super::job::{Job, Target};
 use super::lists::{Entry, List};
@@ -319,7 +319,7 @@ impl Inner {
         match call.revision.era() {
             Era::Stateful => {
                 let running = job.start(call.revision, &|job| {
-                    Context::new(&job.server, &call, handle, Asker::Wire(OnceLock::new()))
+                    Context::new(&job.server, &call, handle, Asker::Wire(OneRun::default()))
                 });
                 first.answer(running)
             }

@@ -19,13 +19,14 @@ use super::head::ResponseHead;
 use crate::http::h1::fields::is_whole;
 use crate::http::h1::inlet::{BodyLength, Inlet, Left, cut_off};
 use crate::http::h1::outlet::{Outlet, write_number};
+use crate::http::message_text::MessageText;
 
 /// A request as it is written.
 #[derive(Debug)]
 pub(crate) struct RequestText {
     /// Its head, up to the length of the body.
     head: Bytes,
-    body: Bytes,
+    body: MessageText,
     has_length: bool,
     /// Whether its response has a head alone.
     is_head: bool,
@@ -33,7 +34,7 @@ pub(crate) struct RequestText {
 
 impl RequestText {
     /// A request with this head, which [`write_head`] wrote.
-    pub(super) fn new(method: &Method, head: Bytes, body: Bytes) -> Self {
+    pub(super) fn new(method: &Method, head: Bytes, body: MessageText) -> Self {
         let is_expected = matches!(*method, Method::POST | Method::PUT | Method::PATCH);
         let has_length = is_expected || !body.is_empty();
         Self { head, body, has_length, is_head: *method == Method::HEAD }
@@ -43,7 +44,7 @@ impl RequestText {
 impl From<Request<Bytes>> for RequestText {
     fn from(request: Request<Bytes>) -> Self {
         let (head, body) = request.into_parts();
-        Self::new(&head.method, write_head(&head.method, &head.uri, &head.headers), body)
+        Self::new(&head.method, write_head(&head.method, &head.uri, &head.headers), body.into())
     }
 }
 
@@ -146,7 +147,13 @@ impl Connection {
             head.extend_from_slice(b"\r\n");
         }
         head.extend_from_slice(b"\r\n");
-        self.outlet.follow(request.body.clone());
+        let MessageText { before, long, after } = &request.body;
+        if long.is_empty() {
+            return self.outlet.follow(before.clone());
+        }
+        head.extend_from_slice(before);
+        self.outlet.follow(long.clone());
+        self.outlet.end_with(after.clone());
     }
 
     fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<ResponseHead, SendError>> {

@@ -5,7 +5,6 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use http::{HeaderName, HeaderValue};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
@@ -26,6 +25,7 @@ use super::pool::Pool;
 use super::request::{Header, PostRequest};
 use super::route::{AnswerPath, Route, SESSION, Session};
 use super::target::Address;
+use crate::http::message_text::MessageText;
 
 /// What a delivery or a stream reports while it goes on.
 #[derive(Debug)]
@@ -284,7 +284,7 @@ impl Post {
     async fn get(&self, route: &Route, headers: &Arc<[Header]>) -> Result<Exchange, Refused> {
         let address =
             if route.answer_path == AnswerPath::Response { &route.address } else { route.home() };
-        let (method, body) = (http::Method::GET, &Bytes::new());
+        let (method, body) = (http::Method::GET, &MessageText::default());
         // A stream owes no answer, so it is no reason for a login.
         let outgoing = OutgoingRequest { method, address, body, headers, people: None };
         let exchange = match timeout(self.patience, self.pool.exchange(route, &outgoing)).await {
@@ -375,7 +375,7 @@ impl Post {
         let outgoing = OutgoingRequest {
             method: http::Method::DELETE,
             address: &route.address,
-            body: &Bytes::new(),
+            body: &MessageText::default(),
             headers: &Arc::default(),
             people: None,
         };

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, LOCATION, WWW_AUTHENTICATE};
 use http::{HeaderName, HeaderValue, Method};
 use trunkline_auth::credentials::{Credentials, Denied, People, Refused, Target};
@@ -16,6 +15,7 @@ use super::pool::Pool;
 use super::request::Header;
 use super::route::Route;
 use super::target::{Address, Origin};
+use crate::http::message_text::MessageText;
 
 /// A response whose body is unread, and the origin that sent it.
 pub(super) struct Exchange {
@@ -28,7 +28,7 @@ pub(super) struct Exchange {
 pub(super) struct OutgoingRequest<'a> {
     pub(super) method: Method,
     pub(super) address: &'a Arc<Address>,
-    pub(super) body: &'a Bytes,
+    pub(super) body: &'a MessageText,
     /// Headers beyond those of the route.
     pub(super) headers: &'a Arc<[Header]>,
     /// Reports that a person has to log in; `None` if no login may start.

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use http::{HeaderName, HeaderValue};
 use tokio::time::Instant;
 use trunkline_wire::header::{METHOD, NAME, ParamRegistry, encode_value, name_member};
@@ -13,6 +12,7 @@ use trunkline_wire::model::meta;
 use trunkline_wire::revision::Era;
 
 use super::route::{Route, VERSION};
+use crate::http::message_text::MessageText;
 
 /// A header beyond those of the route.
 pub(super) type Header = (HeaderName, HeaderValue);
@@ -26,7 +26,7 @@ pub(super) struct PostRequest {
     pub(super) method: MethodName,
     pub(super) message: Message,
     /// The message as text, until it is sent: a long one is not kept beside its answer.
-    pub(super) text: Option<Bytes>,
+    pub(super) text: Option<MessageText>,
     /// The headers in which 2026-07-28 repeats parts of the body.
     pub(super) headers: Arc<[Header]>,
     /// The earliest time to send it.
@@ -43,8 +43,8 @@ impl PostRequest {
     }
 
     /// The body of its POST.
-    pub(super) fn take_body(&mut self) -> Bytes {
-        self.text.take().unwrap_or_else(|| text(&self.message))
+    pub(super) fn take_body(&mut self) -> MessageText {
+        self.text.take().unwrap_or_else(|| MessageText::of(&self.message))
     }
 
     /// A `ping` of the transport itself that checks for the session.
@@ -79,7 +79,7 @@ impl RequestWriter {
     }
 
     pub(super) fn write(&mut self, message: Message, route: &Route) -> PostRequest {
-        let text = text(&message);
+        let text = MessageText::of(&message);
         let (id, method, params) = match &message {
             Message::Request { id, method, params } => (number(id), method.clone(), Some(params)),
             Message::Notification { method, params } => (None, method.clone(), Some(params)),
@@ -130,12 +130,6 @@ impl RequestWriter {
         self.last = Some((method.clone(), member.clone(), Arc::clone(&headers)));
         headers
     }
-}
-
-fn text(message: &Message) -> Bytes {
-    let mut text = Vec::with_capacity(512);
-    message.write(&mut text);
-    text.into()
 }
 
 /// The id of the request that a message cancels, if it does.

@@ -26,7 +26,7 @@ use crate::clock::now;
 use crate::http::body::{Events, HttpBody, Kind, MAX_UNREAD, RequestBody, UNREAD_TIME};
 use crate::http::h1::fields::is_whole;
 use crate::http::h1::inlet::{BodyLength, Inlet, Left};
-use crate::http::h1::outlet::Outlet;
+use crate::http::h1::outlet::{LONG, Outlet};
 use crate::http::idle_tracker::IdleTracker;
 use crate::limits::Limits;
 
@@ -133,22 +133,24 @@ struct Sending {
 
 impl Sending {
     /// Appends what has come. Fails if it is not as long as it was said to be.
-    fn write(&mut self, text: Option<Vec<u8>>, out: &mut Vec<u8>) -> io::Result<()> {
-        match (&mut self.left, text) {
-            (_, Some(text)) if text.is_empty() => {}
-            (Sent::Chunks, Some(text)) => write_chunk(&text, out),
-            (Sent::UntilClose, Some(text)) => out.extend_from_slice(&text),
-            (Sent::Bytes(left), Some(text)) => {
+    fn write(&mut self, text: Option<Vec<u8>>, out: &mut Outlet) -> io::Result<()> {
+        let Some(text) = text else {
+            match self.left {
+                Sent::Bytes(1..) => return Err(ErrorKind::UnexpectedEof.into()),
+                Sent::Chunks => out.more().extend_from_slice(LAST_CHUNK),
+                Sent::Bytes(0) | Sent::UntilClose => {}
+            }
+            self.events = None;
+            return Ok(());
+        };
+        match &mut self.left {
+            _ if text.is_empty() => {}
+            Sent::Chunks => write_chunk(text, out),
+            Sent::UntilClose => out.append(text),
+            Sent::Bytes(left) => {
                 let rest = left.checked_sub(text.len() as u64);
                 *left = rest.ok_or(ErrorKind::InvalidData)?;
-                out.extend_from_slice(&text);
-            }
-            (Sent::Bytes(1..), None) => return Err(ErrorKind::UnexpectedEof.into()),
-            (left, None) => {
-                if *left == Sent::Chunks {
-                    out.extend_from_slice(LAST_CHUNK);
-                }
-                self.events = None;
+                out.append(text);
             }
         }
         Ok(())
@@ -340,29 +342,45 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
         self.left = Left::Nothing;
         let body = std::mem::take(&mut response.body_mut().kind);
         let (status, headers) = (response.status(), response.headers());
-        let (sent, text, events) = match body {
-            Kind::Empty => (Sent::Bytes(0), Bytes::new(), None),
-            Kind::Whole(text) => (Sent::Bytes(text.len() as u64), text, None),
+        let (mut all, mut text, mut end) = (Vec::new(), Bytes::new(), Bytes::new());
+        let (sent, events) = match body {
+            Kind::Empty => (Sent::Bytes(0), None),
+            Kind::Whole(whole) => {
+                text = whole;
+                (Sent::Bytes(text.len() as u64), None)
+            }
+            Kind::Parts(parts) => {
+                let sent = Sent::Bytes(parts.len() as u64);
+                all.extend_from_slice(&parts.before);
+                (text, end) = (parts.long, parts.after);
+                (sent, None)
+            }
+            Kind::AllEvents(whole) => {
+                all = whole;
+                (Sent::Bytes(all.len() as u64), None)
+            }
             Kind::Events(events) => {
                 let sent = match declared_length(headers) {
                     Some(length) => Sent::Bytes(length),
                     None if is_oldest => Sent::UntilClose,
                     None => Sent::Chunks,
                 };
-                (sent, Bytes::new(), Some(events))
+                (sent, Some(events))
             }
         };
-        let is_copied = text.len() <= COPIED;
+        let is_copied = text.len() < LONG;
         let out = self.outlet.more();
-        out.reserve(HEAD_ROOM + if is_copied { text.len() } else { 0 });
+        out.reserve(HEAD_ROOM + all.len() + if is_copied { text.len() } else { 0 });
         let keeps_connection = write_head(status, headers, sent, follow, now, out);
         if is_head || has_no_body(status) {
             return Sending { events: None, left: sent, keeps_connection };
         }
+        out.extend_from_slice(&all);
         match is_copied {
             true => out.extend_from_slice(&text),
             false => self.outlet.follow(text),
         }
+        self.outlet.end_with(end);
         Sending { events, left: sent, keeps_connection }
     }
 
@@ -374,14 +392,14 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
     ) -> Poll<io::Result<()>> {
         loop {
             while let Some(events) = &mut sending.events
-                && self.outlet.waiting() < ENOUGH
+                && self.outlet.has_room(ENOUGH)
             {
                 match events.as_mut().poll_events(cx) {
-                    Poll::Ready(text) => sending.write(text, self.outlet.more())?,
+                    Poll::Ready(text) => sending.write(text, &mut self.outlet)?,
                     Poll::Pending => break,
                 }
             }
-            let is_waiting = self.outlet.waiting() < ENOUGH;
+            let is_waiting = self.outlet.has_room(ENOUGH);
             ready!(self.poll_write(cx))?;
             if sending.events.is_none() {
                 return Poll::Ready(Ok(()));
@@ -423,8 +441,6 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
 const ROOM: usize = 2 << 10;
 /// More than most heads of responses have.
 const HEAD_ROOM: usize = 256;
-/// A shorter text is written along with its head.
-const COPIED: usize = 4 << 10;
 /// Events that are written at once. More of them are made when these are written.
 const ENOUGH: usize = 16 << 10;
 

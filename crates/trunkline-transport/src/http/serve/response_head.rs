@@ -8,7 +8,7 @@ use http::{HeaderMap, StatusCode};
 use httpdate::HttpDate;
 
 use crate::http::h1::fields::{digits, parts};
-use crate::http::h1::outlet::write_number;
+use crate::http::h1::outlet::{Outlet, write_number};
 
 /// How the end of a response is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,7 +92,7 @@ pub(super) fn has_no_body(status: StatusCode) -> bool {
 }
 
 /// Appends one chunk of a body.
-pub(super) fn write_chunk(data: &[u8], out: &mut Vec<u8>) {
+pub(super) fn write_chunk(mut data: Vec<u8>, out: &mut Outlet) {
     let (mut digits, mut rest) = ([0; 16], data.len());
     let mut at = digits.len();
     while at == digits.len() || rest > 0 {
@@ -100,11 +100,12 @@ pub(super) fn write_chunk(data: &[u8], out: &mut Vec<u8>) {
         digits[at] = b"0123456789abcdef"[rest % 16];
         rest /= 16;
     }
-    out.reserve(data.len() + 32);
-    out.extend_from_slice(&digits[at..]);
-    out.extend_from_slice(b"\r\n");
-    out.extend_from_slice(data);
-    out.extend_from_slice(b"\r\n");
+    let head = out.more();
+    head.extend_from_slice(&digits[at..]);
+    head.extend_from_slice(b"\r\n");
+    // What ends a chunk is part of its text, so that one that is long goes out from where it is.
+    data.extend_from_slice(b"\r\n");
+    out.append(data);
 }
 
 /// Appends the date (RFC 9110 §6.6.1), which is written once a second.
@@ -135,6 +136,7 @@ mod tests {
     use http::header::{CONTENT_TYPE, HeaderValue};
 
     use super::*;
+    use crate::http::h1::outlet::LONG;
 
     fn written(status: StatusCode, sent: Sent, may: Follow, close: &'static str) -> (String, bool) {
         let mut headers = HeaderMap::new();
@@ -187,11 +189,15 @@ mod tests {
 
     #[test]
     fn a_chunk_has_its_length_before_it() {
-        let mut out = Vec::new();
-        write_chunk(b"hello", &mut out);
-        write_chunk(&[b'x'; 26], &mut out);
-        out.extend_from_slice(LAST_CHUNK);
+        let mut out = Outlet::default();
+        write_chunk(b"hello".to_vec(), &mut out);
+        write_chunk(vec![b'x'; 26], &mut out);
+        out.more().extend_from_slice(LAST_CHUNK);
         let text = format!("5\r\nhello\r\n1a\r\n{}\r\n0\r\n\r\n", "x".repeat(26));
-        assert_eq!(String::from_utf8(out), Ok(text));
+        assert_eq!(String::from_utf8(out.more().clone()), Ok(text));
+        // A long one follows what is written before it.
+        write_chunk(vec![b'x'; LONG], &mut out);
+        assert!(out.more().ends_with(b"\r\n1000\r\n"));
+        assert_eq!((out.left() - out.waiting(), out.has_room(usize::MAX)), (LONG + 2, false));
     }
 }

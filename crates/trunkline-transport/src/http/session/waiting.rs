@@ -12,6 +12,7 @@ use trunkline_proto::{CallKey, Conversation};
 
 use super::deferred::Todo;
 use super::{Posted, Session};
+use crate::clock::now;
 use crate::driver_core::DeadlineTimer;
 use crate::handler::{Guarded, Handler};
 
@@ -69,7 +70,7 @@ impl<'a, H: Handler> Waiting<'a, H> {
         loop {
             let Some(reader) = self.reader else { return Poll::Ready(Posted::NoReply) };
             let mut state = self.session.lock();
-            if let Some(posted) = state.posted(reader) {
+            if let Some(posted) = state.posted(reader, self.session.tags, now()) {
                 drop(state);
                 self.reader = None;
                 return Poll::Ready(posted);

@@ -76,7 +76,7 @@ impl Fixture {
             id,
             method: "tools/call".into(),
             message: Message::notification(Method::Initialized, Params::Absent),
-            text: Some(Bytes::from_static(b"{}")),
+            text: Some(b"{}".to_vec().into()),
             headers: Arc::default(),
             not_before: None,
             is_second_try: false,

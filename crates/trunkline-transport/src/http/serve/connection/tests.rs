@@ -8,8 +8,11 @@ use http_body::Body as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::{JoinHandle, yield_now};
+use trunkline_wire::json::Json;
+use trunkline_wire::jsonrpc::{Id, Message};
 
 use super::*;
+use crate::http::message_text::MessageText;
 
 /// Answers with what it was asked, and by what the path says.
 #[derive(Default)]
@@ -39,6 +42,11 @@ impl Answers for Echo {
                 let reading = tokio::spawn(body.read_all(1000, Duration::from_secs(1)));
                 let text = reading.await.expect("it does not panic").expect("it comes");
                 return Response::new(HttpBody::from(text));
+            }
+            "/parts" => {
+                let long = Json::string(&"x".repeat(100_000));
+                let text = MessageText::of(&Message::result(Id::Number(1), long));
+                return Response::new(HttpBody::message(text));
             }
             "/events" => {
                 let events = self.events.lock().expect("nobody panicked").take();
@@ -227,21 +235,77 @@ async fn events_are_sent_as_they_come_and_no_more_are_made_than_are_read() {
     assert_eq!(serving.await.expect("it does not panic"), End::Complete);
 }
 
+#[tokio::test]
+async fn a_message_in_parts_is_sent_whole_and_the_next_answer_follows() {
+    let asked = format!("GET /parts HTTP/1.1\r\n\r\nHEAD /parts HTTP/1.1\r\n\r\n{LAST}");
+    let (answer, end) = answered(&asked, 1 << 10).await;
+    let text = format!(r#"{{"jsonrpc":"2.0","id":1,"result":"{}"}}"#, "x".repeat(100_000));
+    let head = format!("HTTP/1.1 200 OK|content-length: {}||", text.len());
+    assert!(answer == format!("{head}{text}{head}{ENDED}"));
+    assert_eq!(end, End::Complete);
+}
+
+#[tokio::test]
+async fn long_and_short_events_keep_their_order_whatever_is_written_at_once() {
+    for room in [7, 5000, 1 << 20] {
+        let sizes = [3, LONG, 1, 3 * LONG, LONG - 1, LONG + 1, 5];
+        let (events, receiver) = mpsc::channel(sizes.len());
+        let echo = Echo { events: Mutex::new(Some(receiver)), ..Echo::default() };
+        let (mut ours, serving) = served(echo, room);
+        ours.write_all(b"GET /events HTTP/1.1\r\n\r\n").await.expect("it is read");
+        let mut expected = "HTTP/1.1 200 OK|transfer-encoding: chunked||".to_owned();
+        for (letter, size) in (b'a'..).zip(sizes) {
+            let event = String::from_utf8(vec![letter; size]).expect("it is ASCII");
+            expected += &format!("{size:x}|{event}|");
+            events.send(event.into_bytes()).await.expect("there is room");
+        }
+        drop(events);
+        let mut out = Vec::new();
+        while !out.ends_with(b"0\r\n\r\n") {
+            ours.read_buf(&mut out).await.expect("it is there");
+        }
+        assert!(plain(&out) == format!("{expected}0||"), "with room for {room}");
+        drop(ours);
+        assert_eq!(serving.await.expect("it does not panic"), End::ByPeer);
+    }
+}
+
 #[test]
 fn a_stream_is_as_long_as_it_was_said_to_be_or_the_connection_ends() {
     let sending = |left| Sending { events: None, left, keeps_connection: true };
-    let mut out = Vec::new();
+    let mut out = Outlet::default();
     let mut whole = sending(Sent::Bytes(5));
     for text in [Some(b"he".to_vec()), Some(Vec::new()), Some(b"llo".to_vec()), None] {
         whole.write(text, &mut out).expect("it is as long as that");
     }
-    assert_eq!(out, b"hello");
+    assert_eq!(out.more(), b"hello");
     let kind = |it: io::Result<()>| it.map_err(|it| it.kind());
     assert_eq!(kind(sending(Sent::Bytes(1)).write(None, &mut out)), Err(ErrorKind::UnexpectedEof));
     let long = sending(Sent::Bytes(1)).write(Some(b"he".to_vec()), &mut out);
-    assert_eq!((kind(long), &*out), (Err(ErrorKind::InvalidData), &b"hello"[..]));
+    assert_eq!((kind(long), &**out.more()), (Err(ErrorKind::InvalidData), &b"hello"[..]));
     sending(Sent::UntilClose).write(Some(b"!".to_vec()), &mut out).expect("it has no length");
-    assert_eq!(out, b"hello!");
+    assert_eq!(out.more(), b"hello!");
+}
+
+#[test]
+fn a_message_in_parts_is_one_body() {
+    let long = Json::string(&"x".repeat(1 << 20));
+    let message = Message::result(Id::Number(1), long);
+    let (text, mut joined) = (message.to_text(), Vec::new());
+    let mut body = pin!(HttpBody::message(MessageText::of(&message)));
+    let mut counted = 0;
+    body.counted(|it| {
+        counted = it.len();
+        it
+    });
+    assert_eq!(counted, (1 << 20) + 2, "what is long is counted");
+    assert_eq!(body.size_hint().exact(), Some(text.len() as u64));
+    let mut cx = Context::from_waker(std::task::Waker::noop());
+    while let Poll::Ready(Some(Ok(frame))) = body.as_mut().poll_frame(&mut cx) {
+        joined.extend_from_slice(&frame.into_data().expect("it is data"));
+        assert_eq!(body.is_end_stream(), joined.len() == text.len());
+    }
+    assert!(joined == text.as_bytes());
 }
 
 #[test]

@@ -1,8 +1,14 @@
 //! Whole numbers → their digits.
 
 /// Appends a number. Every answer has one, and formatting costs several times as much.
-pub(super) fn write_number(number: i64, out: &mut Vec<u8>) {
-    let mut digits = [b'-'; LONGEST_NUMBER];
+pub(crate) fn write_number(number: i64, out: &mut Vec<u8>) {
+    let mut digits = NO_DIGITS;
+    let start = write_digits(number, &mut digits);
+    out.extend_from_slice(&digits[start..]);
+}
+
+/// Writes a number to the end of [`NO_DIGITS`], and returns where it begins.
+pub(super) fn write_digits(number: i64, digits: &mut [u8; LONGEST_NUMBER]) -> usize {
     let (mut at, mut rest) = (digits.len(), number.unsigned_abs());
     while rest >= 100 {
         let pair = 2 * (rest % 100) as usize;
@@ -19,10 +25,11 @@ pub(super) fn write_number(number: i64, out: &mut Vec<u8>) {
         digits[at] = b'0' + rest as u8;
     }
     // What comes before the digits is a sign already.
-    at -= usize::from(number < 0);
-    out.extend_from_slice(&digits[at..]);
+    at - usize::from(number < 0)
 }
 
+/// Room for a number, whichever it is.
+pub(super) const NO_DIGITS: [u8; LONGEST_NUMBER] = [b'-'; LONGEST_NUMBER];
 /// The digits of the lowest number, and its sign.
 const LONGEST_NUMBER: usize = 20;
 
