@@ -112,7 +112,8 @@ const HEAD: &str = "# Long texts through a gateway\n\n\
     Written by `cargo xtask bench texts`: a text of 16 MB is echoed through a bare gateway and through the library of\n\
     `trunkline serve` in turn, one call at a time at 2026-07-28; medians of the rounds. Load average {load} when it began: on a\n\
     machine that does something else, read the CPU. The targets are 0.8 of the bare gateway's bytes a second, and two copies:\n\
-    the most memory that the gateway ever had, without what it had with a text of one byte, by the length of the text.\n\n\
+    the most memory that the gateway ever had, without what it had with a text of one byte, by the length of the text. The\n\
+    allocator of the HTTP upstream keeps what it has, whichever gateway is in front of it.\n\n\
     | upstream | | speed | CPU a call | of bare's (≥ 0.8) | most memory | copies (≤ 2) |\n|---|---|---|---|---|---|---|\n";
 
 pub const USAGE: &str = "\
