@@ -166,8 +166,8 @@ impl<F: Future<Output = Outcome> + Unpin> Future for Guarded<F> {
 impl<F> Drop for Guarded<F> {
     fn drop(&mut self) {
         // A destructor may panic. The call is over by then, but other calls on the connection are not.
-        let future = self.0.take();
-        let _ = catch_unwind(AssertUnwindSafe(|| drop(future)));
+        // It is dropped where it is.
+        let _ = catch_unwind(AssertUnwindSafe(|| self.0 = None));
     }
 }
 

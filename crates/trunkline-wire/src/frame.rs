@@ -293,14 +293,19 @@ const fn controls(word: u64) -> u64 {
 
 /// The position of the first `needle`: in blocks that the compiler vectorises, then word by word.
 fn find(needle: u8, bytes: &[u8]) -> Option<usize> {
-    let lacks =
-        |block: &&[u8; SEARCHED]| !block.iter().fold(false, |found, it| found | (*it == needle));
-    let mut at = SEARCHED * bytes.as_chunks().0.iter().take_while(lacks).count();
-    let (words, tail) = bytes[at..].as_chunks::<WORD>();
+    let (words, tail) = bytes.as_chunks::<WORD>();
     let sought = ONES * needle as u64;
-    for word in words {
+    let found_in = |word: &[u8; WORD]| {
         let same = u64::from_le_bytes(*word) ^ sought;
-        let found = same.wrapping_sub(ONES) & !same & (ONES << 7);
+        same.wrapping_sub(ONES) & !same & (ONES << 7)
+    };
+    let lacks = |block: &&[[u8; WORD]; SEARCHED]| {
+        block.iter().fold(0, |found, it| found | found_in(it)) == 0
+    };
+    let blocks = words.as_chunks().0.iter().take_while(lacks).count();
+    let mut at = blocks * SEARCHED * WORD;
+    for word in &words[blocks * SEARCHED..] {
+        let found = found_in(word);
         if found != 0 {
             return Some(at + found.trailing_zeros() as usize / 8);
         }
@@ -310,8 +315,8 @@ fn find(needle: u8, bytes: &[u8]) -> Option<usize> {
     Some(at + left)
 }
 
-/// The bytes that are searched together.
-const SEARCHED: usize = 32;
+/// The words that are searched together.
+const SEARCHED: usize = 4;
 /// The bytes that are looked at together.
 const WORD: usize = 8;
 /// A one in each of them.

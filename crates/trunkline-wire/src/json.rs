@@ -12,6 +12,7 @@
 //! ```
 
 pub mod glance;
+mod plain;
 mod reader;
 mod write;
 
@@ -27,7 +28,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use glance::Glance;
-use reader::end_of_plain;
+use plain::end_of_plain;
 pub(crate) use reader::{Reader, Unreadable};
 pub(crate) use write::push_string;
 pub use write::write_string;
@@ -255,8 +256,28 @@ impl Json {
     }
 
     /// Whether the value is an object.
+    #[inline]
     pub fn is_object(&self) -> bool {
-        self.get().starts_with('{')
+        self.first() == Some(b'{')
+    }
+
+    /// Whether the value is a string.
+    ///
+    /// ```
+    /// # use trunkline_wire::json::Json;
+    /// assert!(Json::string("1").is_string() && !Json::of(&1).is_string());
+    /// ```
+    #[inline]
+    pub fn is_string(&self) -> bool {
+        self.first() == Some(b'"')
+    }
+
+    #[inline]
+    fn first(&self) -> Option<u8> {
+        match &self.0 {
+            Text::Part(text, [start, _]) => text.as_bytes().get(usize::from(*start)).copied(),
+            _ => self.get().as_bytes().first().copied(),
+        }
     }
 }
 

@@ -12,6 +12,7 @@
 //! ```
 
 mod error;
+mod number;
 mod parse;
 
 use std::borrow::Cow;
@@ -27,6 +28,7 @@ use crate::method::{Method, Row, Sender, compares_with_text};
 use crate::revision::Revision;
 
 pub(crate) use error::clip;
+use number::write_number;
 pub use parse::{Incoming, Malformed, MalformedKind};
 
 /// A request id, echoed byte for byte: `1`, `"1"` and `01e0` are three different ids.
@@ -483,43 +485,6 @@ fn write_id(id: &Id, out: &mut Vec<u8>) {
         Id::Null => out.extend_from_slice(b"null"),
     }
 }
-
-/// Appends a number. Every answer has one, and formatting costs several times as much.
-fn write_number(number: i64, out: &mut Vec<u8>) {
-    let mut digits = [b'-'; LONGEST_NUMBER];
-    let (mut at, mut rest) = (digits.len(), number.unsigned_abs());
-    while rest >= 100 {
-        let pair = 2 * (rest % 100) as usize;
-        rest /= 100;
-        at -= 2;
-        digits[at..at + 2].copy_from_slice(&PAIRS[pair..pair + 2]);
-    }
-    if rest >= 10 {
-        let pair = 2 * rest as usize;
-        at -= 2;
-        digits[at..at + 2].copy_from_slice(&PAIRS[pair..pair + 2]);
-    } else {
-        at -= 1;
-        digits[at] = b'0' + rest as u8;
-    }
-    // What comes before the digits is a sign already.
-    at -= usize::from(number < 0);
-    out.extend_from_slice(&digits[at..]);
-}
-
-/// The digits of the lowest number, and its sign.
-const LONGEST_NUMBER: usize = 20;
-
-/// The numbers below a hundred, with two digits each.
-const PAIRS: [u8; 200] = {
-    let (mut pairs, mut at) = ([b'0'; 200], 0);
-    while at < 100 {
-        pairs[2 * at] += at as u8 / 10;
-        pairs[2 * at + 1] += at as u8 % 10;
-        at += 1;
-    }
-    pairs
-};
 
 impl Id {
     /// The id as JSON.

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use super::MAX_DEPTH;
+use super::plain::end_of_plain;
 
 /// How far a text was read.
 pub(crate) struct Reader<'a> {
@@ -401,68 +402,6 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Where the first byte is, from `start` on, that stands in no string as it is: a quote, a backslash or
-/// a control character. The first words are looked at in place: most strings are no longer.
-#[inline(always)]
-pub(super) fn end_of_plain(bytes: &[u8], start: usize) -> usize {
-    let rest = bytes.get(start..).unwrap_or_default();
-    let (words, _) = rest.as_chunks::<WORD>();
-    let mut at = start;
-    for word in words.iter().take(FEW) {
-        let found = special_bytes(u64::from_le_bytes(*word));
-        if found != 0 {
-            return at + found.trailing_zeros() as usize / 8;
-        }
-        at += WORD;
-    }
-    end_of_long(bytes, at)
-}
-
-/// The same in blocks that the compiler turns into vectors, then word by word.
-#[inline(never)]
-fn end_of_long(bytes: &[u8], start: usize) -> usize {
-    let rest = bytes.get(start..).unwrap_or_default();
-    // As numbers, not as truths: those the compiler does not turn into vectors well.
-    let is_plain = |block: &&[u8; BLOCK]| {
-        block.iter().fold(0, |found, it| found | u8::from(is_special(*it))) == 0
-    };
-    let blocks = rest.as_chunks::<BLOCK>().0.iter().take_while(is_plain).count();
-    let mut at = blocks * BLOCK;
-    let (words, tail) = rest[at..].as_chunks::<WORD>();
-    for word in words {
-        let found = special_bytes(u64::from_le_bytes(*word));
-        if found != 0 {
-            return start + at + found.trailing_zeros() as usize / 8;
-        }
-        at += WORD;
-    }
-    start + at + tail.iter().take_while(|it| !is_special(**it)).count()
-}
-
-const fn is_special(byte: u8) -> bool {
-    // With this bit turned, a quote comes right after the control characters.
-    (byte ^ 0x02 <= b' ') | (byte == b'\\')
-}
-
-/// A bit for each of eight bytes that is special; those above the lowest may be wrong.
-#[inline(always)]
-const fn special_bytes(word: u64) -> u64 {
-    const ONES: u64 = u64::MAX / 0xff;
-    const HIGH: u64 = ONES << 7;
-    // With this bit turned, a quote comes right after the control characters.
-    let low = word ^ (ONES * 0x02);
-    let low = low.wrapping_sub(ONES * 0x21) & !low;
-    let backslash = word ^ (ONES * b'\\' as u64);
-    let backslash = backslash.wrapping_sub(ONES) & !backslash;
-    (low | backslash) & HIGH
-}
-
-/// The bytes that are looked at together.
-const WORD: usize = 8;
-/// The words of a string that are looked at before it is taken for a long one.
-const FEW: usize = 2;
-/// The bytes of a block.
-const BLOCK: usize = 32;
 /// So many digits fit into a number, whichever they are.
 const SHORT_NUMBER: usize = 18;
 
@@ -605,14 +544,21 @@ mod tests {
     }
 
     #[test]
-    fn a_special_byte_is_found_wherever_it_stands() {
-        for length in (0..100).chain(220..400) {
-            let plain = "é".repeat(length / 2) + &"x".repeat(length % 2);
-            assert_eq!(end_of_plain(plain.as_bytes(), 0), plain.len());
-            for special in ["\"", "\\", "\n", "\u{0}", "\u{1f}"] {
-                let text = format!("{plain}{special}{plain}\"");
-                assert_eq!(end_of_plain(text.as_bytes(), 0), plain.len(), "{text:?}");
-            }
+    fn a_short_whole_number_is_read_in_place_and_no_other_value() {
+        let read = |text: &str| {
+            let mut reader = Reader::new(text);
+            (reader.natural(), reader.position())
+        };
+        let nines = "9".repeat(SHORT_NUMBER);
+        assert_eq!(read("0,"), (Some(0), 1));
+        assert_eq!(read("1234567890}"), (Some(1_234_567_890), 10));
+        assert_eq!(read(&format!("{nines},")), (nines.parse().ok(), SHORT_NUMBER));
+        let others = ["", ",", "7", "7 ,", "-7,", "07,", "00}", "7.0,", "7e1,", "\"7\",", "null,"];
+        for other in others {
+            assert_eq!(read(other), (None, 0), "{other}");
+        }
+        for digits in [SHORT_NUMBER + 1, SHORT_NUMBER + 2, 40] {
+            assert_eq!(read(&format!("{},", "9".repeat(digits))), (None, 0), "{digits} digits");
         }
     }
 

@@ -1,6 +1,6 @@
 //! Texts → JSON strings.
 
-use super::reader::end_of_plain;
+use super::plain::end_of_plain;
 
 /// Appends `text` as a JSON string. Searches for characters to escape in blocks that the compiler
 /// vectorises; most strings have none.

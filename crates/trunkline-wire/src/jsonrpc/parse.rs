@@ -247,7 +247,7 @@ impl<'a> Envelope<'a> {
     }
 
     fn fill(&mut self, reader: &mut Reader<'a>) -> Result<(), Unreadable> {
-        let mut others: Option<Names> = None;
+        let mut others: Option<Box<Names>> = None;
         let mut is_first = !reader.open_after(BEGINNING);
         if is_first {
             reader.open(b'{')?;
@@ -415,9 +415,10 @@ impl<'de> Deserialize<'de> for Object {
 
 /// The members in order, and whether a name was duplicated.
 fn read_members(reader: &mut Reader<'_>) -> Result<(Object, bool), Unreadable> {
-    let mut members: Vec<(MemberName, Json)> = Vec::with_capacity(4);
+    let mut object = Object::with_room(4);
+    let members = &mut object.0;
     let mut duplicate = false;
-    let mut names: Option<Names> = None;
+    let mut names: Option<Box<Names>> = None;
     reader.open(b'{')?;
     while let Some(name) = reader.member(members.is_empty())? {
         let name = match name.plain().and_then(known_member) {
@@ -428,10 +429,10 @@ fn read_members(reader: &mut Reader<'_>) -> Result<(Object, bool), Unreadable> {
         let value = Json::part(reader, members.first().and_then(|(_, first)| first.whole()))?;
         // A name that is known has no control characters.
         let is_odd = || matches!(name, Cow::Owned(_)) && has_control(&name);
-        duplicate |= !is_new(&name, &members, &mut names) || is_odd();
+        duplicate |= !is_new(&name, members, &mut names) || is_odd();
         members.push((name, value));
     }
-    Ok((Object(members), duplicate))
+    Ok((object, duplicate))
 }
 
 fn is_json(text: &str) -> bool {
@@ -476,7 +477,7 @@ impl Names {
 }
 
 /// Whether no member before has this name. They serve as the list while they are few.
-fn is_new(name: &str, before: &[(MemberName, Json)], names: &mut Option<Names>) -> bool {
+fn is_new(name: &str, before: &[(MemberName, Json)], names: &mut Option<Box<Names>>) -> bool {
     let few = &before[..before.len().min(FEW)];
     let is_new = few.iter().all(|(it, _)| it != name);
     is_new && (before.len() < FEW || names.get_or_insert_default().insert(name))

@@ -465,7 +465,7 @@ impl ToolParams {
                 return wrong(format!("`{name}` must be an object."));
             }
         }
-        let name = name.filter(|it| it.get().starts_with('"'));
+        let name = name.filter(Json::is_string);
         let Some(name) = name else { return wrong("`name` must be a string.".to_owned()) };
         match task.map(|it| it.to()).transpose() {
             Ok(task) => Ok(Self { name, arguments, task }),
