@@ -243,7 +243,8 @@ impl OpenRequests {
     /// Forgets all requests, and gives back much memory.
     #[inline]
     pub(super) fn clear(&mut self) {
-        if !self.is_empty() || self.theirs.capacity().max(self.ours.capacity()) > MANY {
+        let room = [self.theirs.capacity(), self.ours.capacity(), self.calls.len()];
+        if !self.is_empty() || room.iter().any(|it| *it > MANY) {
             *self = Self::default();
         }
     }
@@ -288,7 +289,7 @@ impl OpenRequests {
     /// A request of ours for a call.
     #[inline(always)]
     pub(super) fn add_call(&mut self, id: i64, number: u64, is_over: impl Fn(u64) -> bool) {
-        match self.calls.get_mut(place_of(id)) {
+        match self.place_of(id) {
             Some(free) if free.1 == 0 => *free = (id, number),
             _ => self.add_call_to_others(id, number, is_over),
         }
@@ -296,15 +297,35 @@ impl OpenRequests {
 
     #[cold]
     fn add_call_to_others(&mut self, id: i64, number: u64, is_over: impl Fn(u64) -> bool) {
-        if self.calls.is_empty() {
-            self.calls.resize(PLACES, (0, 0));
+        loop {
+            let may_grow = self.calls.len() < MOST;
+            match self.place_of(id) {
+                Some(place) if place.1 == 0 || place.0 == id || is_over(place.1) => {
+                    return *place = (id, number);
+                }
+                _ if may_grow => self.add_places(),
+                _ => return self.add_ours(id, Whose::Call(number), is_over),
+            }
         }
-        let place = &mut self.calls[place_of(id)];
-        if place.1 == 0 || place.0 == id || is_over(place.1) {
-            *place = (id, number);
-        } else {
-            self.add_ours(id, Whose::Call(number), is_over);
+    }
+
+    /// Makes twice as many places. Ids follow each other, so as many of them as there are places do not share one.
+    #[cold]
+    fn add_places(&mut self) {
+        let count = (2 * self.calls.len()).max(PLACES);
+        let before = std::mem::replace(&mut self.calls, vec![(0, 0); count]);
+        for open in before.into_iter().filter(|it| it.1 > 0) {
+            // Two that had places of their own still have them.
+            self.calls[open.0 as usize & (count - 1)] = open;
         }
+    }
+
+    /// The place of a request of ours for a call, if there are places.
+    #[inline(always)]
+    fn place_of(&mut self, id: i64) -> Option<&mut (i64, u64)> {
+        let last = self.calls.len().checked_sub(1)?;
+        // There are 2ⁿ of them.
+        self.calls.get_mut(id as usize & last)
     }
 
     /// A request of ours.
@@ -322,7 +343,7 @@ impl OpenRequests {
     /// Our request is answered: its call, if it is the call's and has its place by its id.
     #[inline(always)]
     pub(super) fn take_call(&mut self, id: i64) -> Option<u64> {
-        let place = self.calls.get_mut(place_of(id)).filter(|it| it.0 == id && it.1 > 0)?;
+        let place = self.place_of(id).filter(|it| it.0 == id && it.1 > 0)?;
         Some(std::mem::take(&mut place.1))
     }
 
@@ -357,13 +378,7 @@ impl OpenRequests {
     }
 }
 
-/// The place of a request of ours for a call.
-#[inline]
-fn place_of(id: i64) -> usize {
-    id as usize % PLACES
-}
-
-/// How many requests of ours have a place by their id.
+/// How many requests of ours have a place by their id, unless more are open.
 const PLACES: usize = 64;
 /// How many requests may be open before those are looked for that nobody will answer, and at most.
 const MANY: usize = 256;
@@ -397,6 +412,21 @@ mod tests {
         }
         assert!(matches!(open.take_ours(&Id::Number(200)), Some(Whose::Conversation)));
         assert_eq!(open.len(), 0);
+    }
+
+    #[test]
+    fn many_requests_of_calls_have_a_place_each_by_their_ids() {
+        let mut open = OpenRequests::default();
+        let many = MOST as i64;
+        (5..many + 5).for_each(|id| open.add_call(id, id as u64, |_| false));
+        assert_eq!((open.calls.len(), open.ours.len()), (MOST, 0));
+        // One more than there are places for is found all the same.
+        open.add_call(many + 5, 9_999, |_| false);
+        assert_eq!((open.calls.len(), open.ours.len()), (MOST, 1));
+        assert_eq!(open.take_call(many), Some(many as u64));
+        assert_eq!(open.take_ours(&Id::Number(many + 5)).and_then(Whose::call), Some(9_999));
+        open.clear();
+        assert_eq!((open.calls.len(), open.len()), (0, 0), "its memory is given back");
     }
 
     #[test]
