@@ -225,7 +225,12 @@ impl OpenRequests {
     pub(super) fn take_theirs(&mut self, id: &Id) -> Option<Owner> {
         self.move_last();
         let at = self.theirs.iter().position(|it| it.id == *id)?;
-        Some(self.theirs.swap_remove(at).owner)
+        let owner = self.theirs.swap_remove(at).owner;
+        // Most sessions have no more than their handshake there, and then wait.
+        if self.theirs.is_empty() {
+            self.theirs = Vec::new();
+        }
+        Some(owner)
     }
 
     /// Whether no request is open.
