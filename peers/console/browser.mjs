@@ -47,6 +47,20 @@ async function entry() {
         await second.getByRole('status').getByText('live').waitFor();
         await second.context().close();
     });
+    await story('a page that is loaded in a tab behind others is there when somebody looks', async () => {
+        const page = await stage.page();
+        // As there: no frame is drawn, and whoever waits a little is called after a second.
+        await page.addInitScript(() => {
+            const later = globalThis.setTimeout;
+            globalThis.requestAnimationFrame = () => 0;
+            globalThis.setTimeout = (run, ms = 0, ...more) => later(run, Math.max(1000, ms), ...more);
+        });
+        await page.goto(stage.newLink());
+        await page.getByRole('link', { name: 'Traffic' }).waitFor();
+        await page.reload();
+        await page.getByRole('link', { name: 'Traffic' }).waitFor();
+        await page.context().close();
+    });
     await story('whoever has no link sees how to get one, and nothing else', async () => {
         const page = await stage.page({ isWatched: false });
         await page.goto(`${stage.origin}/#/servers`);

@@ -1,5 +1,5 @@
 // A value that views watch.
-import { useEffect, useState } from './html.js';
+import { useLayoutEffect, useState } from './html.js';
 
 /** @template T */
 export class Store {
@@ -14,11 +14,6 @@ export class Store {
     set(value) {
         if (value === this.value) return;
         this.value = value;
-        this.changed();
-    }
-
-    /** Tells the watchers that the value, or what is in it, is another. */
-    changed() {
         for (const watcher of [...this.watchers]) watcher();
     }
 
@@ -37,6 +32,14 @@ export class Store {
  */
 export function useStore(store) {
     const [, draw] = useState(0);
-    useEffect(() => store.watch(() => draw((count) => count + 1)), [store]);
-    return store.value;
+    const drawn = store.value;
+    // Not `useEffect`: that waits for the next frame, and what changed until then would never be drawn. A tab behind others
+    // has no frames, and a busy machine late ones.
+    useLayoutEffect(() => {
+        const again = () => draw((count) => count + 1);
+        // What is drawn for the first time in the same go may have changed it.
+        if (store.value !== drawn) again();
+        return store.watch(again);
+    }, [store]);
+    return drawn;
 }
