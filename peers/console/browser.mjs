@@ -15,7 +15,11 @@ if (trunkline === undefined) {
     process.exit(2);
 }
 const checks = new Checks('console');
-const story = (name, body, ms = 30_000) => checks.check(name, body, ms);
+const story = async (name, body, ms = 30_000) => {
+    const before = checks.failed.length;
+    await checks.check(name, body, ms);
+    if (checks.failed.length > before) for (const line of await stage.told()) console.log(`   ${line}`);
+};
 const stage = await Stage.begin(trunkline);
 
 /** The row of a call. */

@@ -29,6 +29,8 @@ export class Stage {
         stage.browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: isRoot ? ['--no-sandbox'] : [] });
         stage.faults = [];
         stage.clients = [];
+        /** What happened in the pages that are open. */
+        stage.seen = new Map();
         return stage;
     }
 
@@ -104,12 +106,22 @@ export class Stage {
         await context.grantPermissions(['clipboard-read', 'clipboard-write']);
         const page = await context.newPage();
         page.setDefaultTimeout(20_000);
+        const seen = { waiting: new Set(), heard: [] };
+        this.seen.set(page, seen);
+        page.on('close', () => this.seen.delete(page));
+        page.on('requestfinished', (request) => seen.waiting.delete(request));
+        page.on('requestfailed', (request) => {
+            seen.waiting.delete(request);
+            seen.heard.push(`${request.method()} ${request.url()}: ${request.failure()?.errorText}`);
+        });
         page.on('request', (request) => {
+            seen.waiting.add(request);
             const { origin, protocol } = new URL(request.url());
             if (origin !== this.origin && protocol !== 'data:') this.faults.push(`a request to ${request.url()}`);
         });
         page.on('pageerror', (error) => this.faults.push(`an error: ${error.stack}`));
         page.on('console', (message) => {
+            seen.heard.push(`${message.type()}: ${message.text()}`);
             if (isWatched && ['error', 'warning'].includes(message.type())) this.faults.push(`the log: ${message.text()}`);
         });
         return page;
@@ -122,6 +134,21 @@ export class Stage {
         await page.getByRole('navigation', { name: 'Views' }).waitFor();
         await page.goto(`${this.origin}/#/${view}`);
         return page;
+    }
+
+    /** How the open pages are, for whoever wonders why a story failed. */
+    async told() {
+        const lines = [];
+        for (const [page, { waiting, heard }] of this.seen) {
+            const shown = await within(5000, page.evaluate(() => document.body.innerHTML)).catch(String);
+            lines.push(
+                `the page ${page.url()}`,
+                `  waits for ${[...waiting].map((it) => `${it.method()} ${it.url()}`).join(', ') || 'nothing'}`,
+                ...heard.slice(-20).map((it) => `  heard ${it}`),
+                `  shows ${shown.replace(/\s+/g, ' ').slice(0, 3000)}`,
+            );
+        }
+        return lines;
     }
 
     async end() {
