@@ -63,6 +63,18 @@ async function entry() {
         await page.getByRole('link', { name: 'Traffic' }).waitFor();
         await page.reload();
         await page.getByRole('link', { name: 'Traffic' }).waitFor();
+        // Keys work as soon as there is something to see.
+        await page.keyboard.press('?');
+        await page.getByRole('dialog', { name: 'Keys' }).waitFor();
+        await page.context().close();
+    });
+    await story('a page that gets no answer when it is loaded again says so', async () => {
+        const page = await stage.page({ isWatched: false });
+        await page.goto(stage.newLink());
+        await page.getByRole('link', { name: 'Traffic' }).waitFor();
+        await page.route('**/v1/console/me', (route) => route.abort());
+        await page.reload();
+        await page.getByText('The gateway does not answer.').waitFor();
         await page.context().close();
     });
     await story('whoever has no link sees how to get one, and nothing else', async () => {

@@ -28,7 +28,9 @@ export async function open(key) {
         csrf = (await answer.json()).csrf;
         session.set({ state: 'open' });
     } catch (error) {
-        lock(key === null ? '' : sentence(error));
+        // Whoever was never let in did nothing wrong.
+        const isOut = error instanceof ApiError && error.status === 401;
+        lock(key === null && isOut ? '' : sentence(error));
     }
 }
 

@@ -1,5 +1,5 @@
 // Keys into what they do.
-import { useEffect, useRef } from './html.js';
+import { useLayoutEffect, useRef } from './html.js';
 
 /**
  * Keys of a view, while it is shown. A key is what `KeyboardEvent.key` says, `mod+` before it for ⌘ or Ctrl.
@@ -8,7 +8,8 @@ import { useEffect, useRef } from './html.js';
 export function useKeys(keys) {
     const latest = useRef(keys);
     latest.current = keys;
-    useEffect(() => {
+    // Not after the next frame: what can be seen can be used.
+    useLayoutEffect(() => {
         const press = (/** @type {KeyboardEvent} */ event) => {
             if (event.altKey || event.isComposing || event.defaultPrevented) return;
             const hasMod = event.metaKey || event.ctrlKey;
