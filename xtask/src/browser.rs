@@ -19,7 +19,7 @@ pub fn stories(args: &[String]) -> Result<(), String> {
     run::install_missing("The console's tests need", BROWSER)?;
     let mut node = Command::new("node");
     node.arg(peers::folder().join("console/browser.mjs")).arg(run::trunkline()).args(args);
-    run::run_within(node.current_dir(run::root()), Duration::from_secs(180))
+    run::run_within(node.current_dir(run::root()), Duration::from_secs(300))
 }
 
 /// The console beside 5,000 calls a second for a minute: memory and frames, with the binary that users have.
