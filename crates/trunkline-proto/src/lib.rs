@@ -130,6 +130,7 @@ pub enum Input {
 
 impl Input {
     /// A text of the peer on a transport with a single stream.
+    #[inline]
     pub fn received(incoming: Incoming) -> Self {
         Self::Received(incoming, RequestStream::default())
     }

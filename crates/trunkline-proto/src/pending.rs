@@ -4,7 +4,7 @@
 //! order of arrival. A gateway may have thousands of calls at one server, so ours are found by halving.
 
 use std::collections::VecDeque;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{Id, Message, Object, Params};
@@ -39,7 +39,8 @@ pub(crate) struct ProgressSink {
 /// The two deadlines of a call. Activity moves the idle deadline; nothing moves the hard one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
-    timing: Timing,
+    /// How long it may be idle.
+    patience: Duration,
     idle: Instant,
     hard: Instant,
     /// Whether the call waits for people, which pauses the idle deadline.
@@ -48,12 +49,13 @@ pub(crate) struct Clock {
 
 impl Clock {
     pub(crate) fn start(timing: Timing, now: Instant) -> Self {
-        Self { timing, idle: now + timing.idle, hard: now + timing.hard, held: false }
+        let (idle, hard) = (now + timing.idle, now + timing.hard);
+        Self { patience: timing.idle, idle, hard, held: false }
     }
 
     pub(crate) fn sign_of_life(&mut self, now: Instant) {
         if !self.held {
-            self.idle = now + self.timing.idle;
+            self.idle = now + self.patience;
         }
     }
 

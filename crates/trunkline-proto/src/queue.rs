@@ -15,6 +15,7 @@ impl<T> Queue<T> {
         Self { next: None, more: VecDeque::new() }
     }
 
+    #[inline]
     pub(crate) fn push_back(&mut self, it: T) {
         match self.next {
             None => self.next = Some(it),
@@ -22,6 +23,7 @@ impl<T> Queue<T> {
         }
     }
 
+    #[inline]
     pub(crate) fn pop_front(&mut self) -> Option<T> {
         // One move of what is next, and none of nothing.
         match (&self.next, self.more.is_empty()) {

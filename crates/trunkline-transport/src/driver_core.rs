@@ -101,6 +101,7 @@ impl<C: Conversation, R: RunHandlers> DriverCore<C, R> {
     }
 
     /// Tells the conversation of something.
+    #[inline]
     pub(crate) fn handle(&mut self, input: Input, now: Instant) {
         self.at = Some(now);
         self.conversation.handle(input, now);

@@ -125,13 +125,15 @@ impl Answer {
 pub struct FirstPoll<'a, 'b>(Option<&'a mut Context<'b>>);
 
 impl FirstPoll<'_, '_> {
-    /// The answer that a future produces, at once if its first poll does.
-    pub fn answer(
-        &mut self,
-        future: impl Future<Output = Outcome> + Send + Unpin + 'static,
-    ) -> Answer {
-        let Some(cx) = self.0.take() else { return Answer::later(future) };
-        let mut future = Guarded(Some(future));
+    /// The answer that a future produces, at once if its first poll does. It is made where it is polled, and moves only
+    /// if it is not ready.
+    #[inline]
+    pub fn answer<F>(&mut self, start: impl FnOnce() -> F) -> Answer
+    where
+        F: Future<Output = Outcome> + Send + Unpin + 'static,
+    {
+        let Some(cx) = self.0.take() else { return Answer::later(start()) };
+        let mut future = Guarded(Some(start()));
         match Pin::new(&mut future).poll(cx) {
             Poll::Ready(outcome) => Answer::Now(outcome),
             Poll::Pending => Answer::later(future),
@@ -240,15 +242,15 @@ mod tests {
             let polls = Arc::new(AtomicUsize::new(0));
             let mut cx = Context::from_waker(Waker::noop());
             let mut first = FirstPoll(Some(&mut cx));
-            let answer = first.answer(At(ready_at, Arc::clone(&polls)));
+            let answer = first.answer(|| At(ready_at, Arc::clone(&polls)));
             assert_eq!(matches!(answer, Answer::Now(_)), is_now);
             assert_eq!(polls.load(Ordering::Relaxed), 1);
-            let again = first.answer(At(1, Arc::clone(&polls)));
+            let again = first.answer(|| At(1, Arc::clone(&polls)));
             assert!(matches!(again, Answer::Later(_)), "the first poll is over");
             assert_eq!(polls.load(Ordering::Relaxed), 1);
         }
         let polls = Arc::new(AtomicUsize::new(0));
-        let unpolled = FirstPoll::default().answer(At(1, Arc::clone(&polls)));
+        let unpolled = FirstPoll::default().answer(|| At(1, Arc::clone(&polls)));
         assert!(matches!(unpolled, Answer::Later(_)) && polls.load(Ordering::Relaxed) == 0);
     }
 }

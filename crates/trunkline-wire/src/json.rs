@@ -168,6 +168,7 @@ impl Json {
 
     /// Copies the value that is next: alone, or for all parts of its text together if that is short. Then another part
     /// may have the copy already.
+    #[inline]
     pub(crate) fn part(
         reader: &mut Reader<'_>,
         whole: Option<&Arc<str>>,

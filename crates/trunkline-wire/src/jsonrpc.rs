@@ -200,6 +200,7 @@ impl Params {
     }
 
     /// The members, if the parameters are an object or absent.
+    #[inline]
     pub fn into_object(self) -> Option<Object> {
         match self {
             Self::Absent => Some(Object::default()),
@@ -238,29 +239,6 @@ impl Object {
     #[inline]
     pub fn get(&self, name: &str) -> Option<&Json> {
         self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value)
-    }
-
-    /// Removes and returns the values of these names.
-    ///
-    /// ```
-    /// # use trunkline_wire::jsonrpc::Object;
-    /// let mut object = Object::parse(r#"{"a":1,"b":2,"c":3}"#).unwrap();
-    /// let taken = object.take_each(["c", "d", "a"]).map(|it| it.map(|it| it.to_string()));
-    /// assert_eq!(taken, [Some("3".to_owned()), None, Some("1".to_owned())]);
-    /// assert_eq!(object.to_json().get(), r#"{"b":2}"#);
-    /// ```
-    #[inline]
-    pub fn take_each<const N: usize>(&mut self, names: [&str; N]) -> [Option<Json>; N] {
-        let mut taken = [const { None }; N];
-        // From the end on: mostly all are taken, and then none is moved.
-        for at in (0..self.0.len()).rev() {
-            if let Some(place) = names.iter().position(|name| self.0[at].0 == *name) {
-                let is_last = at + 1 == self.0.len();
-                let member = if is_last { self.0.pop() } else { Some(self.0.remove(at)) };
-                taken[place] = member.map(|(_, value)| value);
-            }
-        }
-        taken
     }
 
     /// Removes and returns the value of `name`.

@@ -166,6 +166,7 @@ impl Shared {
         None
     }
 
+    #[inline]
     pub(super) fn finish(&mut self, id: Id, owed: Owed, outcome: Outcome, now: Instant) {
         let from = From { via: owed.via, batch: owed.batch };
         let from = Asking { id, from };
@@ -175,6 +176,7 @@ impl Shared {
         }
     }
 
+    #[inline]
     pub(super) fn reply(&mut self, from: Asking, outcome: Outcome) {
         self.send_in(from.from, Message::Response { id: Some(from.id), outcome });
     }

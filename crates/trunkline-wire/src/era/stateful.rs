@@ -330,10 +330,15 @@ impl RequestMeta {
     /// assert_eq!(RequestMeta::read_token(Some(&meta)), Ok(Some(Json::string("a"))));
     /// assert_eq!(RequestMeta::read_token(None), Ok(None));
     /// ```
+    #[inline]
     pub fn read_token(meta: Option<&Json>) -> Result<Option<Json>, MetaFault> {
-        match meta.and_then(only_token) {
+        meta.map_or(Ok(None), Self::token_of)
+    }
+
+    fn token_of(meta: &Json) -> Result<Option<Json>, MetaFault> {
+        match only_token(meta) {
             Some(token) => Ok(Some(token)),
-            None => Ok(Self::read(meta)?.progress_token.map(|it| it.to_json())),
+            None => Ok(Self::read(Some(meta))?.progress_token.map(|it| it.to_json())),
         }
     }
 

@@ -194,11 +194,13 @@ setters! { CallToolParams = CallToolParams::new("add");
 
 impl CallToolResult {
     /// A result in blocks.
+    #[inline]
     pub fn new(content: Vec<Content>) -> Self {
         Self { content, ..Self::default() }
     }
 
     /// A result of one text.
+    #[inline]
     pub fn text(text: impl Into<String>) -> Self {
         Self::new(vec![Content::text(text)])
     }

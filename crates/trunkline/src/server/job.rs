@@ -87,19 +87,19 @@ impl Job {
                 template.start(Input { uri: Some(uri), ..input }).map(Kind::Resource)
             }
         });
-        let work = work.unwrap_or_else(|fault| Ok(Kind::Failed(Some(self.failed(fault)))));
+        let work = work.unwrap_or_else(|fault| Ok(Kind::failed(self.failed(fault))));
         let is_tool = matches!(self.target, Target::Tool(_));
         let work = work.unwrap_or_else(|rejection| {
-            Kind::Failed(Some(match rejection.0 {
+            Kind::failed(match rejection.0 {
                 Rejected::Arguments(why)
                     if is_tool && revision.profile().argument_error_is_result =>
                 {
                     Ok(CallToolResult::error(why))
                 }
                 _ => Err(rejection.into_error()),
-            }))
+            })
         });
-        let deadline = self.target.signature().timeout.map(Deadline::new);
+        let deadline = self.target.signature().timeout.map(|it| Box::new(Deadline::new(it)));
         let context = context.into_made();
         Running { work, job: self, context, revision, deadline }
     }
@@ -123,16 +123,16 @@ impl Job {
     }
 
     /// Shapes a structured result as the revision shapes the schema of the tool.
-    pub(super) fn fit(&self, mut result: CallToolResult, revision: Revision) -> CallToolResult {
+    pub(super) fn fit(&self, result: &mut CallToolResult, revision: Revision) {
         if let Target::Tool(entry) = &self.target {
             let schema = entry.tool.output_schema.as_ref();
-            stateful::fit_output(&mut result, schema, revision.profile());
+            stateful::fit_output(result, schema, revision.profile());
         }
-        result
     }
 
-    pub(super) fn encode_tool(&self, result: CallToolResult, revision: Revision) -> Json {
-        stateful::encode(self.fit(result, revision), revision, &self.server.extras(None))
+    pub(super) fn encode_tool(&self, mut result: CallToolResult, revision: Revision) -> Json {
+        self.fit(&mut result, revision);
+        stateful::encode(result, revision, &self.server.extras(None))
     }
 }
 
@@ -143,14 +143,21 @@ pub(super) struct Running {
     /// None if the function takes none: it cannot ask or report, and nobody waits for its end.
     context: Option<Context>,
     revision: Revision,
-    deadline: Option<Deadline>,
+    deadline: Option<Box<Deadline>>,
 }
 
 enum Kind {
     Tool(Work<CallToolResult>),
     Prompt(Work<GetPromptResult>),
     Resource(Work<ReadResourceResult>),
-    Failed(Option<Result<CallToolResult, ErrorObject>>),
+    /// What is rare takes no room in every call.
+    Failed(Option<Box<Result<CallToolResult, ErrorObject>>>),
+}
+
+impl Kind {
+    fn failed(result: Result<CallToolResult, ErrorObject>) -> Self {
+        Self::Failed(Some(Box::new(result)))
+    }
 }
 
 impl Running {
@@ -170,7 +177,7 @@ impl Running {
     ) -> Poll<Result<CallToolResult, ErrorObject>> {
         let result = ready!(self.poll_step(cx, |work, job, cx| match work {
             Kind::Tool(work) => work.as_mut().poll(cx).map_ok(|it| job.checked(it)),
-            Kind::Failed(result) => Poll::Ready(result.take().unwrap_or_else(|| Err(not_a_tool()))),
+            Kind::Failed(result) => Poll::Ready(failure(result)),
             _ => Poll::Ready(Err(not_a_tool())),
         }));
         Poll::Ready(result.unwrap_or_else(|fault| self.job.failed(fault)))
@@ -209,10 +216,6 @@ impl Future for Running {
     fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Outcome> {
         let this = &mut *self;
         let revision = this.revision;
-        if matches!(this.work, Kind::Tool(_) | Kind::Failed(_)) {
-            let result = ready!(this.poll_tool(cx));
-            return Poll::Ready(result.map(|it| this.job.encode_tool(it, revision)));
-        }
         let outcome = ready!(this.poll_step(cx, |work, job, cx| {
             let server = &job.server;
             match work {
@@ -224,7 +227,12 @@ impl Future for Running {
                     let hint = server.hint(job.target.is_for_all());
                     stateful::encode(it, revision, &server.extras(Some(hint)))
                 }),
-                Kind::Tool(_) | Kind::Failed(_) => Poll::Ready(Err(not_a_tool())),
+                Kind::Tool(work) => {
+                    work.as_mut().poll(cx).map_ok(|it| job.encode_tool(job.checked(it), revision))
+                }
+                Kind::Failed(result) => {
+                    Poll::Ready(failure(result).map(|it| job.encode_tool(it, revision)))
+                }
             }
         }));
         let failed = |fault| this.job.failed(fault).map(|it| this.job.encode_tool(it, revision));
@@ -251,6 +259,13 @@ impl Inner {
     pub(super) fn extras(&self, cache: Option<CacheHint>) -> Extras<'_> {
         Extras { cache, server_info: Some(&self.info) }
     }
+}
+
+/// Takes the result of a function that did not start.
+fn failure(
+    result: &mut Option<Box<Result<CallToolResult, ErrorObject>>>,
+) -> Result<CallToolResult, ErrorObject> {
+    result.take().map_or_else(|| Err(not_a_tool()), |it| *it)
 }
 
 fn not_a_tool() -> ErrorObject {

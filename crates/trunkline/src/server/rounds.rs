@@ -206,8 +206,10 @@ pub(super) fn answer(
         Ok(journal) => journal,
         Err(error) => return Answer::Now(Err(error)),
     };
-    let run = Run::start(&call, handle, job, journal.as_ref(), false);
-    first.answer(Answering { run: Some((run, call)), rest: None })
+    first.answer(|| {
+        let run = Run::start(&call, handle, job, journal.as_ref(), false);
+        Answering { run: Some((run, call)), rest: None }
+    })
 }
 
 /// The answers and effects that the client carries, if it carries any.

@@ -171,16 +171,12 @@ impl Inner {
 
     fn call_tool(
         self: &Arc<Self>,
-        mut call: Call,
+        call: Call,
         handle: &ConversationHandle,
         first: &mut FirstPoll<'_, '_>,
     ) -> Answer {
-        let params = match ToolParams::take(&mut call) {
+        let ToolParams { name, task } = match ToolParams::read(&call.params) {
             Ok(params) => params,
-            Err(error) => return Answer::Now(Err(error)),
-        };
-        let name = match params.name() {
-            Ok(name) => name,
             Err(error) => return Answer::Now(Err(error)),
         };
         let tool = self.tools.find(&name).filter(|it| may_see(&it.visible, &call));
@@ -189,37 +185,36 @@ impl Inner {
             let names = tools.iter().filter(|it| may_see(&it.visible, &call));
             return unknown("tool", &name, names.map(|it| &*it.tool.name));
         };
-        drop(name);
         let Some(layers) = tool.all_layers() else {
-            return self.run_tool(tool, params, call, handle, first);
+            return self.run_tool(tool, task, call, handle, first);
         };
-        // A layer sees the whole call and may have changed it.
-        params.put_back(&mut call);
         let server = Arc::clone(self);
-        let inside = move |mut call, handle: &ConversationHandle| {
-            let params = ToolParams::take(&mut call);
-            match params.and_then(|it| it.name().map(drop).map(|()| it)) {
-                Ok(params) => {
+        // A layer may have changed the call.
+        let inside =
+            move |call: Call, handle: &ConversationHandle| match ToolParams::read(&call.params)
+                .map(|it| it.task)
+            {
+                Ok(task) => {
                     let first = &mut FirstPoll::default();
-                    server.run_tool(Arc::clone(&tool), params, call, handle, first)
+                    server.run_tool(Arc::clone(&tool), task, call, handle, first)
                 }
                 Err(error) => Answer::Now(Err(error)),
-            }
-        };
+            };
         self.through(&layers, call, handle, Arc::new(inside))
     }
 
+    #[inline]
     fn run_tool(
         self: &Arc<Self>,
         tool: Arc<ToolEntry>,
-        params: ToolParams,
-        call: Call,
+        task: Option<TaskRequest>,
+        mut call: Call,
         handle: &ConversationHandle,
         first: &mut FirstPoll<'_, '_>,
     ) -> Answer {
-        let task = self.tasks.wanted(&tool, params.task.as_ref(), &call);
-        let target = Target::Tool(tool);
-        let job = Job { server: Arc::clone(self), target, arguments: params.arguments };
+        let task = self.tasks.wanted(&tool, task.as_ref(), &call);
+        let (target, arguments) = (Target::Tool(tool), call.params.take("arguments"));
+        let job = Job { server: Arc::clone(self), target, arguments };
         if let Some(refusal) = job.refuse(&call) {
             return Answer::Now(refusal);
         }
@@ -317,12 +312,11 @@ impl Inner {
         first: &mut FirstPoll<'_, '_>,
     ) -> Answer {
         match call.revision.era() {
-            Era::Stateful => {
-                let running = job.start(call.revision, &|job| {
+            Era::Stateful => first.answer(|| {
+                job.start(call.revision, &|job| {
                     Context::new(&job.server, &call, handle, Asker::Wire(OneRun::default()))
-                });
-                first.answer(running)
-            }
+                })
+            }),
             Era::Stateless => rounds::answer(call, handle, job, first),
         }
     }
@@ -448,47 +442,38 @@ impl Inner {
     }
 }
 
-/// The params of `tools/call`, taken out of the call; `requestState`, if any, stays there.
-struct ToolParams {
-    /// A string.
-    name: Json,
-    arguments: Option<Json>,
+/// What `tools/call` names. The arguments stay in the call.
+struct ToolParams<'a> {
+    /// The name of the tool.
+    name: Cow<'a, str>,
     task: Option<TaskRequest>,
 }
 
-impl ToolParams {
-    fn take(call: &mut Call) -> Result<Self, ErrorObject> {
+impl<'a> ToolParams<'a> {
+    fn read(params: &'a Object) -> Result<Self, ErrorObject> {
         let wrong = |why: String| Err(ErrorObject::invalid_params(why));
-        let [name, arguments, task] = call.params.take_each(["name", "arguments", "task"]);
-        for (name, member) in [("arguments", &arguments), ("task", &task)] {
-            if member.as_ref().is_some_and(|it| !it.is_object()) {
+        let (mut name, mut arguments, mut task) = (None, None, None);
+        for (member, value) in params.iter() {
+            match member {
+                "name" => name = Some(value),
+                "arguments" => arguments = Some(value),
+                "task" => task = Some(value),
+                _ => {}
+            }
+        }
+        for (name, member) in [("arguments", arguments), ("task", task)] {
+            if member.is_some_and(|it| !it.is_object()) {
                 return wrong(format!("`{name}` must be an object."));
             }
         }
-        let name = name.filter(Json::is_string);
+        let name = name.filter(|it| it.is_string());
         let Some(name) = name else { return wrong("`name` must be a string.".to_owned()) };
-        match task.map(|it| it.to()).transpose() {
-            Ok(task) => Ok(Self { name, arguments, task }),
-            Err(error) => wrong(unreadable(&error)),
-        }
-    }
-
-    /// The name of the tool.
-    fn name(&self) -> Result<Cow<'_, str>, ErrorObject> {
-        match self.name.as_text() {
-            Some(name) => Ok(name),
-            None => self.name.to().map_err(|error| ErrorObject::invalid_params(unreadable(&error))),
-        }
-    }
-
-    fn put_back(self, call: &mut Call) {
-        call.params.set("name", self.name);
-        if let Some(arguments) = self.arguments {
-            call.params.set("arguments", arguments);
-        }
-        if let Some(task) = self.task {
-            call.params.set("task", Json::of(&task));
-        }
+        let task = task.map(Json::to).transpose();
+        let read = task.and_then(|task| {
+            let name = name.as_text().map_or_else(|| name.to().map(Cow::Owned), Ok)?;
+            Ok(Self { name, task })
+        });
+        read.or_else(|error| wrong(unreadable(&error)))
     }
 }
 

@@ -386,7 +386,10 @@ async fn run(job: Job, context: Context) -> TaskOutcome {
         let step = || running.get_or_insert_with(start).poll_tool(cx);
         catch_unwind(AssertUnwindSafe(step)).unwrap_or_else(|_| Poll::Ready(Err(panicked())))
     });
-    outcome.await.map(|result| job.fit(result, context.revision()))
+    outcome.await.map(|mut result| {
+        job.fit(&mut result, context.revision());
+        result
+    })
 }
 
 fn task_error(error: TaskError) -> ErrorObject {

@@ -90,16 +90,13 @@ where
         let future = function.call(input)?;
         let context = leaves.then(|| input.context().clone());
         let running: Running = Box::pin(async move {
-            match (future.await.into_tool_result(), context) {
-                (ToolReply::Done(result), _) => result,
-                (ToolReply::Task(work), Some(context)) => {
-                    context.become_task().await;
-                    work(context).await
-                }
-                (ToolReply::Task(_), None) => {
-                    unreachable!("only a result that says it is a task becomes one")
-                }
-            }
+            let work = match future.await.into_tool_result() {
+                ToolReply::Done(result) => return result,
+                ToolReply::Task(work) => work,
+            };
+            let context = context.expect("only a result that says it is a task becomes one");
+            context.become_task().await;
+            work(context).await
         });
         Ok(running)
     };
@@ -278,8 +275,15 @@ impl ToolEntry {
     }
 
     /// The result, or an error if it does not match the tool's output schema.
+    #[inline]
     pub(crate) fn checked(&self, result: CallToolResult) -> CallToolResult {
-        let Some(schema) = self.schemas.output_check.as_deref() else { return result };
+        match self.schemas.output_check.as_deref() {
+            Some(schema) => self.checked_with(schema, result),
+            None => result,
+        }
+    }
+
+    fn checked_with(&self, schema: &validate::Schema, result: CallToolResult) -> CallToolResult {
         if result.is_error == Some(true) {
             return result;
         }
