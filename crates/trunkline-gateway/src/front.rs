@@ -18,7 +18,7 @@ use trunkline_auth::Principal;
 use trunkline_auth::address::{Guard, Reach};
 use trunkline_auth::resource::{Gate, JwtIssuer, Protect};
 use trunkline_proto::http::Refusal;
-use trunkline_proto::http::door::{Door, check_coding};
+use trunkline_proto::http::door::{Door, check_coding, check_one_host};
 use trunkline_proto::http::fields::Fields;
 use trunkline_proto::server::EnvelopeCache;
 use trunkline_transport::auth::HttpFetch;
@@ -365,6 +365,12 @@ fn build(
     Endpoint::new(Arc::new(shared.core_of(&handler.view)), handler, settings)
 }
 
+/// What is wrong with a head, whoever is asked: elsewhere the door says it. Probes may name any host.
+fn malformed(head: &request::Parts) -> Option<Refusal> {
+    let fields = Fields::of(&head.headers);
+    check_one_host(head.version, &fields).and_then(|()| check_coding(&fields)).err()
+}
+
 /// Which Host and Origin headers are allowed.
 fn door(plan: &GatewayPlan) -> Door {
     let mut door = Door::default();
@@ -401,7 +407,7 @@ impl Answers for Front {
                     Box::pin(self.answer_chosen(&all, &path, request, memo)).await
                 }
                 First::Accounts => Box::pin(self.answer_browser(body.take_whole(head))).await,
-                First::Known(response) => *response,
+                First::Known(response) => malformed(head).map_or(*response, refuse),
             };
             self.note_refusal(&response);
             response

@@ -1,3 +1,7 @@
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
+use trunkline_transport::Limits;
+use trunkline_transport::http::serve_stream;
+
 use super::*;
 use crate::fixture::{plan, settings};
 
@@ -152,5 +156,35 @@ fn an_unspecified_address_is_replaced() {
     ] {
         let hosts: Vec<String> = hosts.iter().map(|it| (*it).to_owned()).collect();
         assert_eq!(reached_at(address.parse().unwrap(), &hosts), expected, "{address}");
+    }
+}
+
+#[tokio::test]
+async fn a_probe_is_answered_if_its_head_is_in_order() {
+    const NEXT: &str = "GET /healthz HTTP/1.1\r\nhost: 10.0.0.7\r\nconnection: close\r\n\r\n";
+    let chunked = |coding: &str| {
+        format!("POST /healthz HTTP/1.1\r\nhost: a\r\ntransfer-encoding: {coding}\r\n\r\n0\r\n\r\n")
+    };
+    let front = front("").await;
+    for (text, expected) in [
+        ("GET /readyz HTTP/1.1\r\nhost: evil.example\r\n\r\n", &["200", "200"][..]),
+        ("GET /readyz HTTP/1.0\r\n\r\n", &["200"]),
+        ("GET /readyz HTTP/1.1\r\n\r\n", &["400", "200"]),
+        ("GET /healthz HTTP/1.1\r\nhost: a\r\nhost: a\r\n\r\n", &["400", "200"]),
+        (&chunked("Chunked"), &["200", "200"]),
+        (&chunked("chunked, chunked"), &["501"]),
+        (&chunked("gzip, chunked"), &["501"]),
+        (&chunked("identity, chunked"), &["501"]),
+        (&chunked("chunked\r\ntransfer-encoding: chunked"), &["501"]),
+    ] {
+        let (mut ours, theirs) = duplex(1 << 12);
+        let serving = tokio::spawn(serve_stream(theirs, Arc::clone(&front), Limits::default()));
+        ours.write_all(format!("{text}{NEXT}").as_bytes()).await.unwrap();
+        ours.shutdown().await.unwrap();
+        let mut said = String::new();
+        ours.read_to_string(&mut said).await.unwrap();
+        let statuses: Vec<_> = said.split("HTTP/1.1 ").skip(1).map(|it| &it[..3]).collect();
+        assert_eq!(statuses, expected, "{text}");
+        serving.await.unwrap();
     }
 }

@@ -1,7 +1,7 @@
 //! A request's head → admitted, or a refusal, before a byte of the body is read.
 
 use http::header::{ACCEPT, CONTENT_ENCODING};
-use http::{HeaderMap, HeaderValue, StatusCode, Uri};
+use http::{HeaderMap, HeaderValue, StatusCode, Uri, Version};
 
 use super::Refusal;
 use super::fields::Fields;
@@ -70,10 +70,7 @@ impl Door {
 
     /// The one host that the request names, if it is allowed.
     fn check_host<'a>(&self, uri: &'a Uri, fields: &Fields<'a>) -> Result<&'a [u8], Refusal> {
-        let header = fields
-            .host
-            .only()
-            .map_err(|_| Refusal::new(StatusCode::BAD_REQUEST, "There is more than one Host."))?;
+        let header = only_host(fields)?;
         let said = header.map(HeaderValue::as_bytes);
         // HTTP/2 and requests in absolute form name the host in the target.
         let target = uri.authority().map(|it| it.as_str().as_bytes());
@@ -81,9 +78,7 @@ impl Door {
         match target.or(said) {
             Some(host) if is_ours(target) && is_ours(said) => return Ok(host),
             Some(_) => {}
-            None => {
-                return Err(Refusal::new(StatusCode::BAD_REQUEST, "The request names no Host."));
-            }
+            None => return Err(no_host()),
         }
         if header.is_some_and(|it| it.to_str().is_err()) {
             return Err(Refusal::new(StatusCode::BAD_REQUEST, "This is no Host."));
@@ -100,6 +95,23 @@ impl Door {
             })
         })
     }
+}
+
+/// Whether a request names one host, as those of HTTP/1.1 must (RFC 9112 §3.2).
+pub fn check_one_host(version: Version, fields: &Fields<'_>) -> Result<(), Refusal> {
+    match only_host(fields)? {
+        None if version == Version::HTTP_11 => Err(no_host()),
+        _ => Ok(()),
+    }
+}
+
+fn only_host<'a>(fields: &Fields<'a>) -> Result<Option<&'a HeaderValue>, Refusal> {
+    let message = "There is more than one Host.";
+    fields.host.only().map_err(|_| Refusal::new(StatusCode::BAD_REQUEST, message))
+}
+
+fn no_host() -> Refusal {
+    Refusal::new(StatusCode::BAD_REQUEST, "The request names no Host.")
 }
 
 /// Whether a body is sent plain or chunked. Any other Transfer-Encoding makes its length ambiguous (RFC

@@ -42,9 +42,10 @@ pub(super) enum Kind {
     Events(Pin<Box<dyn Events>>),
 }
 
-/// A stream of events; `None` at its end. Dropping it closes the stream.
+/// A stream of events; `None` at its end, and an error if it ends before that. Dropping it closes the stream.
 pub(super) trait Events: Send {
-    fn poll_events(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Vec<u8>>>;
+    fn poll_events(self: Pin<&mut Self>, cx: &mut Context<'_>)
+    -> Poll<Option<io::Result<Vec<u8>>>>;
 }
 
 impl HttpBody {
@@ -89,6 +90,12 @@ impl HttpBody {
     pub fn pieces(pieces: mpsc::Receiver<Vec<u8>>) -> Self {
         Self::events(Pieces(pieces))
     }
+
+    /// The same of pieces that come from elsewhere. After an error the connection ends (over HTTP/2 the stream), so that
+    /// nobody takes for complete what was cut off.
+    pub fn relayed(pieces: mpsc::Receiver<io::Result<Vec<u8>>>) -> Self {
+        Self::events(Relayed(pieces))
+    }
 }
 
 impl From<Vec<u8>> for HttpBody {
@@ -100,7 +107,21 @@ impl From<Vec<u8>> for HttpBody {
 struct Pieces(mpsc::Receiver<Vec<u8>>);
 
 impl Events for Pieces {
-    fn poll_events(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Vec<u8>>> {
+    fn poll_events(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<io::Result<Vec<u8>>>> {
+        self.0.poll_recv(cx).map(|it| it.map(Ok))
+    }
+}
+
+struct Relayed(mpsc::Receiver<io::Result<Vec<u8>>>);
+
+impl Events for Relayed {
+    fn poll_events(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<io::Result<Vec<u8>>>> {
         self.0.poll_recv(cx)
     }
 }
@@ -110,9 +131,9 @@ pub(crate) type Polled<E> = Poll<Option<Result<Frame<Bytes>, E>>>;
 
 impl Body for HttpBody {
     type Data = Bytes;
-    type Error = Infallible;
+    type Error = io::Error;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Polled<Infallible> {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Polled<io::Error> {
         match &mut self.kind {
             Kind::Empty => Poll::Ready(None),
             Kind::Whole(text) => {
@@ -135,7 +156,7 @@ impl Body for HttpBody {
             Kind::Events(events) => events
                 .as_mut()
                 .poll_events(cx)
-                .map(|it| it.map(|text| Ok(Frame::data(Bytes::from(text))))),
+                .map(|it| it.map(|text| text.map(|it| Frame::data(Bytes::from(it))))),
         }
     }
 

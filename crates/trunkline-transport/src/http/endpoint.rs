@@ -2,6 +2,7 @@
 //! it.
 
 use std::future::Future;
+use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -554,7 +555,10 @@ struct SessionEvents<H: Handler> {
 }
 
 impl<H: Handler> Events for SessionEvents<H> {
-    fn poll_events(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Vec<u8>>> {
+    fn poll_events(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<io::Result<Vec<u8>>>> {
         let this = &mut *self;
         if this.expiry.poll(cx) {
             match this.of {
@@ -571,11 +575,11 @@ impl<H: Handler> Events for SessionEvents<H> {
         let read = this.session.read(this.reader, cx, &mut out);
         if !out.is_empty() {
             this.keep_alive.reset();
-            return Poll::Ready(Some(out));
+            return Poll::Ready(Some(Ok(out)));
         }
         match read {
             Read::End => Poll::Ready(None),
-            Read::Open => this.keep_alive.poll(cx).map(Some),
+            Read::Open => this.keep_alive.poll(cx).map(|it| Some(Ok(it))),
         }
     }
 }

@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
+use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
@@ -292,7 +293,10 @@ impl<H: Handler> ExchangeEvents<H> {
 }
 
 impl<H: Handler> Events for ExchangeEvents<H> {
-    fn poll_events(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Vec<u8>>> {
+    fn poll_events(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<io::Result<Vec<u8>>>> {
         let this = &mut *self;
         // No result: the subscription is not over, the client must only renew it.
         if this.expiry.poll(cx) {
@@ -304,7 +308,7 @@ impl<H: Handler> Events for ExchangeEvents<H> {
         loop {
             if out.len() >= PIECE {
                 this.keep_alive.reset();
-                return Poll::Ready(Some(out));
+                return Poll::Ready(Some(Ok(out)));
             }
             match this.exchange.get().poll_until(Some(&mut this.keep_alive), cx) {
                 Poll::Ready(Some(message)) => write_event(&message, &mut out),
@@ -313,11 +317,11 @@ impl<H: Handler> Events for ExchangeEvents<H> {
                     return this
                         .keep_alive
                         .comment()
-                        .map_or(Poll::Pending, |it| Poll::Ready(Some(it)));
+                        .map_or(Poll::Pending, |it| Poll::Ready(Some(Ok(it))));
                 }
                 Poll::Ready(None) | Poll::Pending => {
                     this.keep_alive.reset();
-                    return Poll::Ready(Some(out));
+                    return Poll::Ready(Some(Ok(out)));
                 }
             }
         }

@@ -10,6 +10,7 @@ mod replay;
 
 use std::collections::HashMap;
 use std::future::{Future, poll_fn};
+use std::io;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
@@ -27,6 +28,7 @@ use super::client::connection::ResponseBody;
 use super::client::head::ResponseHead;
 use super::client::pool::Pool;
 use super::client::target::{Address, Origin};
+use super::h1::inlet::cut_off;
 use super::replicas::Peer;
 use super::shared_sessions::SharedSessions;
 use crate::limits::Limits;
@@ -181,8 +183,8 @@ impl Answered {
     }
 }
 
-/// The body of another replica's response. It ends early if that replica is gone: a client of a stream with
-/// ids then resumes it elsewhere.
+/// The body of another replica's response. It is cut off if that replica is gone: a client of a stream with ids then
+/// resumes it elsewhere.
 struct Relay {
     /// `None` after its end.
     body: Option<ResponseBody>,
@@ -194,19 +196,22 @@ struct Relay {
 }
 
 impl Events for Relay {
-    fn poll_events(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Vec<u8>>> {
+    fn poll_events(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<io::Result<Vec<u8>>>> {
         let this = &mut *self;
         let Some(body) = &mut this.body else { return Poll::Ready(None) };
         match body.poll_piece(cx) {
-            Poll::Ready(Ok(Some(piece))) => Poll::Ready(Some(piece.to_vec())),
-            Poll::Ready(Err(_)) => Poll::Ready(None),
+            Poll::Ready(Ok(Some(piece))) => Poll::Ready(Some(Ok(piece.to_vec()))),
+            Poll::Ready(Err(error)) => Poll::Ready(Some(Err(error))),
             Poll::Ready(Ok(None)) => {
                 if let Some(body) = this.body.take() {
                     this.shared.forward().pool.put_at(&this.origin, body, cx);
                 }
                 Poll::Ready(None)
             }
-            Poll::Pending => this.gone.as_mut().poll(cx).map(|()| None),
+            Poll::Pending => this.gone.as_mut().poll(cx).map(|()| Some(Err(cut_off()))),
         }
     }
 }

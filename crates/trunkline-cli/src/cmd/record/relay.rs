@@ -1,7 +1,7 @@
 //! A tap on HTTP: requests and responses pass between the client and a server at a URL, and are recorded before they
 //! do. Event streams pass as they come.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -112,7 +112,7 @@ impl Responder for Relay {
         let mut passing = lock(if is_endless { &self.endless } else { &self.passing });
         while passing.try_join_next().is_some() {}
         passing.spawn(forward(flow, taking, pieces));
-        Ok(Response::from_parts(parts, HttpBody::pieces(receiver)))
+        Ok(Response::from_parts(parts, HttpBody::relayed(receiver)))
     }
 
     fn hang_up(&self) {
@@ -251,7 +251,11 @@ impl Taking {
 }
 
 /// Passes a body on, at the pace of the client, until one of both is gone.
-async fn forward(mut flow: Flow, mut taking: Option<Taking>, pieces: mpsc::Sender<Vec<u8>>) {
+async fn forward(
+    mut flow: Flow,
+    mut taking: Option<Taking>,
+    pieces: mpsc::Sender<io::Result<Vec<u8>>>,
+) {
     loop {
         let piece = tokio::select! {
             piece = flow.next() => piece,
@@ -262,17 +266,18 @@ async fn forward(mut flow: Flow, mut taking: Option<Taking>, pieces: mpsc::Sende
                 Some(taking) => taking.take(&piece),
                 None => Some(piece.to_vec()),
             },
-            Some(Err(_)) => return,
+            // The client must not take it for complete.
+            Some(Err(error)) => return drop(pieces.send(Err(error)).await),
             None => break,
         };
         if let Some(passed) = passed
-            && pieces.send(passed).await.is_err()
+            && pieces.send(Ok(passed)).await.is_err()
         {
             return leave(taking);
         }
     }
     if let Some(rest) = taking.and_then(Taking::finish) {
-        let _ = pieces.send(rest).await;
+        let _ = pieces.send(Ok(rest)).await;
     }
 }
 

@@ -1,9 +1,10 @@
 //! The tap on HTTP, and a played server there.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use trunkline_testkit::Folder;
 
@@ -154,6 +155,40 @@ fn a_server_that_is_gone_is_a_502_and_a_failed_replay() {
     assert!(failed.stderr.contains("502"), "{}", failed.stderr);
     let found = run(&["replay", file.to_str().unwrap(), &url]);
     found.says(1, &["server/discover", "/answer"]);
+}
+
+#[test]
+fn a_response_that_is_cut_off_does_not_pass_as_whole() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    let server = std::thread::spawn(move || {
+        for media in ["text/event-stream", "application/json", "text/plain"] {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut asked = Vec::new();
+            while !asked.ends_with(b"{}") {
+                let mut piece = [0; 1024];
+                let n = stream.read(&mut piece).unwrap();
+                asked.extend_from_slice(&piece[..n]);
+            }
+            let head = format!("content-type: {media}\r\ntransfer-encoding: chunked");
+            write!(stream, "HTTP/1.1 200 OK\r\n{head}\r\n\r\n9\r\ndata").unwrap();
+        }
+    });
+    let folder = Folder::new();
+    let file = folder.join("a.jsonl");
+    let tap = Serving::start(&["record", file.to_str().unwrap(), &url, "--listen", "127.0.0.1:0"]);
+    let address = tap.url.trim_start_matches("http://").trim_end_matches("/mcp");
+    for _ in 0..3 {
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        let head = "POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2";
+        write!(stream, "{head}\r\n\r\n{{}}").unwrap();
+        let mut said = String::new();
+        stream.read_to_string(&mut said).expect("the connection ends");
+        assert!(said.starts_with("HTTP/1.1 200 OK\r\n"), "{said}");
+        assert!(!said.ends_with("\r\n0\r\n\r\n"), "{said}");
+    }
+    server.join().unwrap();
 }
 
 #[test]

@@ -9,11 +9,13 @@ use std::io::{self, ErrorKind};
 use std::ops::Range;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker, ready};
+use std::time::Duration;
 
 use bytes::{BufMut, Bytes};
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderName, Method, Request, Uri};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
+use tokio::task::coop::has_budget_remaining;
 
 use super::head::ResponseHead;
 use crate::http::h1::fields::is_whole;
@@ -82,6 +84,10 @@ pub(super) struct Connection {
     outlet: Outlet,
     /// Whether a response came before.
     was_used: bool,
+    /// Whether the rest of a request was given up, so that no other may follow.
+    is_cut_off: bool,
+    /// For how long its server says that it keeps the connection.
+    kept: Option<Duration>,
 }
 
 trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
@@ -94,6 +100,8 @@ impl Connection {
             inlet: Inlet::new(ROOM),
             outlet: Outlet::default(),
             was_used: false,
+            is_cut_off: false,
+            kept: None,
         })
     }
 
@@ -108,6 +116,8 @@ impl Connection {
         let head = poll_fn(|cx| {
             if !is_quiet {
                 is_quiet = match self.poll_fill(cx) {
+                    // A task that has used up its budget is not told what has come, and is polled again.
+                    Poll::Pending if !has_budget_remaining() => return Poll::Pending,
                     Poll::Pending => true,
                     Poll::Ready(read) => {
                         return Poll::Ready(Err(SendError::Unsent(
@@ -124,7 +134,7 @@ impl Connection {
             self.poll_head(cx)
         });
         let mut head = head.await?;
-        self.was_used = true;
+        (self.was_used, self.kept) = (true, head.kept);
         if request.is_head {
             head.length = BodyLength::Bytes(0);
         }
@@ -136,6 +146,12 @@ impl Connection {
     /// Whether the server has hung up, or said something without being asked. If not, it wakes the task when it does.
     pub(super) fn is_closed(&mut self, cx: &mut Context<'_>) -> bool {
         self.poll_fill(cx).is_ready()
+    }
+
+    /// How long it may wait for another request, by what its server said: a second less, so that no request meets the end
+    /// of the connection.
+    pub(super) fn kept(&self) -> Option<Duration> {
+        self.kept.map(|it| it.saturating_sub(Duration::from_secs(1)))
     }
 
     fn begin(&mut self, request: &RequestText) {
@@ -185,6 +201,7 @@ impl Connection {
             return Poll::Ready(SendError::Unsent(error));
         }
         self.outlet.give_up();
+        self.is_cut_off = true;
         Poll::Pending
     }
 
@@ -312,7 +329,8 @@ impl ResponseBody {
     pub(super) fn into_connection(self) -> Option<Box<Connection>> {
         let Self { mut connection, left, keeps_connection } = self;
         let is_over = left.is_nothing() && connection.inlet.unread().is_empty();
-        if !is_over || !keeps_connection || !connection.outlet.is_written() {
+        let is_sent = connection.outlet.is_written() && !connection.is_cut_off;
+        if !is_over || !keeps_connection || !is_sent {
             return None;
         }
         connection.inlet.shrink();

@@ -2,6 +2,8 @@
 //!
 //! Strict where two readers could disagree about where a body ends: such a response is refused.
 
+use std::time::Duration;
+
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 
 use crate::http::h1::fields::{Field, WrongFields, digits, is_name, parts, read_fields};
@@ -17,6 +19,8 @@ pub(crate) struct ResponseHead {
     pub(super) length: BodyLength,
     /// Whether another request may follow on the connection.
     pub(super) keeps_connection: bool,
+    /// For how long, if the server says it.
+    pub(super) kept: Option<Duration>,
 }
 
 impl ResponseHead {
@@ -34,7 +38,7 @@ impl ResponseHead {
         else {
             return Ok(None);
         };
-        let (mut length, mut is_chunked) = (None, false);
+        let (mut length, mut is_chunked, mut kept) = (None, false, None);
         // HTTP/1.0 closes unless told otherwise.
         let mut keeps_connection = !is_oldest;
         for field in &fields {
@@ -54,6 +58,8 @@ impl ResponseHead {
                     keeps_connection &= !option.eq_ignore_ascii_case(b"close");
                     keeps_connection |= is_oldest && option.eq_ignore_ascii_case(b"keep-alive");
                 }
+            } else if is_name(name, b"keep-alive") {
+                kept = parts(value).find_map(timeout);
             }
         }
         // A body with both lengths is an attempt to make two readers disagree: no other response is read after it.
@@ -65,7 +71,7 @@ impl ResponseHead {
             None => BodyLength::UntilClose,
         };
         let text = text[..end].into();
-        Ok(Some((Self { status, text, fields, length, keeps_connection }, end)))
+        Ok(Some((Self { status, text, fields, length, keeps_connection, kept }, end)))
     }
 
     /// The value of the first field with this name, which is in lower case; `None` if it is not ASCII.
@@ -96,6 +102,14 @@ impl ResponseHead {
         }
         response
     }
+}
+
+/// The `timeout` of `Keep-Alive` (RFC 2068 §19.7.1.1).
+fn timeout(option: &[u8]) -> Option<Duration> {
+    let at = option.iter().position(|it| *it == b'=')?;
+    let (name, seconds) = (option[..at].trim_ascii(), option[at + 1..].trim_ascii());
+    let is_it = name.eq_ignore_ascii_case(b"timeout");
+    is_it.then(|| digits(seconds)).flatten().map(Duration::from_secs)
 }
 
 /// Whether this is HTTP/1.0, and the status.
@@ -144,6 +158,24 @@ mod tests {
         ] {
             let head = parse(text).expect(text);
             assert_eq!((head.length, head.keeps_connection), (length, is_kept), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_server_may_say_for_how_long_it_keeps_a_connection() {
+        for (field, seconds) in [
+            ("Keep-Alive: timeout=5", Some(5)),
+            ("keep-alive: max=100, Timeout = 72", Some(72)),
+            ("keep-alive: timeout=0", Some(0)),
+            ("keep-alive: timeout=18446744073709551615", Some(u64::MAX)),
+            ("keep-alive: timeout=18446744073709551616", None),
+            ("keep-alive: timeout=-1", None),
+            ("keep-alive: timeout", None),
+            ("keep-alive: 5", None),
+            ("x: timeout=5", None),
+        ] {
+            let head = parse(&format!("HTTP/1.1 200 OK\ncontent-length: 0\n{field}\n\n"));
+            assert_eq!(head.expect(field).kept, seconds.map(Duration::from_secs), "{field}");
         }
     }
 

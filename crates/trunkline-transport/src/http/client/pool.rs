@@ -6,7 +6,7 @@ use std::future::poll_fn;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::net::TcpStream;
 use tokio::time::{Instant as Deadline, timeout_at};
@@ -33,6 +33,14 @@ struct Idle {
     origin: Arc<Origin>,
     connection: Box<Connection>,
     since: Instant,
+    /// For how long it is used after that.
+    kept: Duration,
+}
+
+impl Idle {
+    fn is_old(&self, now: Instant) -> bool {
+        now.saturating_duration_since(self.since) >= self.kept
+    }
 }
 
 impl Pool {
@@ -99,21 +107,28 @@ impl Pool {
         if idle.len() >= most {
             idle.remove(0);
         }
-        idle.push(Idle { origin: Arc::clone(origin), connection, since: Instant::now() });
+        let most = self.limits.idle_connection;
+        let kept = connection.kept().map_or(most, |it| it.min(most));
+        idle.push(Idle { origin: Arc::clone(origin), connection, since: Instant::now(), kept });
     }
 
     /// The connection used last (LIFO), so that surplus ones age and close.
     fn take(&self, origin: &Arc<Origin>) -> Option<Box<Connection>> {
-        let (kept, now) = (self.limits.idle_connection, Instant::now());
-        let is_old = |it: &Idle| now.saturating_duration_since(it.since) > kept;
+        let now = Instant::now();
         let mut idle = self.lock();
         // In the order in which they were returned.
-        if idle.first().is_some_and(is_old) {
-            idle.retain(|it| !is_old(it));
+        if idle.first().is_some_and(|it| it.is_old(now)) {
+            idle.retain(|it| !it.is_old(now));
         }
         let is_it = |it: &Idle| Arc::ptr_eq(&it.origin, origin) || *it.origin == **origin;
-        let at = idle.iter().rposition(is_it)?;
-        Some(idle.remove(at).connection)
+        loop {
+            let at = idle.iter().rposition(is_it)?;
+            let kept = idle.remove(at);
+            // One may be old before those that were returned earlier: its server says for how long it keeps it.
+            if !kept.is_old(now) {
+                return Some(kept.connection);
+            }
+        }
     }
 
     /// Closes idle connections that their servers have closed. The others wake the task when that happens to them.
@@ -170,4 +185,36 @@ impl Pool {
 
 fn lost(error: &io::Error) -> CallError {
     CallError::Lost(format!("{error}."))
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use http::Request;
+    use tokio::io::{AsyncWriteExt as _, duplex};
+
+    use super::*;
+    use crate::http::client::target::Address;
+
+    #[tokio::test]
+    async fn a_connection_is_not_used_at_the_end_of_what_its_server_said() {
+        let pool = Pool::with_roots(&[], &Limits::default()).expect("there are no roots");
+        let origin = Address::parse("http://a.example").expect("it is a URL").origin;
+        for (field, is_kept) in [
+            ("x: y", true),
+            ("keep-alive: timeout=5", true),
+            ("keep-alive: timeout=1", false),
+            ("keep-alive: timeout=0", false),
+        ] {
+            let (ours, mut theirs) = duplex(1 << 10);
+            let answer = format!("HTTP/1.1 200 OK\r\n{field}\r\ncontent-length: 0\r\n\r\n");
+            theirs.write_all(answer.as_bytes()).await.expect("there is room");
+            let request = Request::new(Bytes::new()).into();
+            let sent = Connection::new(ours).send(&request).await;
+            pool.put(&origin, sent.expect("it is answered").1).await;
+            assert_eq!(pool.lock().len(), 1);
+            assert_eq!(pool.take(&origin).is_some(), is_kept, "{field}");
+            assert!(pool.lock().is_empty());
+        }
+    }
 }

@@ -6,7 +6,7 @@ use super::fields::{is_token, is_value};
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::http) struct Chunks {
     at: At,
-    /// Bytes of the extension or the trailers that are being read.
+    /// Bytes of the leading zeros, the extension or the trailers that are being read.
     ignored: usize,
 }
 
@@ -75,6 +75,7 @@ impl Chunks {
     fn after(&mut self, byte: u8) -> Result<At, &'static str> {
         const BROKEN: &str = "its chunks are malformed";
         Ok(match (self.at, byte) {
+            (At::Size(Some(0)), b'0') => self.ignore(At::Size(Some(0)))?,
             (At::Size(size), b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') => {
                 let digit = char::from(byte).to_digit(16).unwrap_or_default();
                 let size = size.unwrap_or_default().checked_mul(16).ok_or(BROKEN)?;
@@ -119,7 +120,7 @@ impl Chunks {
     }
 }
 
-/// The longest extension of a chunk, and the longest trailers.
+/// The longest extension of a chunk with the zeros before its size, and the longest trailers.
 const MAX_IGNORED: usize = 16 << 10;
 
 #[cfg(test)]
@@ -173,6 +174,8 @@ mod tests {
             "fffffffffffffffff\r\n",
             &format!("5;{long}\r\nhello\r\n0\r\n\r\n"),
             &format!("0\r\nX: {long}\r\n\r\n"),
+            &format!("{}5\r\nhello\r\n0\r\n\r\n", long.replace('x', "00")),
+            &format!("0{}\r\n\r\n", long.replace('x', "0")),
             "5\r\nhello\r\n0\r\n",
             "5 5\r\nhello\r\n0\r\n\r\n",
             "5;a\0\r\nhello\r\n0\r\n\r\n",

@@ -108,8 +108,8 @@ impl Inlet {
 
     /// Gives back the memory that something long took. What was handed on is gone then.
     pub(in crate::http) fn shrink(&mut self) {
-        if self.read.capacity() > MOST_KEPT && self.unread().is_empty() {
-            (self.read, self.taken) = (Vec::new(), 0);
+        if self.read.capacity() > MOST_KEPT && self.unread().len() <= MOST_KEPT / 2 {
+            (self.read, self.taken) = (self.unread().to_vec(), 0);
         }
     }
 
@@ -224,6 +224,20 @@ mod tests {
         assert!(inlet.read.capacity() <= 2 * MAX_ROOM, "{}", inlet.read.capacity());
         inlet.shrink();
         assert_eq!(inlet.read.capacity(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_little_that_follows_something_long_does_not_keep_its_memory() {
+        let (mut ours, mut theirs) = duplex(1 << 20);
+        let mut inlet = Inlet::new(64 << 10);
+        ours.write_all(&[b'x'; 60 << 10]).await.expect("there is room");
+        poll_fn(|cx| inlet.poll_fill(&mut theirs, cx)).await.expect("it comes");
+        inlet.take((60 << 10) - 2);
+        inlet.shrink();
+        assert_eq!((inlet.unread(), inlet.read.capacity()), (&b"xx"[..], 2));
+        ours.write_all(b"y").await.expect("there is room");
+        poll_fn(|cx| inlet.poll_fill(&mut theirs, cx)).await.expect("it comes");
+        assert_eq!(inlet.unread(), b"xxy");
     }
 
     #[tokio::test]

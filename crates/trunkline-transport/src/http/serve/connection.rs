@@ -17,7 +17,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 
 use super::feed::Feed;
-use super::request_head::{Framing, HeadReader, WrongHead, no_head};
+use super::request_head::{Framing, HeadReader, WrongHead, empty_lines, no_head};
 use super::response_head::{
     CONTINUE, Follow, LAST_CHUNK, Sent, declared_length, has_no_body, write_chunk, write_head,
 };
@@ -25,7 +25,7 @@ use super::{Answers, Envelopes};
 use crate::clock::now;
 use crate::http::body::{Events, HttpBody, Kind, MAX_UNREAD, RequestBody, UNREAD_TIME};
 use crate::http::h1::fields::is_whole;
-use crate::http::h1::inlet::{BodyLength, Inlet, Left};
+use crate::http::h1::inlet::{BodyLength, Inlet, Left, cut_off};
 use crate::http::h1::outlet::{LONG, Outlet};
 use crate::http::idle_tracker::IdleTracker;
 use crate::limits::Limits;
@@ -75,6 +75,11 @@ pub(super) async fn serve_h1<A: Answers>(
         let now = now();
         let mut sending =
             connection.begin_response(response, is_head, framing.is_oldest, follow, now);
+        if sending.events.is_some() {
+            // They may last, and need nothing of the request.
+            heads.forget(&mut head);
+            connection.shrink();
+        }
         let mut has_waited = false;
         let sent = poll_fn(|cx| {
             let polled = connection.poll_response(&mut sending, cx);
@@ -90,9 +95,7 @@ pub(super) async fn serve_h1<A: Answers>(
             Ok(()) if !sending.keeps_connection => return End::Complete,
             Ok(()) => connection.shrink(),
         }
-        // A connection that waits keeps no more of a request than `heads` does.
-        head.headers = HeaderMap::new();
-        head.extensions.clear();
+        heads.forget(&mut head);
     }
 }
 
@@ -129,6 +132,8 @@ struct Sending {
     /// What is left of them.
     left: Sent,
     keeps_connection: bool,
+    /// Whether they have ended before they were complete.
+    is_cut_off: bool,
 }
 
 impl Sending {
@@ -185,7 +190,8 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
     ) -> Poll<Result<Framing, Next>> {
         loop {
             let unread = self.inlet.unread();
-            if !unread.is_empty() {
+            // Half of an empty line begins no head either.
+            if !matches!(unread, [] | [b'\r']) {
                 let limit = self.limits.header_bytes;
                 // Most heads come in one piece. One that does not is read again when all of it has come.
                 let is_worth_it =
@@ -196,6 +202,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
                         self.searched = 0;
                         return Poll::Ready(Ok(framing));
                     }
+                    Ok(None) if self.skips_empty_lines() => continue,
                     Ok(None) => {}
                     Err(WrongHead::Refused(status)) => {
                         return Poll::Ready(Err(Next::Refuse(status)));
@@ -204,7 +211,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
                         return Poll::Ready(Err(Next::End(End::Unread)));
                     }
                 }
-                self.searched = unread.len();
+                self.searched = self.inlet.unread().len();
                 self.tracker.heard();
                 if self.tracker.is_expired() {
                     return Poll::Ready(Err(Next::Refuse(StatusCode::REQUEST_TIMEOUT)));
@@ -217,6 +224,16 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
                 Ok(_) => {}
             }
         }
+    }
+
+    /// Skips empty lines before a request, which are no part of it, and says whether there were any.
+    fn skips_empty_lines(&mut self) -> bool {
+        let length = empty_lines(self.inlet.unread());
+        if length > 0 {
+            self.inlet.take(length);
+            self.searched = 0;
+        }
+        length > 0
     }
 
     /// The body of the request whose head was just read.
@@ -290,16 +307,16 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
 
     /// Waits until the peer closes its side while it is owed something.
     fn poll_hang_up(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        // What comes is the next request. It waits, and so does the end behind it.
-        if self.is_over || !self.inlet.unread().is_empty() {
-            return Poll::Pending;
-        }
-        match ready!(self.inlet.poll_fill(self.stream, cx)) {
-            Ok(0) | Err(_) => {
-                self.is_over = true;
-                Poll::Ready(())
+        loop {
+            self.skips_empty_lines();
+            // What comes is the next request. It waits, and so does the end behind it.
+            if self.is_over || !matches!(self.inlet.unread(), [] | [b'\r']) {
+                return Poll::Pending;
             }
-            Ok(_) => Poll::Pending,
+            if let Ok(0) | Err(_) = ready!(self.inlet.poll_fill(self.stream, cx)) {
+                self.is_over = true;
+                return Poll::Ready(());
+            }
         }
     }
 
@@ -373,7 +390,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
         out.reserve(HEAD_ROOM + all.len() + if is_copied { text.len() } else { 0 });
         let keeps_connection = write_head(status, headers, sent, follow, now, out);
         if is_head || has_no_body(status) {
-            return Sending { events: None, left: sent, keeps_connection };
+            return Sending { events: None, left: sent, keeps_connection, is_cut_off: false };
         }
         out.extend_from_slice(&all);
         match is_copied {
@@ -381,7 +398,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
             false => self.outlet.follow(text),
         }
         self.outlet.end_with(end);
-        Sending { events, left: sent, keeps_connection }
+        Sending { events, left: sent, keeps_connection, is_cut_off: false }
     }
 
     /// Sends a response to its end.
@@ -395,14 +412,20 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
                 && self.outlet.has_room(ENOUGH)
             {
                 match events.as_mut().poll_events(cx) {
-                    Poll::Ready(text) => sending.write(text, &mut self.outlet)?,
+                    Poll::Ready(text) => {
+                        let text = text.transpose();
+                        if text.and_then(|it| sending.write(it, &mut self.outlet)).is_err() {
+                            // The client gets what has come, and no end of it.
+                            (sending.events, sending.is_cut_off) = (None, true);
+                        }
+                    }
                     Poll::Pending => break,
                 }
             }
             let is_waiting = self.outlet.has_room(ENOUGH);
             ready!(self.poll_write(cx))?;
             if sending.events.is_none() {
-                return Poll::Ready(Ok(()));
+                return Poll::Ready(if sending.is_cut_off { Err(cut_off()) } else { Ok(()) });
             }
             if is_waiting {
                 ready!(self.poll_hang_up(cx));

@@ -56,6 +56,18 @@ struct Last {
 }
 
 impl HeadReader {
+    /// Gives back what a head takes, but for what is kept here.
+    pub(super) fn forget(&self, head: &mut Parts) {
+        match self.last {
+            Some(_) => {
+                head.headers = HeaderMap::new();
+                head.extensions.clear();
+            }
+            // Its target is a part of its text.
+            None => *head = no_head(),
+        }
+    }
+
     /// Reads the head that `text` begins with and which has at most `limit` bytes into `head`, and says where it ends;
     /// `None` if it has not all come.
     pub(super) fn read(
@@ -64,7 +76,7 @@ impl HeadReader {
         limit: usize,
         head: &mut Parts,
     ) -> Result<Option<(Framing, usize)>, WrongHead> {
-        if let Some(again) = self.last.as_mut().and_then(|it| it.again(text, head)) {
+        if let Some(again) = self.last.as_mut().and_then(|it| it.again(text, limit, head)) {
             return Ok(Some(again));
         }
         let start = empty_lines(text);
@@ -113,7 +125,9 @@ impl HeadReader {
         let mut lengths = self.fields.iter().filter(|it| is_name(it.name(text), LENGTH));
         let (Some(length), None) = (lengths.next(), lengths.next()) else { return };
         let is_plain = matches!(framing.length, BodyLength::Bytes(_)) && framing.keeps_connection;
-        if text.len() > MOST_KEPT || !is_plain || framing.is_awaited || framing.is_oldest {
+        // What is expected counts once there is a body.
+        let expects = self.fields.iter().any(|it| is_name(it.name(text), EXPECT));
+        if text.len() > MOST_KEPT || !is_plain || expects || framing.is_oldest {
             return;
         }
         let at = length.value_at(text);
@@ -133,13 +147,14 @@ impl HeadReader {
 
 impl Last {
     /// The head that `text` begins with, if it is this one but for the length of the body.
-    fn again(&mut self, text: &[u8], head: &mut Parts) -> Option<(Framing, usize)> {
+    fn again(&mut self, text: &[u8], limit: usize, head: &mut Parts) -> Option<(Framing, usize)> {
         let rest = text.strip_prefix(&*self.before)?;
         let here = match rest.strip_prefix(&*self.length) {
             Some(after) if after.starts_with(&self.after) => self.length.len(),
             _ => {
                 let here = rest.iter().position(|it| !it.is_ascii_digit())?;
-                if !rest[here..].starts_with(&self.after) {
+                let is_long = self.before.len() + here + self.after.len() > limit;
+                if here > MOST_DIGITS || is_long || !rest[here..].starts_with(&self.after) {
                     return None;
                 }
                 self.framing.length = BodyLength::Bytes(digits(&rest[..here])?);
@@ -160,6 +175,7 @@ impl Last {
 impl Framing {
     fn of(fields: &[Field], text: &[u8], is_oldest: bool) -> Result<Self, WrongHead> {
         let (mut length, mut coding, mut is_awaited) = (None, None, false);
+        let (mut codings, mut is_chunked_alone) = (0, false);
         // HTTP/1.0 closes unless told otherwise.
         let (mut closes, mut keeps) = (false, !is_oldest);
         for field in fields {
@@ -179,12 +195,14 @@ impl Framing {
                     return Err(MALFORMED);
                 }
                 coding = parts(value).next_back();
+                codings += 1;
+                is_chunked_alone = codings == 1 && value.eq_ignore_ascii_case(b"chunked");
             } else if is_name(name, b"connection") {
                 for option in parts(value) {
                     closes |= option.eq_ignore_ascii_case(b"close");
                     keeps |= option.eq_ignore_ascii_case(b"keep-alive");
                 }
-            } else if is_name(name, b"expect") {
+            } else if is_name(name, EXPECT) {
                 is_awaited = value.eq_ignore_ascii_case(b"100-continue");
             }
         }
@@ -199,8 +217,9 @@ impl Framing {
         if is_oldest || !coding.eq_ignore_ascii_case(b"chunked") {
             return Err(MALFORMED);
         }
-        // A body with both lengths is an attempt to make two readers disagree: nothing is read after it.
-        let keeps_connection = keeps_connection && length.is_none();
+        // A body with both lengths, or with more codings than chunks, is an attempt to make two readers disagree: nothing is
+        // read after it.
+        let keeps_connection = keeps_connection && length.is_none() && is_chunked_alone;
         Ok(Self { length: BodyLength::Chunked, keeps_connection, is_awaited, is_oldest })
     }
 }
@@ -226,7 +245,8 @@ impl RequestLine {
             return Err(MALFORMED);
         }
         let target = method + 1;
-        let is_end = |it: &u8| *it <= b' ' || *it == 0x7f;
+        // A fragment is not sent (RFC 9112 §3.2), and would be dropped.
+        let is_end = |it: &u8| *it <= b' ' || *it == b'#' || *it == 0x7f;
         let Some(length) = here[target..].iter().position(is_end) else { return Ok(None) };
         let version = target + length;
         if length == 0 || here[version] != b' ' {
@@ -258,7 +278,7 @@ impl RequestLine {
 }
 
 /// How many bytes of empty lines `text` begins with: they are skipped before a request (RFC 9112 §2.2).
-fn empty_lines(text: &[u8]) -> usize {
+pub(super) fn empty_lines(text: &[u8]) -> usize {
     let mut at = 0;
     loop {
         match text[at..] {
@@ -277,8 +297,11 @@ pub(super) fn no_head() -> Parts {
 const MALFORMED: WrongHead = WrongHead::Refused(StatusCode::BAD_REQUEST);
 const TOO_LONG: WrongHead = WrongHead::Refused(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
 const LENGTH: &[u8] = b"content-length";
+const EXPECT: &[u8] = b"expect";
 /// The longest head that a connection keeps.
 const MOST_KEPT: usize = 2 << 10;
+/// A number of 64 bits has no more of them, unless zeros lead it.
+const MOST_DIGITS: usize = 20;
 
 #[cfg(test)]
 mod tests;

@@ -62,6 +62,8 @@ const BAD_LINES: &[&str] = &[
     "POST\0 /mcp HTTP/1.1\r\n",
     "PÖST /mcp HTTP/1.1\r\n",
     "POST /mcp\0 HTTP/1.1\r\n",
+    "POST /mcp#x HTTP/1.1\r\n",
+    "POST http://$HOST/mcp# HTTP/1.1\r\n",
     "POST /mcp\x7f HTTP/1.1\r\n",
     // Other protocols.
     "\x16\x03\x01\x02\0\x01\0\x01\x7c\x03\x03 /mcp HTTP/1.1\r\n",

@@ -1,6 +1,7 @@
 //! Requests and responses over a connection in memory.
 
-use tokio::io::{AsyncWriteExt, DuplexStream, duplex};
+use tokio::io::{AsyncWriteExt, DuplexStream, ReadBuf, duplex};
+use tokio::task::coop::consume_budget;
 use tokio::task::yield_now;
 
 use super::*;
@@ -114,6 +115,90 @@ async fn one_connection_carries_many_requests_and_tells_what_was_not_sent() {
         let mut seen = Vec::new();
         theirs.read_to_end(&mut seen).await.expect("it is closed");
         assert!(seen.is_empty(), "nothing was written");
+    }
+}
+
+#[tokio::test]
+async fn a_task_without_budget_sends_nothing_on_a_connection_that_was_closed() {
+    const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
+    for last_words in [&b""[..], b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\n\r\n"] {
+        let (connection, mut theirs) = connected(1 << 16);
+        let request = post("{}");
+        let serving = async {
+            read_request(&mut theirs).await;
+            theirs.write_all(ANSWER).await.expect("it is read");
+        };
+        let (sent, ()) = tokio::join!(connection.send(&request), serving);
+        let (_, mut body) = sent.expect("it is answered");
+        assert_eq!(body.text(9).await.expect("it comes").as_deref(), Some(&b"ok"[..]));
+        let connection = body.into_connection().expect("the next request follows");
+        theirs.write_all(last_words).await.expect("it is open");
+        theirs.shutdown().await.expect("it is open");
+        let (mut sending, mut is_first) = (pin!(connection.send(&request)), true);
+        let sent = poll_fn(|cx| {
+            // Other work of the task uses up its budget.
+            while is_first && has_budget_remaining() {
+                let _ = pin!(consume_budget()).poll(cx);
+            }
+            is_first = false;
+            sending.as_mut().poll(cx)
+        });
+        let sent = sent.await.map(|(head, _)| head.status);
+        assert!(matches!(sent, Err(SendError::Unsent(_))), "{sent:?}");
+        let mut seen = Vec::new();
+        theirs.read_to_end(&mut seen).await.expect("it is closed");
+        assert!(seen.is_empty(), "nothing was written");
+    }
+}
+
+/// A server that stops reading in the middle of a request, and answers as if it had read it.
+struct Deaf {
+    read: usize,
+    answer: &'static [u8],
+}
+
+impl AsyncRead for Deaf {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        out: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.answer.is_empty() {
+            return Poll::Pending;
+        }
+        out.put_slice(std::mem::take(&mut self.answer));
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Deaf {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let read = self.read.min(bytes.len());
+        self.read -= read;
+        Poll::Ready(if read > 0 { Ok(read) } else { Err(ErrorKind::BrokenPipe.into()) })
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+#[tokio::test]
+async fn no_request_follows_one_that_was_not_written_to_its_end() {
+    let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
+    for (read, is_kept) in [(1, false), (50, false), (1 << 10, true)] {
+        let connection = Connection::new(Deaf { read, answer });
+        let (_, mut body) = connection.send(&post("{}")).await.expect("it is answered");
+        assert_eq!(body.text(9).await.expect("it comes").as_deref(), Some(&b"ok"[..]));
+        assert_eq!(body.into_connection().is_some(), is_kept, "{read} bytes were read");
     }
 }
 

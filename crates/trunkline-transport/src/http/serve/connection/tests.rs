@@ -19,6 +19,7 @@ use crate::http::message_text::MessageText;
 struct Echo {
     dropped: Arc<Notify>,
     events: Mutex<Option<mpsc::Receiver<Vec<u8>>>>,
+    relayed: Mutex<Option<mpsc::Receiver<io::Result<Vec<u8>>>>>,
 }
 
 struct Dropped(Arc<Notify>);
@@ -51,6 +52,11 @@ impl Answers for Echo {
             "/events" => {
                 let events = self.events.lock().expect("nobody panicked").take();
                 return Response::new(HttpBody::pieces(events.expect("it is asked once")));
+            }
+            "/relayed" => {
+                let relayed = self.relayed.lock().expect("nobody panicked").take();
+                let body = HttpBody::relayed(relayed.expect("it is asked once"));
+                return Response::new(body);
             }
             _ => {}
         }
@@ -188,6 +194,119 @@ async fn who_hangs_up_is_not_answered() {
 }
 
 #[tokio::test]
+async fn who_hangs_up_behind_empty_lines_is_not_answered() {
+    for lines in ["\n", "\r\n", "\r\n\r\n", "\r"] {
+        let echo = Echo::default();
+        let dropped = Arc::clone(&echo.dropped);
+        let (mut ours, serving) = served(echo, 1 << 10);
+        ours.write_all(b"GET /never HTTP/1.1\r\n\r\n").await.expect("it is read");
+        yield_now().await;
+        ours.write_all(lines.as_bytes()).await.expect("it is read");
+        yield_now().await;
+        drop(ours);
+        dropped.notified().await;
+        assert_eq!(serving.await.expect("it does not panic"), End::ByPeer, "{lines:?}");
+    }
+}
+
+#[tokio::test]
+async fn empty_lines_after_a_request_begin_no_other() {
+    for (lines, begins) in [("", false), ("\r\n", false), ("\n\r\n\n", false), ("\r\nG", true)] {
+        for size in [1, 100] {
+            let (mut ours, mut theirs) = duplex(1 << 10);
+            let tracker = Arc::new(IdleTracker::new());
+            let watched = Arc::clone(&tracker);
+            let serving = tokio::spawn(async move {
+                let (echo, limits) = (Echo::default(), Limits::default());
+                serve_h1(&mut theirs, &echo, &tracker, &limits).await
+            });
+            let text = format!("GET /a HTTP/1.1\r\n\r\n{lines}");
+            for piece in text.as_bytes().chunks(size) {
+                ours.write_all(piece).await.expect("it is read");
+                yield_now().await;
+            }
+            let mut out = Vec::new();
+            while !out.ends_with(b"GET /a ") {
+                ours.read_buf(&mut out).await.expect("it is there");
+            }
+            watched.time_head();
+            assert_eq!(watched.expire(), begins, "{lines:?} by {size}");
+            drop(ours);
+            assert_eq!(serving.await.expect("it does not panic"), End::ByPeer);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_response_that_is_cut_off_is_not_ended() {
+    let begun = "HTTP/1.1 200 OK|transfer-encoding: chunked||5|hello|";
+    for (is_whole, expected, end) in [
+        (true, format!("{begun}0||{ENDED}"), End::Complete),
+        (false, begun.to_owned(), End::ByPeer),
+    ] {
+        let (pieces, receiver) = mpsc::channel(2);
+        pieces.send(Ok(b"hello".to_vec())).await.expect("there is room");
+        if !is_whole {
+            pieces.send(Err(cut_off())).await.expect("there is room");
+        }
+        drop(pieces);
+        let echo = Echo { relayed: Mutex::new(Some(receiver)), ..Echo::default() };
+        let (mut ours, serving) = served(echo, 1 << 10);
+        let asked = format!("GET /relayed HTTP/1.1\r\n\r\n{LAST}");
+        ours.write_all(asked.as_bytes()).await.expect("it is read");
+        let mut out = Vec::new();
+        ours.read_to_end(&mut out).await.expect("it is there");
+        assert_eq!(plain(&out), expected);
+        assert_eq!(serving.await.expect("it does not panic"), end);
+    }
+}
+
+/// Answers with events that never come, and tells when the head of the request is gone.
+struct Lasting {
+    gone: Arc<Notify>,
+    events: Mutex<Option<mpsc::Receiver<Vec<u8>>>>,
+}
+
+impl Answers for Lasting {
+    async fn answer(&self, _: Request<RequestBody>, _: &Envelopes) -> Response<HttpBody> {
+        unreachable!("it answers in place")
+    }
+
+    async fn answer_in_place(
+        &self,
+        head: &mut Parts,
+        _: &mut RequestBody,
+        _: &Envelopes,
+    ) -> Response<HttpBody> {
+        head.extensions.insert(Arc::new(Dropped(Arc::clone(&self.gone))));
+        let events = self.events.lock().expect("nobody panicked").take();
+        Response::new(HttpBody::pieces(events.expect("it is asked once")))
+    }
+
+    fn hang_up(&self) {}
+
+    fn end(&self) {}
+}
+
+#[tokio::test]
+async fn a_stream_of_events_keeps_nothing_of_its_request() {
+    let gone = Arc::new(Notify::new());
+    let (mut ours, theirs) = duplex(1 << 10);
+    let (events, receiver) = mpsc::channel(1);
+    let answers = Lasting { gone: Arc::clone(&gone), events: Mutex::new(Some(receiver)) };
+    let answers = Arc::new(answers);
+    let serving = tokio::spawn(crate::http::serve_stream(theirs, answers, Limits::default()));
+    ours.write_all(b"GET /events HTTP/1.1\r\n\r\n").await.expect("it is read");
+    gone.notified().await;
+    let mut out = Vec::new();
+    events.send(b"data: 1\n\n".to_vec()).await.expect("the stream is open");
+    while !plain(&out).ends_with("|9|data: 1\n\n|") {
+        ours.read_buf(&mut out).await.expect("the stream is open");
+    }
+    serving.abort();
+}
+
+#[tokio::test]
 async fn a_body_that_is_cut_off_is_said_to_be() {
     let (mut ours, serving) = served(Echo::default(), 1 << 10);
     let cut = b"POST /a HTTP/1.1\r\ncontent-length: 6\r\n\r\nhello";
@@ -272,7 +391,7 @@ async fn long_and_short_events_keep_their_order_whatever_is_written_at_once() {
 
 #[test]
 fn a_stream_is_as_long_as_it_was_said_to_be_or_the_connection_ends() {
-    let sending = |left| Sending { events: None, left, keeps_connection: true };
+    let sending = |left| Sending { events: None, left, keeps_connection: true, is_cut_off: false };
     let mut out = Outlet::default();
     let mut whole = sending(Sent::Bytes(5));
     for text in [Some(b"he".to_vec()), Some(Vec::new()), Some(b"llo".to_vec()), None] {

@@ -40,8 +40,15 @@ fn the_length_of_a_body_and_the_end_of_a_connection_are_read_from_the_head() {
         ("POST / HTTP/1.1\nContent-Length: 12\n\n", Bytes(12), true, false),
         ("POST / HTTP/1.1\ncontent-length:12\nCONTENT-LENGTH: 012\n\n", Bytes(12), true, false),
         ("POST / HTTP/1.1\nTransfer-Encoding: Chunked\n\n", Chunked, true, false),
-        // Others refuse it later.
-        ("POST / HTTP/1.1\nTransfer-Encoding: gzip, chunked\n\n", Chunked, true, false),
+        // Others refuse it later, and nothing follows it.
+        ("POST / HTTP/1.1\nTransfer-Encoding: gzip, chunked\n\n", Chunked, false, false),
+        ("POST / HTTP/1.1\nTransfer-Encoding: chunked, chunked\n\n", Chunked, false, false),
+        (
+            "POST / HTTP/1.1\nTransfer-Encoding: chunked\nTransfer-Encoding: chunked\n\n",
+            Chunked,
+            false,
+            false,
+        ),
         ("POST / HTTP/1.1\nconnection: x, CLOSE\n\n", Bytes(0), false, false),
         ("POST / HTTP/1.1\nconnection: close\nconnection: keep-alive\n\n", Bytes(0), false, false),
         ("POST / HTTP/1.0\ncontent-length: 1\n\n", Bytes(1), false, false),
@@ -78,6 +85,7 @@ fn what_two_readers_could_read_differently_is_refused() {
         "GET / HTTP/1.2\n\n",
         "GET / HTTP/11\n\n",
         "GET /a b HTTP/1.1\n\n",
+        "GET /a#b HTTP/1.1\n\n",
         "GET /\u{0} HTTP/1.1\n\n",
         "G(T / HTTP/1.1\n\n",
         "GET / HTTP/1.1\ncontent-length: 1\ncontent-length: 2\n\n",
@@ -129,11 +137,19 @@ fn a_head_that_comes_again_is_read_as_if_it_were_the_first() {
     let with = |length: &str| {
         lines(&format!("POST /mcp HTTP/1.1\na: b\ncontent-length: {length}\nc: d\n\n{{}}"))
     };
+    let expects = |length| with(length).replace("c: d", "expect: 100-continue");
     let texts = [
         with("2"),
         with("2"),
         with("10"),
         with("010"),
+        with("0"),
+        expects("0"),
+        expects("2"),
+        with(&format!("{}2", "0".repeat(30))),
+        // As long as a head may be, and longer.
+        with(&format!("{:0>1$}", 2, LIMIT + 3 - with("").len())),
+        with(&format!("{:0>1$}", 2, LIMIT + 2 - with("").len())),
         with("2"),
         with(""),
         with("+2"),
@@ -150,7 +166,6 @@ fn a_head_that_comes_again_is_read_as_if_it_were_the_first() {
         with("2").replace("/mcp", "/sse"),
         with("2").replace("1.1", "1.0"),
         with("2").replace("c: d", "connection: close"),
-        with("2").replace("c: d", "expect: 100-continue"),
         with("2").replace("content-length: 2\r\n", ""),
         with("2").replace("\r\n\r\n", "\r\n"),
         with("2")[..30].to_owned(),
@@ -164,5 +179,39 @@ fn a_head_that_comes_again_is_read_as_if_it_were_the_first() {
             assert_eq!(said(&mut reader, text.as_bytes()), fresh, "{text:?} after {before:?}");
             assert_eq!(said(&mut reader, text.as_bytes()), fresh, "{text:?} once more");
         }
+    }
+}
+
+#[test]
+fn a_head_that_comes_again_has_its_limit_and_is_kept_within_its_own() {
+    let with = |length: &str| lines(&format!("POST /mcp HTTP/1.1\ncontent-length: {length}\n\n"));
+    let (short, mut head) = (with("2"), no_head());
+    let mut reader = HeadReader::default();
+    for _ in 0..2 {
+        assert!(reader.read(short.as_bytes(), short.len(), &mut head).is_ok());
+    }
+    let long = reader.read(with("20").as_bytes(), short.len(), &mut head);
+    assert_eq!(long, Err(TOO_LONG), "one digit more");
+    assert!(said(&mut reader, with(&format!("{:0>60000}", 2)).as_bytes()).is_ok());
+    assert!(reader.last.is_none());
+}
+
+#[test]
+fn nothing_of_a_long_head_stays_while_its_connection_waits() {
+    let mut head = no_head();
+    for (text, is_kept) in [
+        ("POST /mcp HTTP/1.1\ncontent-length: 2\na: b\n\n".to_owned(), true),
+        (format!("POST /mcp HTTP/1.1\ncontent-length: 2\na: {}\n\n", "b".repeat(60_000)), false),
+        (format!("GET /{} HTTP/1.1\n\n", "b".repeat(60_000)), false),
+        (format!("{} / HTTP/1.1\n\n", "B".repeat(60_000)), false),
+    ] {
+        let mut reader = HeadReader::default();
+        assert!(reader.read(lines(&text).as_bytes(), LIMIT, &mut head).is_ok());
+        head.extensions.insert(1);
+        reader.forget(&mut head);
+        assert!(head.headers.is_empty() && head.extensions.is_empty());
+        let said = format!("{} {}", head.method, head.uri);
+        assert_eq!(said, if is_kept { "POST /mcp" } else { "GET /" });
+        assert_eq!(reader.last.is_some(), is_kept);
     }
 }
