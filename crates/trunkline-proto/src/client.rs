@@ -194,7 +194,7 @@ impl Client {
         self.noise += 1;
         let Some(id) = malformed.id.as_ref().filter(|_| malformed.is_response) else { return };
         let why = malformed.to_error().message;
-        let is_out = self.asked.by_id(id).is_some_and(|it| it.with.round.is_none());
+        let is_out = self.asked.peek(id).is_some_and(|it| it.with.round.is_none());
         let Some(sent) = is_out.then(|| self.asked.settle(id)).flatten() else {
             // Perhaps the answer to the handshake: a malformed one counts as a refusal.
             return self.on_response(id, Err(malformed.to_error()), now);
@@ -220,7 +220,7 @@ impl Client {
         }
         let stateless = self.opened().is_some_and(|it| it.revision.era() == Era::Stateless);
         // A call with an open round has no request in flight, so nothing can answer it.
-        if self.asked.by_id(id).is_none_or(|it| it.with.round.is_some()) {
+        if self.asked.peek(id).is_none_or(|it| it.with.round.is_some()) {
             return self.noise += 1;
         }
         match outcome {
@@ -537,14 +537,11 @@ impl Conversation for Client {
     }
 
     fn next_timeout(&self) -> Option<Instant> {
-        let handshake = match &self.phase {
-            Phase::Probing { silence, deadline, .. } => Some(*silence.min(deadline)),
-            Phase::Initializing { deadline, .. } => Some(*deadline),
-            _ => None,
-        };
-        let deadline = |it: &Sent<Waiting>| it.clock.map(|clock| clock.deadline());
-        let asked = self.asked.iter().filter_map(|it| earlier(deadline(it), it.with.due)).min();
-        earlier(earlier(handshake, asked), self.calls.next_timeout())
+        earlier(due(&self.asked), self.other_timeout())
+    }
+
+    fn not_before(&mut self) -> Option<Instant> {
+        earlier(self.asked.not_before(due), self.other_timeout())
     }
 
     fn open_calls(&self) -> usize {
@@ -558,6 +555,23 @@ impl Conversation for Client {
     fn cause_of(&self, id: &Id) -> Option<Cause<'_>> {
         self.asked.peek(id).map(|it| Cause::Attached(&it.with.attached))
     }
+}
+
+impl Client {
+    /// The next time limit of the handshake and of the server's questions.
+    fn other_timeout(&self) -> Option<Instant> {
+        let handshake = match &self.phase {
+            Phase::Probing { silence, deadline, .. } => Some(*silence.min(deadline)),
+            Phase::Initializing { deadline, .. } => Some(*deadline),
+            _ => None,
+        };
+        earlier(handshake, self.calls.next_timeout())
+    }
+}
+
+/// The next time limit of our calls.
+fn due(asked: &Asked<Waiting>) -> Option<Instant> {
+    asked.iter().filter_map(|it| earlier(it.deadline(), it.with.due)).min()
 }
 
 /// Members of `_meta` that a call may set itself: on whose behalf it is made, and what that client

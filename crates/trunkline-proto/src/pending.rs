@@ -186,11 +186,13 @@ pub(crate) struct Asked<T> {
     /// By id. Most answers come in the order of the calls, and then nothing is moved.
     sent: VecDeque<Sent<T>>,
     next: i64,
+    /// A moment before which no deadline of theirs passes, if one is known. An answer changes nothing about it.
+    not_before: Option<Instant>,
 }
 
 impl<T> Default for Asked<T> {
     fn default() -> Self {
-        Self { sent: VecDeque::new(), next: 0 }
+        Self { sent: VecDeque::new(), next: 0, not_before: None }
     }
 }
 
@@ -201,6 +203,11 @@ impl<T> Asked<T> {
     }
 
     pub(crate) fn add(&mut self, sent: Sent<T>) {
+        let deadline = sent.deadline();
+        self.not_before = match self.sent.is_empty() {
+            true => deadline,
+            false => self.not_before.map(|it| deadline.map_or(it, |other| it.min(other))),
+        };
         match self.sent.back() {
             Some(last) if last.id > sent.id => {
                 let at = self.sent.partition_point(|it| it.id < sent.id);
@@ -218,8 +225,10 @@ impl<T> Asked<T> {
         }
     }
 
+    /// The call, to change it, and perhaps its deadlines.
     pub(crate) fn by_id(&mut self, id: &Id) -> Option<&mut Sent<T>> {
         let at = self.place(id)?;
+        self.not_before = None;
         self.sent.get_mut(at)
     }
 
@@ -229,6 +238,7 @@ impl<T> Asked<T> {
     }
 
     pub(crate) fn by_ticket(&mut self, ticket: Ticket) -> Option<&mut Sent<T>> {
+        self.not_before = None;
         self.sent.iter_mut().find(|it| it.ticket == ticket)
     }
 
@@ -247,10 +257,12 @@ impl<T> Asked<T> {
     }
 
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Sent<T>> {
+        self.not_before = None;
         self.sent.iter_mut()
     }
 
     pub(crate) fn clocks(&mut self) -> impl Iterator<Item = &mut Clock> {
+        self.not_before = None;
         self.sent.iter_mut().filter_map(|it| it.clock.as_mut())
     }
 
@@ -259,6 +271,7 @@ impl<T> Asked<T> {
     }
 
     pub(crate) fn expire(&mut self, now: Instant) -> Vec<Sent<T>> {
+        self.not_before = None;
         self.extract(|it| it.clock.is_some_and(|clock| clock.deadline() <= now))
     }
 
@@ -281,7 +294,24 @@ impl<T> Asked<T> {
     }
 
     pub(crate) fn next_timeout(&self) -> Option<Instant> {
-        self.sent.iter().filter_map(|it| it.clock).map(|clock| clock.deadline()).min()
+        self.sent.iter().filter_map(Sent::deadline).min()
+    }
+
+    /// A moment before which none of them is due, `exact` if none is known.
+    pub(crate) fn not_before(
+        &mut self,
+        exact: impl FnOnce(&Self) -> Option<Instant>,
+    ) -> Option<Instant> {
+        if self.not_before.is_none() {
+            self.not_before = exact(self);
+        }
+        self.not_before.filter(|_| !self.sent.is_empty())
+    }
+}
+
+impl<T> Sent<T> {
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.clock.map(|clock| clock.deadline())
     }
 }
 
@@ -319,4 +349,65 @@ pub(crate) fn cancelled(id: i64, reason: &str) -> Message {
     params.set("requestId", Json::of(&id));
     params.set("reason", Json::string(reason));
     Message::notification(Method::Cancelled, Params::Object(params))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sent(id: i64, timing: Timing, now: Instant) -> Sent<()> {
+        let clock = Some(Clock::start(timing, now));
+        Sent { id, ticket: Ticket(id as u64), method: Method::ToolsCall, clock, with: () }
+    }
+
+    #[test]
+    fn the_deadlines_of_thousands_of_calls_are_not_looked_at_for_each_answer() {
+        let (mut asked, start) = (Asked::<()>::default(), Instant::now());
+        let timing = Timing { idle: Duration::from_secs(60), hard: Duration::from_secs(600) };
+        let at = |id: i64| start + Duration::from_micros(id as u64);
+        (1..=4_000).for_each(|id| asked.add(sent(id, timing, at(id))));
+        let mut looks = 0;
+        for id in 1..=100_000 {
+            asked.add(sent(id + 4_000, timing, at(id + 4_000)));
+            assert!(asked.settle(&Id::Number(id)).is_some());
+            let bound = asked.not_before(|it| {
+                looks += 1;
+                it.next_timeout()
+            });
+            let exact = if id % 1_000 == 0 { asked.next_timeout() } else { bound };
+            assert!(bound.is_some() && bound <= exact, "{id}");
+        }
+        assert_eq!(looks, 0);
+        // The moment comes, and nothing is late yet.
+        assert!(asked.expire(start + timing.idle).is_empty());
+        assert_eq!(asked.not_before(Asked::next_timeout), Some(at(100_001) + timing.idle));
+    }
+
+    #[test]
+    fn nothing_is_due_before_that_moment_whatever_becomes_of_the_calls() {
+        let (mut asked, start) = (Asked::<()>::default(), Instant::now());
+        let mut seed = 7_u64;
+        for step in 0..20_000_u64 {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let (what, id) = (seed >> 60, Id::Number(1 + (seed >> 40) as i64 % 40));
+            let now = start + Duration::from_millis(step);
+            match what {
+                0..6 => {
+                    let idle = Duration::from_millis(1 + (seed >> 33) % 90);
+                    let next = asked.next_id() % 40 + 1;
+                    asked.settle(&Id::Number(next));
+                    asked.add(sent(next, Timing { idle, hard: 3 * idle }, now));
+                }
+                6..10 => drop(asked.settle(&id)),
+                10 => asked.clocks().for_each(Clock::hold),
+                11 => asked.clocks().for_each(|it| it.resume(now)),
+                12 => drop(asked.expire(now)),
+                _ => asked.by_id(&id).and_then(|it| it.clock.as_mut()).into_iter().for_each(|it| {
+                    it.sign_of_life(now);
+                }),
+            }
+            let (bound, exact) = (asked.not_before(Asked::next_timeout), asked.next_timeout());
+            assert!(bound.is_some() == exact.is_some() && bound <= exact, "{step}");
+        }
+    }
 }

@@ -174,7 +174,7 @@ impl<C: Conversation, R: RunHandlers> DriverCore<C, R> {
         other: Option<Instant>,
         cx: &mut Context<'_>,
     ) -> Poll<()> {
-        let next = self.conversation.next_timeout().into_iter().chain(other).min();
+        let next = self.conversation.not_before().into_iter().chain(other).min();
         ready!(timer.poll(next, cx));
         self.handle(Input::Tick, now());
         Poll::Ready(())
@@ -188,7 +188,7 @@ impl<C: Conversation, R: RunHandlers> DriverCore<C, R> {
 
     /// Sends the conversation a tick if one of its deadlines has passed.
     pub(crate) fn check_deadlines(&mut self) -> bool {
-        let is_due = self.conversation.next_timeout().is_some_and(|it| it <= now());
+        let is_due = self.conversation.not_before().is_some_and(|it| it <= now());
         if is_due {
             self.handle(Input::Tick, now());
         }

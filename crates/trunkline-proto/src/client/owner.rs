@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use trunkline_wire::era::stateful::RequestMeta;
-use trunkline_wire::jsonrpc::Object;
+use trunkline_wire::jsonrpc::{Id, Object};
 use trunkline_wire::method::Method;
 
 use super::Client;
@@ -19,8 +19,8 @@ impl Client {
         now: Instant,
     ) -> Option<Ticket> {
         if via != RequestStream::default() {
-            let of_stream = self.asked.iter().find(|it| u64::try_from(it.id) == Ok(via.0));
-            return of_stream.map(|it| it.ticket);
+            let id = Id::Number(i64::try_from(via.0).ok()?);
+            return self.asked.peek(&id).map(|it| it.ticket);
         }
         if let Some(meta) = params.get("_meta")
             && let Some(task) = RequestMeta::read(Some(meta)).ok()?.related_task

@@ -15,7 +15,7 @@ use crate::{CallError, Output, Ticket};
 
 impl Client {
     pub(super) fn on_stateless_result(&mut self, id: &Id, result: Json, now: Instant) {
-        let Some(sent) = self.asked.by_id(id) else { return };
+        let Some(sent) = self.asked.peek(id) else { return };
         let ticket = sent.ticket;
         let raw = result.clone();
         let outcome = match stateless::decode_result(result) {
@@ -36,7 +36,7 @@ impl Client {
             ))),
             Err(why) => Err(CallError::Invalid(why.to_string())),
         };
-        self.asked.settle_ticket(ticket);
+        self.asked.settle(id);
         self.settle(ticket, outcome);
     }
 
