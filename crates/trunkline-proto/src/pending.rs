@@ -355,6 +355,11 @@ pub(crate) fn cancelled(id: i64, reason: &str) -> Message {
 mod tests {
     use super::*;
 
+    #[allow(clippy::disallowed_methods)] // A test has to begin somewhere.
+    fn start() -> Instant {
+        Instant::now()
+    }
+
     fn sent(id: i64, timing: Timing, now: Instant) -> Sent<()> {
         let clock = Some(Clock::start(timing, now));
         Sent { id, ticket: Ticket(id as u64), method: Method::ToolsCall, clock, with: () }
@@ -362,7 +367,7 @@ mod tests {
 
     #[test]
     fn the_deadlines_of_thousands_of_calls_are_not_looked_at_for_each_answer() {
-        let (mut asked, start) = (Asked::<()>::default(), Instant::now());
+        let (mut asked, start) = (Asked::<()>::default(), start());
         let timing = Timing { idle: Duration::from_secs(60), hard: Duration::from_secs(600) };
         let at = |id: i64| start + Duration::from_micros(id as u64);
         (1..=4_000).for_each(|id| asked.add(sent(id, timing, at(id))));
@@ -385,7 +390,7 @@ mod tests {
 
     #[test]
     fn nothing_is_due_before_that_moment_whatever_becomes_of_the_calls() {
-        let (mut asked, start) = (Asked::<()>::default(), Instant::now());
+        let (mut asked, start) = (Asked::<()>::default(), start());
         let mut seed = 7_u64;
         for step in 0..20_000_u64 {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

@@ -99,6 +99,10 @@ pub(crate) fn call_placed(
             if server.lists().is_none() {
                 shared.refresh_here(&server, true).await;
             }
+            // Who asks looks for them in the store, where they need not be yet.
+            if let Some(lists) = server.lists() {
+                shared.store_lists(&server.plan(), &lists).await;
+            }
             Ok(Json::parse(NO_TOOLS).expect("this is JSON"))
         });
     }

@@ -224,17 +224,22 @@ impl GatewayState {
         }
         // The new lists may contain a resource with subscribers.
         self.subscriptions.follow(self);
-        let fingerprint = plan.fingerprint();
-        if self.cache.save(&fingerprint, &lists).await
-            && let Some(fleet) = &self.settings.fleet
-        {
-            fleet.tell(News::Lists(fingerprint));
-        }
+        self.store_lists(&plan, &lists).await;
         for kind in Kind::ALL {
             let was = before.as_ref().map(|it| it.etag_of(kind));
             if was != Some(lists.etag_of(kind)) || touched.contains(&kind) {
                 self.listeners.tell(&kind.change(), |listener| listener.selector.chooses(&plan));
             }
+        }
+    }
+
+    /// Stores the lists of a server where all replicas find them, and says so unless they are there.
+    pub(crate) async fn store_lists(&self, plan: &ServerPlan, lists: &Lists) {
+        let fingerprint = plan.fingerprint();
+        if self.cache.save(&fingerprint, lists).await
+            && let Some(fleet) = &self.settings.fleet
+        {
+            fleet.tell(News::Lists(fingerprint));
         }
     }
 
