@@ -13,8 +13,12 @@ import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import { chromium } from 'playwright-core';
 import { within } from '../check.mjs';
 import { CAPABILITIES, Person } from '../demo.mjs';
+import { start } from '../http.mjs';
 
 const here = (path) => fileURLToPath(new URL(path, import.meta.url));
+
+/** Secrets that nobody may find in the console: a variable of a server, a header for one, an argument. */
+export const PLANTED = { env: 'planted-variable-4711', header: 'planted-header-0815', argument: 'planted-argument-1337' };
 
 export class Stage {
     static async begin(trunkline) {
@@ -23,6 +27,7 @@ export class Stage {
         stage.dir = mkdtempSync(join(tmpdir(), 'trunkline-console-'));
         stage.description = join(stage.dir, 'description.txt');
         stage.describe('Takes a note.');
+        stage.far = await start(process.execPath, [here('form_server.mjs'), '--http'], /(http:\/\/\S+\/mcp)/);
         writeFileSync(join(stage.dir, 'trunkline.yaml'), JSON.stringify(stage.catalog()));
         await stage.#serve();
         const isRoot = process.getuid() === 0;
@@ -43,6 +48,8 @@ export class Stage {
                 changing: { command: node, args: [here('changing_server.mjs'), this.description] },
                 demo: { command: this.trunkline, args: ['demo'] },
                 everything: { command: node, args: [here('../node_modules/@modelcontextprotocol/server-everything/dist/index.js')] },
+                far: { url: this.far.found[1], headers: { 'x-planted': PLANTED.header } },
+                forms: { command: node, args: [here('form_server.mjs')], env: { PLANTED_KEY: PLANTED.env }, sharing: 'isolated' },
             },
         };
     }
@@ -140,7 +147,8 @@ export class Stage {
     async told() {
         const lines = [];
         for (const [page, { waiting, heard }] of this.seen) {
-            const shown = await within(5000, page.evaluate(() => document.body.innerHTML)).catch(String);
+            const text = page.evaluate(() => (document.querySelector('main') ?? document.body).innerText);
+            const shown = await within(5000, text).catch(String);
             lines.push(
                 `the page ${page.url()}`,
                 `  waits for ${[...waiting].map((it) => `${it.method()} ${it.url()}`).join(', ') || 'nothing'}`,
@@ -156,8 +164,20 @@ export class Stage {
         await this.browser?.close();
         this.gateway.kill('SIGTERM');
         if (this.gateway.exitCode === null) await within(10_000, once(this.gateway, 'exit'));
+        await this.far.stop();
         rmSync(this.dir, { recursive: true, force: true });
     }
+}
+
+/** What axe finds wrong with a page, and whether it is wider than the window. */
+export async function faultsOf(page, view) {
+    await page.evaluate(axeSource);
+    const { violations } = await page.evaluate(() => globalThis.axe.run());
+    const found = violations.map(({ id, nodes }) => `${view}: ${id} ${nodes[0].html.slice(0, 200)}`);
+    const { width } = page.viewportSize();
+    const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+    if (wide > width) found.push(`${view} is ${wide} px wide`);
+    return found;
 }
 
 /** How long the frames of a page take while some time passes, in milliseconds, shortest first. */
@@ -179,4 +199,4 @@ export function frames(page, ms) {
 /** What 95 of 100 stay below; or another part. @param {number[]} sorted */
 export const p95 = (sorted, part = 0.95) => sorted[Math.floor(sorted.length * part)];
 
-export const axeSource = readFileSync(here('../node_modules/axe-core/axe.min.js'), 'utf8');
+const axeSource = readFileSync(here('../node_modules/axe-core/axe.min.js'), 'utf8');

@@ -38,6 +38,7 @@ pub(crate) const FILES: &[(&str, &[u8])] = &[
     ("/web/parts/sequence.js", include_bytes!("../web/parts/sequence.js")),
     ("/web/parts/tree.js", include_bytes!("../web/parts/tree.js")),
     ("/web/parts/waterfall.js", include_bytes!("../web/parts/waterfall.js")),
+    ("/web/recording.js", include_bytes!("../web/recording.js")),
     ("/web/route.js", include_bytes!("../web/route.js")),
     ("/web/schema.js", include_bytes!("../web/schema.js")),
     ("/web/sse.js", include_bytes!("../web/sse.js")),

@@ -5,8 +5,9 @@ import { commandLine, quote } from '../web/cli.js';
 import { format, parse, query, toggle } from '../web/filter.js';
 import { at, compact, parseJson, pretty, textAt } from '../web/json.js';
 import { conversation } from '../web/messages.js';
+import { Grouping, listed } from '../web/recording.js';
 import { branch, initial, place } from '../web/schema.js';
-import { SseDecoder } from '../web/sse.js';
+import { LineDecoder, SseDecoder } from '../web/sse.js';
 import { expand, variables } from '../web/template.js';
 
 test('events come out whole, however they are cut', () => {
@@ -24,6 +25,50 @@ test('events come out whole, however they are cut', () => {
             events.push(...decoder.feed(text.slice(from, from + size)));
         assert.deepEqual(events, expected, `in pieces of ${size}`);
     }
+});
+
+test('lines come out whole, however they are cut, without those that only keep the connection', () => {
+    const text = '{"line":"a"}\n\n{"missed":3}\n\r\n{"line":"ü"}\n{"line":"half';
+    for (let size = 1; size <= text.length; size += 1) {
+        const decoder = new LineDecoder();
+        const found = [];
+        for (let from = 0; from < text.length; from += size) found.push(...decoder.feed(text.slice(from, from + size)));
+        assert.deepEqual(found, [{ line: 'a' }, { missed: 3 }, { line: 'ü' }], `in pieces of ${size}`);
+    }
+});
+
+test('a recording is read a piece at a time, and comes out by call', () => {
+    const line = (call, t, message) =>
+        JSON.stringify({ v: 1, ...(call && { call }), t, side: 'server', dir: 'out', message });
+    const text = [
+        line('a', 1000, { id: 1, method: 'tools/call', params: { name: 'x.y' } }),
+        line(null, 1001, { method: 'ping' }),
+        '',
+        line('a', 1010, { id: 1, result: { n: 1.5 } }).replace('1.5', '1.50'),
+        JSON.stringify({ v: 1, note: 'no message' }),
+    ].join('\n');
+    const grouping = new Grouping(text);
+    let pieces = 0;
+    for (; !grouping.isWhole; pieces += 1) grouping.read(() => true);
+    assert.equal(pieces, 5);
+    const [call, rest] = [...grouping.calls.values()];
+    assert.deepEqual([call.name, call.count, rest.name, rest.id], ['tools/call x.y', 2, 'ping', 'the rest']);
+    assert.equal(listed(call).includes('"n":1.50'), true);
+    assert.deepEqual(
+        JSON.parse(listed(call)).map(({ t, dir }) => [t, dir]),
+        [
+            [0, 'out'],
+            [10, 'out'],
+        ],
+    );
+});
+
+test('what every object has is no field, no member and no value', () => {
+    assert.deepEqual(parse('constructor:x toString:y'), { fields: {}, text: 'constructor:x toString:y' });
+    assert.equal(place({ $ref: '#/constructor' }, {}).kind, 'any');
+    const schema = { type: 'object', properties: { constructor: { type: 'string' }, toString: { type: 'number' } } };
+    assert.deepEqual(Object.keys(initial(schema, schema)), []);
+    assert.equal(expand('x:{constructor}', {}), 'x:');
 });
 
 test('a tree keeps the spelling of numbers, the order of members and what stands twice', () => {
@@ -60,8 +105,13 @@ test('a filter is read, written and sent', () => {
 });
 
 test('a request becomes the command that makes it again', () => {
-    const line = (method, params) =>
-        commandLine(parseJson(JSON.stringify({ id: 1, method, params })), 'http://127.0.0.1:1/mcp');
+    const request = (method, params) => parseJson(JSON.stringify({ id: 1, method, params }));
+    const nobody = { server: null, told: undefined };
+    const line = (method, params, target = nobody) =>
+        commandLine(request(method, params), 'http://127.0.0.1:1/mcp', target);
+    const target = { server: 'a', told: request('tools/call', { name: 'b' }) };
+    assert.equal(line('tools/call', { name: 'b' }, target), 'trunkline call b http://127.0.0.1:1/mcp/server/a');
+    assert.equal(line('tools/call', { name: 'a_b' }, target), 'trunkline call a_b http://127.0.0.1:1/mcp');
     assert.equal(
         line('tools/call', { name: 'a.b', arguments: { text: "it's" } }),
         `trunkline call a.b --args '{"text":"it'\\''s"}' http://127.0.0.1:1/mcp`,
@@ -73,7 +123,7 @@ test('a request becomes the command that makes it again', () => {
     );
     assert.equal(line('resources/read', { uri: 'file:///a b' }), "trunkline read 'file:///a b' http://127.0.0.1:1/mcp");
     assert.equal(line('ping', {}), null);
-    assert.equal(commandLine(undefined, 'x'), null);
+    assert.equal(commandLine(undefined, 'x', nobody), null);
     assert.equal(quote('$(x)'), "'$(x)'");
 });
 
@@ -161,6 +211,12 @@ test('a schema becomes a form: references, unions, choices, defaults', () => {
     const { of } = place(schema.properties.pay, schema);
     assert.equal(branch(of, 'x', schema), 1);
     assert.equal(branch(of, { kind: 'card' }, schema), 0);
+    // What a person has chosen stays, as long as the value could be it.
+    const words = [{ schema: { type: 'string' } }, { schema: { type: 'string' } }, { schema: { type: 'null' } }];
+    assert.deepEqual(
+        [branch(words, 'x', schema), branch(words, 'x', schema, 1), branch(words, 7, schema, 1)],
+        [0, 1, 2],
+    );
     const endless = { type: 'object', properties: { more: { $ref: '#' } }, required: ['more'] };
     assert.ok(JSON.stringify(initial(endless, endless)).length < 1000);
 });

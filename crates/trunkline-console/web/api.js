@@ -4,6 +4,12 @@ import { Store } from './store.js';
 
 /** @typedef {import('./sse.js').SseEvent} SseEvent */
 
+/**
+ * Who reads a stream, and how its text becomes what is in it.
+ * @template T
+ * @typedef {{ signal: AbortSignal, decoder: () => { feed: (chunk: string) => T[] }, opened: () => void, heard: (all: T[]) => void, lost: (why: string) => void }} Reader
+ */
+
 /** Whether the page may ask: `asking` until that is known, then `open`, or `locked` with the reason. */
 export const session = new Store(
     /** @type {{ state: 'asking' | 'open' } | { state: 'locked', why: string }} */ ({ state: 'asking' }),
@@ -28,16 +34,23 @@ export async function open(key) {
         csrf = (await answer.json()).csrf;
         session.set({ state: 'open' });
     } catch (error) {
+        if (key !== null && (await isIn())) return;
         // Whoever was never let in did nothing wrong.
         const isOut = error instanceof ApiError && error.status === 401;
         lock(key === null && isOut ? '' : sentence(error));
     }
 }
 
-/** Ends the session. */
+/** Ends the session, here at any rate. */
 export async function leave() {
-    await post('/v1/console/leave', {});
-    lock('You have signed out.');
+    let said = 'You have signed out.';
+    try {
+        await post('/v1/console/leave', {});
+    } catch (error) {
+        said = `You have left this page, but the gateway may keep the session: ${sentence(error)}`;
+    } finally {
+        lock(said);
+    }
 }
 
 /** @param {string} path @param {AbortSignal} [signal] @returns {Promise<any>} */
@@ -57,15 +70,21 @@ export async function post(path, body) {
     return text === '' ? null : JSON.parse(text);
 }
 
+/** @param {string} path */
+export async function remove(path) {
+    await checked(path, { method: 'DELETE' });
+}
+
 /**
- * Reads an event stream until it is aborted, and opens it again whenever it ends.
+ * Reads a stream until it is aborted, and opens it again whenever it ends.
+ * @template T
  * @param {() => string} path
- * @param {{ signal: AbortSignal, opened: () => void, events: (events: SseEvent[]) => void, lost: (why: string) => void }} to
+ * @param {Reader<T>} to
  */
 export async function follow(path, to) {
     for (let tries = 0; !to.signal.aborted; tries += 1) {
         try {
-            await readEvents(path(), to, () => {
+            await readStream(path(), to, () => {
                 tries = 0;
             });
             if (!to.signal.aborted) to.lost('The stream ended.');
@@ -96,27 +115,6 @@ export async function converse(path, body, signal, to) {
     }
 }
 
-/**
- * Reads JSON lines until they end or are aborted; empty lines keep the connection.
- * @param {string} path
- * @param {AbortSignal} signal
- * @param {(lines: any[]) => void} to
- */
-export async function readLines(path, signal, to) {
-    const answer = await checked(path, { signal });
-    if (answer.body === null) return;
-    const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
-    let rest = '';
-    for (;;) {
-        const { done, value } = await reader.read();
-        if (done) return;
-        const lines = (rest + value).split('\n');
-        rest = lines.pop() ?? '';
-        const found = lines.filter((line) => line !== '').map((line) => JSON.parse(line));
-        if (found.length > 0) to(found);
-    }
-}
-
 /** What went wrong, for people. @param {unknown} error */
 export function sentence(error) {
     if (error instanceof ApiError) return [error.message, error.advice].filter(Boolean).join(' ');
@@ -124,26 +122,42 @@ export function sentence(error) {
     return error instanceof Error ? error.message : String(error);
 }
 
-/** @param {string} path @param {Parameters<typeof follow>[1]} to @param {() => void} opened */
-async function readEvents(path, to, opened) {
+/** Whether this browser has a session; the page goes on in it. */
+async function isIn() {
+    try {
+        csrf = (await (await ask('/v1/console/me', {})).json()).csrf;
+        session.set({ state: 'open' });
+        return true;
+    } catch {
+        return false;
+    }
+}
+
+/**
+ * @template T
+ * @param {string} path
+ * @param {Reader<T>} to
+ * @param {() => void} opened
+ */
+async function readStream(path, to, opened) {
     // A stream that says nothing, not even its heartbeat, is dead.
     const silence = new AbortController();
     const signal = AbortSignal.any([to.signal, silence.signal]);
-    let timer = setTimeout(() => silence.abort(), SILENCE);
+    let timer = setTimeout(() => silence.abort(new Error(SILENT)), SILENCE);
     try {
-        const answer = await checked(path, { signal, headers: { accept: 'text/event-stream' } });
+        const answer = await checked(path, { signal });
         if (answer.body === null) return;
         opened();
         to.opened();
-        const decoder = new SseDecoder();
+        const decoder = to.decoder();
         const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
         for (;;) {
             const { done, value } = await reader.read();
             if (done) return;
             clearTimeout(timer);
-            timer = setTimeout(() => silence.abort(), SILENCE);
+            timer = setTimeout(() => silence.abort(new Error(SILENT)), SILENCE);
             const events = decoder.feed(value);
-            if (events.length > 0) to.events(events);
+            if (events.length > 0) to.heard(events);
         }
     } finally {
         clearTimeout(timer);
@@ -164,10 +178,8 @@ async function checked(path, init) {
 /** @param {string} path @param {RequestInit} init */
 async function ask(path, init) {
     const headers = new Headers(init.headers);
-    if (init.method === 'POST') {
-        headers.set('content-type', 'application/json');
-        if (csrf !== '') headers.set('x-trunkline-csrf', csrf);
-    }
+    if (init.body !== undefined) headers.set('content-type', 'application/json');
+    if (init.method !== undefined && csrf !== '') headers.set('x-trunkline-csrf', csrf);
     const answer = await fetch(path, { ...init, headers, credentials: 'same-origin', redirect: 'error' });
     if (answer.ok) return answer;
     const error = await answer.json().then(
@@ -190,11 +202,13 @@ function lock(why) {
 /** @param {number} ms @param {AbortSignal} signal */
 function pause(ms, signal) {
     return new Promise((resolve) => {
-        const timer = setTimeout(resolve, ms);
-        signal.addEventListener('abort', () => {
+        const end = () => {
             clearTimeout(timer);
+            signal.removeEventListener('abort', end);
             resolve(undefined);
-        });
+        };
+        const timer = setTimeout(end, ms);
+        signal.addEventListener('abort', end);
     });
 }
 
@@ -203,3 +217,4 @@ let csrf = '';
 
 /** The gateway says something each 15 s. */
 const SILENCE = 40_000;
+const SILENT = 'The gateway has fallen silent.';

@@ -4,12 +4,13 @@ import { Store } from './store.js';
 
 /**
  * @typedef {{ id: string | number, method: string, params: any, answered: boolean }} Question
- * @typedef {{ at: number, kind: 'log' | 'progress' | 'task', data: any }} Heard
+ * @typedef {{ at: number, kind: 'log' | 'task', data: any }} Heard
  * @typedef {object} AttemptState
  * @property {'running' | 'done' | 'failed'} state
  * @property {string} id
  * @property {Question[]} questions
- * @property {Heard[]} heard
+ * @property {Heard[]} heard the last of them
+ * @property {{ progress: number, total?: number, message?: string } | null} progress the newest
  * @property {string} ended the text of the last event: `result` or `error`, and the `call` it was
  * @property {string} why why it could not be made
  * @property {number} began
@@ -17,7 +18,7 @@ import { Store } from './store.js';
  */
 
 export class Attempt {
-    /** @param {{ server: string, revision: string | null, method: string, params: unknown }} wanted */
+    /** @param {{ server: string | null, revision: string | null, method: string, params: unknown }} wanted */
     constructor(wanted) {
         const began = performance.now();
         this.abort = new AbortController();
@@ -27,6 +28,7 @@ export class Attempt {
                 id: '',
                 questions: [],
                 heard: [],
+                progress: null,
                 ended: '',
                 why: '',
                 began,
@@ -36,12 +38,15 @@ export class Attempt {
         void this.#run(wanted);
     }
 
-    /** @param {Question} question @param {unknown} result */
-    async answer(question, result) {
-        const { id, questions } = this.state.value;
-        this.#tell({ questions: questions.map((it) => (it.id === question.id ? { ...it, answered: true } : it)) });
-        await post(`/v1/try/${encodeURIComponent(id)}/answer`, { question: question.id, result }).catch((error) =>
-            this.#tell({ why: sentence(error) }),
+    /** @param {Question} question @param {{ result: unknown } | { error: { code: number, message: string } }} answer */
+    async answer(question, answer) {
+        const mark = (/** @type {boolean} */ answered) =>
+            this.state.value.questions.map((it) => (it.id === question.id ? { ...it, answered } : it));
+        this.#tell({ questions: mark(true), why: '' });
+        const path = `/v1/try/${encodeURIComponent(this.state.value.id)}/answer`;
+        await post(path, { question: question.id, ...answer }).catch((error) =>
+            // It is still asked.
+            this.#tell({ questions: mark(false), why: sentence(error) }),
         );
     }
 
@@ -76,18 +81,17 @@ export class Attempt {
             const { id } = JSON.parse(data);
             this.#tell({ questions: questions.filter((it) => it.id !== id) });
         } else if (event === 'done') this.#end('done', { ended: data });
-        else if (event === 'log' || event === 'progress' || event === 'task') {
+        else if (event === 'progress') this.#tell({ progress: JSON.parse(data) });
+        else if (event === 'log' || event === 'task') {
             const one = { at: performance.now() - began, kind: event, data: JSON.parse(data) };
-            this.#tell({ heard: [...heard, /** @type {Heard} */ (one)].slice(-500) });
+            this.#tell({ heard: [...heard, /** @type {Heard} */ (one)].slice(-HEARD) });
         }
     }
 
     /** @param {'done' | 'failed'} state @param {Partial<AttemptState>} more */
     #end(state, more) {
-        const { began, questions } = this.state.value;
         // Nobody waits for an answer any more.
-        const answered = questions.filter((it) => it.answered);
-        this.#tell({ state, took: performance.now() - began, questions: answered, ...more });
+        this.#tell({ state, took: performance.now() - this.state.value.began, questions: [], ...more });
     }
 
     /** @param {Partial<AttemptState>} changes */
@@ -100,22 +104,34 @@ export class Attempt {
  * The values that a server suggests for an argument.
  * @param {{ server: string, revision: string | null }} at
  * @param {{ type: string, name?: string, uri?: string }} ref
+ * @param {Record<string, unknown>} given the arguments, those already typed
  * @param {string} name
- * @param {string} typed
+ * @param {AbortSignal} signal
  * @returns {Promise<string[]>}
  */
-export async function completions(at, ref, name, typed) {
-    const params = { ref, argument: { name, value: typed } };
+export async function completions(at, ref, given, name, signal) {
+    const texts = Object.entries(given).filter(([key, it]) => typeof it === 'string' && it !== '' && key !== name);
+    const knowsOthers = !WITHOUT_CONTEXT.includes(at.revision ?? '');
+    const context = knowsOthers && texts.length > 0 ? { context: { arguments: Object.fromEntries(texts) } } : {};
+    const params = {
+        ref,
+        argument: { name, value: Object.hasOwn(given, name) ? String(given[name]) : '' },
+        ...context,
+    };
     /** @type {string[]} */
     let found = [];
     const wanted = { ...at, method: 'completion/complete', params };
-    await converse('/v1/try', wanted, new AbortController().signal, ({ event, data }) => {
+    await converse('/v1/try', wanted, signal, ({ event, data }) => {
         if (event === 'done') found = JSON.parse(data).result?.completion?.values ?? [];
     });
     return found;
 }
 
-/** The parameters of a recorded call, to make it again. @param {string} id @param {AbortSignal} signal */
+/**
+ * The parameters of a recorded call, to make it again; null if they were not kept.
+ * @param {string} id
+ * @param {AbortSignal} signal
+ */
 export async function recordedParams(id, signal) {
     const call = JSON.parse(await getText(`/v1/calls/${encodeURIComponent(id)}`, signal));
     const request = call.messages?.find(
@@ -123,3 +139,7 @@ export async function recordedParams(id, signal) {
     );
     return request?.message?.params ?? null;
 }
+
+const HEARD = 500;
+/** Revisions whose completions are told of one argument alone. */
+const WITHOUT_CONTEXT = ['2024-11-05', '2025-03-26'];

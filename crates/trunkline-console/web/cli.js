@@ -7,15 +7,18 @@ import { at, compact, textAt } from './json.js';
  * The command line for a request as the client sent it, or null if no command makes such a request.
  * @param {Json | undefined} request
  * @param {string} url
+ * @param {{ server: string | null, told: Json | undefined }} target the server, and what the gateway told it
  * @returns {string | null}
  */
-export function commandLine(request, url) {
+export function commandLine(request, url, target) {
     const method = textAt(request, 'method');
     const params = at(request, 'params');
     const name = textAt(params, 'name') ?? '';
     const given = at(params, 'arguments');
     const hasAny = given?.kind === 'object' && given.members.length > 0;
-    const to = quote(url);
+    // Who uses the server's own name may have chosen that server, and finds it there in any case.
+    const isOwn = name !== '' && textAt(target.told, 'params', 'name') === name;
+    const to = quote(isOwn && target.server !== null ? `${url}/server/${encodeURIComponent(target.server)}` : url);
     switch (method) {
         case 'tools/call':
             return `trunkline call ${quote(name)}${hasAny ? ` --args ${quote(compact(given))}` : ''} ${to}`;

@@ -22,7 +22,7 @@ export function parse(typed) {
     const words = [];
     for (const [whole, name, quoted, plain] of typed.matchAll(/([a-z]+):(?:"([^"]*)"|(\S*))|\S+/g)) {
         const value = quoted ?? plain;
-        if (name === undefined || !(name in FIELDS)) words.push(whole);
+        if (name === undefined || !Object.hasOwn(FIELDS, name)) words.push(whole);
         // Somebody is about to type the value.
         else if (value !== undefined && value !== '') fields[name] = value;
     }

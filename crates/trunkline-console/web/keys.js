@@ -16,6 +16,7 @@ export function useKeys(keys) {
             const run = latest.current[hasMod ? `mod+${event.key.toLowerCase()}` : event.key];
             if (run === undefined) return;
             if (!hasMod && (isTyping(event.target) || document.querySelector('dialog[open]') !== null)) return;
+            if (event.key.startsWith('Arrow') && !isAtRows(event.target)) return;
             event.preventDefault();
             run(event);
         };
@@ -29,6 +30,11 @@ function isTyping(target) {
     return (
         target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName))
     );
+}
+
+/** Arrows go through the rows from there, or if nothing has the focus; a panel that has it scrolls. @param {EventTarget | null} target */
+function isAtRows(target) {
+    return target === document.body || (target instanceof Element && target.closest('[data-rows]') !== null);
 }
 
 /** How the modifier is called here. */

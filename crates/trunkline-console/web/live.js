@@ -2,6 +2,7 @@
 import { follow, get, sentence } from './api.js';
 import { Calls } from './calls.js';
 import { query } from './filter.js';
+import { SseDecoder } from './sse.js';
 import { Store } from './store.js';
 
 /** @typedef {import('./types.d.ts').Call} Call */
@@ -31,6 +32,10 @@ export class Live {
         this.dropped = 0;
         /** What came while it is paused, by id. @type {Map<string, Call>} */
         this.held = new Map();
+        /** Whether the list begins anew with what is held, because calls between are missing. */
+        this.anew = false;
+        /** When the calls end that are known without a gap, while those after it are asked for. @type {string | null} */
+        this.behind = null;
         this.scheduled = false;
         /** When the list was last drawn, and how long that took. */
         this.drawn = { at: 0, took: 0 };
@@ -53,12 +58,15 @@ export class Live {
         const { signal } = (this.abort = new AbortController());
         void follow(() => `/v1/traffic/stream${query(filter)}`, {
             signal,
+            decoder: () => new SseDecoder(),
             opened: () => {
                 this.#tell({ link: 'live', why: '' });
                 // Asked for once the stream is open, so that no call falls between the two.
-                void this.#load({}, signal);
+                void (this.state.value.loaded && this.calls.length > 0
+                    ? this.#catchUp(signal)
+                    : this.#load({}, signal));
             },
-            events: (events) => {
+            heard: (events) => {
                 let dropped = 0;
                 for (const { event, data } of events) {
                     if (event === 'call') this.pending.push(data);
@@ -85,6 +93,8 @@ export class Live {
 
     stop() {
         this.abort.abort();
+        this.anew = false;
+        this.behind = null;
         this.pending = [];
         this.dropped = 0;
     }
@@ -107,10 +117,71 @@ export class Live {
     /** @param {boolean} paused */
     pause(paused) {
         if (!paused) {
+            if (this.anew) this.calls.clear();
+            this.anew = false;
             this.calls.apply([...this.held.values()]);
             this.held.clear();
         }
         this.#tell({ paused, waiting: 0 });
+        this.rows.set(this.rows.value + 1);
+    }
+
+    /**
+     * The calls that came while the stream was not there: page by page back to the newest that is known, and to the
+     * oldest that was running. If they are too many, the list begins anew with them and goes on when somebody scrolls.
+     * @param {AbortSignal} signal
+     */
+    async #catchUp(signal) {
+        const { order } = this.calls;
+        const until = this.behind ?? (order.find(({ state }) => state === 'running') ?? order.at(-1))?.at ?? '';
+        this.behind = until;
+        /** @type {Call[]} */
+        const missed = [];
+        try {
+            for (let page = 0; page < CATCH_UP; page += 1) {
+                const before = missed.at(-1);
+                const more = before === undefined ? {} : { before: before.id };
+                const found = await get(`/v1/traffic${query(this.filter, { limit: String(PAGE), ...more })}`, signal);
+                if (signal.aborted) return;
+                /** @type {Call[]} */
+                const calls = found.calls;
+                missed.push(...calls);
+                this.#tell({ recording: found.recording ?? null });
+                if (calls.length < PAGE || (calls.at(-1)?.at ?? '') <= until) {
+                    this.behind = null;
+                    this.#add(missed);
+                    return;
+                }
+            }
+        } catch (error) {
+            if (!signal.aborted) this.#tell({ why: sentence(error) });
+            return;
+        }
+        this.behind = null;
+        if (this.state.value.paused) this.anew = true;
+        else {
+            // What the stream said meanwhile stays.
+            const newest = this.calls.order.filter(({ at }) => at > until);
+            this.calls.clear();
+            this.calls.apply(newest);
+        }
+        this.#tell({ isWhole: false });
+        this.#add(missed);
+    }
+
+    /** Calls that the gateway kept, to the list, or to what waits while it is paused. @param {Call[]} calls @param {boolean} [areOlder] */
+    #add(calls, areOlder = false) {
+        this.#note(calls);
+        // What the stream said meanwhile is newer.
+        const isNew = (/** @type {Call} */ { id }) =>
+            this.calls.byId.get(id)?.state !== 'done' && this.held.get(id)?.state !== 'done';
+        const fresh = calls.filter(isNew);
+        if (!areOlder && this.state.value.paused && this.state.value.loaded) {
+            this.#hold(fresh.toReversed());
+            this.#tell({ waiting: this.held.size });
+            return;
+        }
+        this.calls.apply(fresh);
         this.rows.set(this.rows.value + 1);
     }
 
@@ -122,11 +193,8 @@ export class Live {
             if (signal.aborted) return;
             /** @type {Call[]} */
             const calls = found.calls;
-            this.#note(calls);
-            // What the stream said meanwhile is newer.
-            this.calls.apply(calls.filter((call) => this.calls.byId.get(call.id)?.state !== 'done'));
+            this.#add(calls, more.before !== undefined);
             this.#tell({ loaded: true, why: '', isWhole: calls.length < PAGE, recording: found.recording ?? null });
-            this.rows.set(this.rows.value + 1);
         } catch (error) {
             if (!signal.aborted) this.#tell({ loaded: true, why: sentence(error) });
         }
@@ -241,6 +309,8 @@ const BEGIN = {
 /** The most calls in the page; older ones are still at the gateway. */
 const MOST = 10_000;
 const PAGE = 200;
+/** How many pages are read to catch up after the stream was lost. */
+const CATCH_UP = 10;
 const NOTED = /** @type {const} */ (['server', 'outcome', 'principal', 'method']);
 const VALUES = 500;
 const HIDDEN = 1000;

@@ -74,9 +74,12 @@ export function initial(given, root, depth = 0) {
     }
 }
 
-/** Which branch of a union a value is of: the first that could be it. @param {{ schema: Schema }[]} of @param {unknown} value @param {Schema} root */
-export function branch(of, value, root) {
-    const found = of.findIndex(({ schema }) => fits(place(schema, root), value));
+/** Which branch of a union a value is of: the one that it was of, or the first that could be it. @param {{ schema: Schema }[]} of @param {unknown} value @param {Schema} root @param {number} [before] */
+export function branch(of, value, root, before = -1) {
+    const could = (/** @type {{ schema: Schema } | undefined} */ it) =>
+        it !== undefined && fits(place(it.schema, root), value);
+    if (could(of[before])) return before;
+    const found = of.findIndex(could);
     return Math.max(0, found);
 }
 
@@ -154,7 +157,8 @@ function resolve(given, root) {
         const { $ref, ...beside } = schema;
         /** @type {any} */
         let found = $ref.startsWith('#') ? root : undefined;
-        for (const step of $ref.split('/').slice(1)) found = found?.[step.replaceAll('~1', '/').replaceAll('~0', '~')];
+        for (const step of $ref.split('/').slice(1))
+            found = own(found, step.replaceAll('~1', '/').replaceAll('~0', '~'));
         schema = { ...(isSchema(found) ? found : {}), ...beside };
     }
     if (Array.isArray(schema.allOf) && schema.allOf.length === 1) {
@@ -163,6 +167,9 @@ function resolve(given, root) {
     }
     return schema;
 }
+
+/** A member, unless every object has it. @param {any} of @param {string} name */
+const own = (of, name) => (typeof of === 'object' && of !== null && Object.hasOwn(of, name) ? of[name] : undefined);
 
 /** @param {unknown} it @returns {it is Schema} */
 const isSchema = (it) => typeof it === 'object' && it !== null && !Array.isArray(it);

@@ -1,4 +1,4 @@
-// Chunks of an event stream into its events.
+// Chunks of a stream into what is in it: events, or lines of JSON.
 
 /** @typedef {{ event: string, data: string }} SseEvent */
 
@@ -45,5 +45,18 @@ export class SseDecoder {
         if (this.data.length > 0) events.push({ event: this.event || 'message', data: this.data.join('\n') });
         this.event = '';
         this.data = [];
+    }
+}
+
+export class LineDecoder {
+    constructor() {
+        this.rest = '';
+    }
+
+    /** The values of the lines that this chunk completes; empty lines only keep the connection. @param {string} chunk @returns {any[]} */
+    feed(chunk) {
+        const lines = (this.rest + chunk).split('\n');
+        this.rest = lines.pop() ?? '';
+        return lines.filter((line) => line.trim() !== '').map((line) => JSON.parse(line));
     }
 }

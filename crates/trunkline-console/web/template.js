@@ -12,7 +12,7 @@ export function expand(template, values) {
         const given = names
             .split(',')
             .map(bare)
-            .filter((/** @type {string} */ name) => values[name] !== undefined && values[name] !== '');
+            .filter((/** @type {string} */ name) => Object.hasOwn(values, name) && (values[name] ?? '') !== '');
         const keeps = operator === '+' || operator === '#';
         const written = (/** @type {string} */ name) =>
             keeps ? encodeURI(String(values[name])) : encodeURIComponent(String(values[name]));

@@ -15,6 +15,8 @@ export function Chart({ title, spoken, times, series, show }) {
     const plot = useRef(/** @type {uPlot | null} */ (null));
     const mode = useStore(theme);
     const data = /** @type {uPlot.AlignedData} */ ([times, ...series.map(({ values }) => values)]);
+    const latest = useRef(data);
+    latest.current = data;
     const names = series.map(({ label }) => label).join();
 
     useEffect(() => {
@@ -22,7 +24,7 @@ export function Chart({ title, spoken, times, series, show }) {
         if (it === null) return;
         const made = () => {
             plot.current?.destroy();
-            plot.current = new uPlot(options(it, series, show), data, it);
+            plot.current = new uPlot(options(it, series, show), latest.current, it);
         };
         made();
         const observer = new ResizeObserver(() => plot.current?.setSize({ width: it.clientWidth, height: HEIGHT }));

@@ -108,6 +108,7 @@ export function VirtualList(props) {
     const active = selected >= first && selected < last ? `row-${selected}` : undefined;
     return html`<div
         class="list"
+        data-rows
         role="grid"
         tabindex="0"
         aria-label=${label}

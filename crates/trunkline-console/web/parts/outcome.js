@@ -1,6 +1,6 @@
 // What came of an attempt: its questions to answer, what was heard meanwhile, its result.
 import { html, useMemo, useState } from '../html.js';
-import { duration } from '../format.js';
+import { duration, plural } from '../format.js';
 import { at, parseJson, textAt } from '../json.js';
 import { link } from '../route.js';
 import { initial } from '../schema.js';
@@ -13,7 +13,7 @@ import { JsonTree } from './tree.js';
 
 /** @param {{ attempt: import('../attempt.js').Attempt }} props */
 export function Outcome({ attempt }) {
-    const { state, why, ended, questions, heard, took } = useStore(attempt.state);
+    const { state, why, ended, questions, heard, progress, took } = useStore(attempt.state);
     const tree = useMemo(() => (ended === '' ? null : parseJson(ended)), [ended]);
     const result = at(tree ?? undefined, 'result');
     const error = at(tree ?? undefined, 'error');
@@ -32,33 +32,41 @@ export function Outcome({ attempt }) {
             ${state === 'running' && html`<button type="button" class="quiet boxed" onClick=${() => void attempt.cancel()}>Cancel</button>`}
         </header>
         ${why !== '' && html`<p class="notice" role="alert"><${Said} text=${why} /></p>`}
+        ${progress !== null && html`<${Progress} of=${progress} />`}
         ${heard.length > 0 && html`<${Heard} heard=${heard} />`}
-        ${questions.filter(({ answered }) => !answered).map((it) => html`<${Ask} key=${it.id} question=${it} answer=${(/** @type {unknown} */ result) => void attempt.answer(it, result)} />`)}
+        ${questions.map(
+            (it) =>
+                // Its form stays while the answer is on its way: it may not arrive.
+                html`<${Ask}
+                    key=${it.id}
+                    question=${it}
+                    answer=${(/** @type {unknown} */ result) => void attempt.answer(it, { result })}
+                    refuse=${() => void attempt.answer(it, { error: REFUSED })}
+                />`,
+        )}
         ${(result ?? error) !== undefined && html`<${JsonTree} node=${result ?? error} label="The result" />`}
     </div>`;
 }
 
-/** Progress as a bar, logs and tasks as lines. @param {{ heard: import('../attempt.js').Heard[] }} props */
+/** @param {{ of: { progress: number, total?: number, message?: string } }} props */
+function Progress({ of: { progress, total, message } }) {
+    return html`<div class="progress">
+        <progress max=${total ?? 1} value=${total === undefined ? undefined : progress} aria-label="Progress"></progress>
+        <span class="num">${progress}${total !== undefined && ` of ${total}`}</span>
+        <span class="muted">${message ?? ''}</span>
+    </div>`;
+}
+
+/** Logs and tasks, a line each. @param {{ heard: import('../attempt.js').Heard[] }} props */
 function Heard({ heard }) {
-    const last = heard.findLast(({ kind }) => kind === 'progress')?.data;
-    return html`${
-        last !== undefined &&
-        html`<div class="progress">
-            <progress max=${last.total ?? 1} value=${last.total === undefined ? undefined : last.progress} aria-label="Progress"></progress>
-            <span class="num">${last.progress}${last.total !== undefined && ` of ${last.total}`}</span>
-            <span class="muted">${last.message ?? ''}</span>
-        </div>`
-    }
-        <ul class="heard">
-            ${heard
-                .filter(({ kind }) => kind !== 'progress')
-                .map(
-                    ({ at: when, kind, data }, place) =>
-                        html`<li key=${place}>
-                            <span class="muted">${duration(when)} ${kind}</span> ${kind === 'task' ? html`<${TaskState} state=${data} />` : typeof data === 'string' ? data : JSON.stringify(data)}
-                        </li>`,
-                )}
-        </ul>`;
+    return html`<ul class="heard">
+        ${heard.map(
+            ({ at: when, kind, data }, place) =>
+                html`<li key=${place}>
+                    <span class="muted">${duration(when)} ${kind}</span> ${kind === 'task' ? html`<${TaskState} state=${data} />` : typeof data === 'string' ? data : JSON.stringify(data)}
+                </li>`,
+        )}
+    </ul>`;
 }
 
 /** What a task does, in its server's words. @param {{ state: any }} props */
@@ -68,9 +76,18 @@ function TaskState({ state }) {
         ${state.statusMessage !== undefined && html`<span class="muted"> ${state.statusMessage}</span>`}`;
 }
 
-/** @param {{ question: Question, answer: (result: unknown) => void }} props */
-function Ask({ question, answer }) {
-    const { method, params } = question;
+/**
+ * @typedef {object} AskProps
+ * @property {any} params
+ * @property {string} path names its fields: several questions may be asked at once
+ * @property {(result: unknown) => void} answer
+ * @property {() => void} refuse
+ */
+
+/** @param {{ question: Question, answer: (result: unknown) => void, refuse: () => void }} props */
+function Ask({ question, answer, refuse }) {
+    const { method, params, id, answered } = question;
+    const path = `answer-${id}`;
     const isPage = method === 'elicitation/create' && typeof params?.url === 'string';
     const Kind = isPage
         ? Page
@@ -81,19 +98,19 @@ function Ask({ question, answer }) {
             : method === 'roots/list'
               ? Roots
               : Other;
-    return html`<section class="ask" aria-label="A question" role="alert">
+    return html`<section class="ask" aria-label="A question" role="alert" hidden=${answered}>
         <header><b>The server asks</b> <span class="muted">${method}</span></header>
-        <${Kind} params=${params ?? {}} answer=${answer} />
+        <${Kind} params=${params ?? {}} path=${path} answer=${answer} refuse=${refuse} />
     </section>`;
 }
 
-/** A form. @param {{ params: any, answer: (result: unknown) => void }} props */
-function Elicit({ params, answer }) {
+/** A form. @param {AskProps} props */
+function Elicit({ params, path, answer }) {
     const schema = params.requestedSchema ?? {};
     const [value, setValue] = useState(/** @type {any} */ (initial(schema, schema)));
     return html`<form onSubmit=${send(() => answer({ action: 'accept', content: value }))}>
         <p>${params.message}</p>
-        <${Field} schema=${schema} root=${schema} value=${value} change=${setValue} path="answer" />
+        <${Field} schema=${schema} root=${schema} value=${value} change=${setValue} path=${path} />
         <p class="choices">
             <button type="submit" class="solid">Accept</button>
             <button type="button" class="quiet boxed" onClick=${() => answer({ action: 'decline' })}>Decline</button>
@@ -102,7 +119,7 @@ function Elicit({ params, answer }) {
     </form>`;
 }
 
-/** A page to open elsewhere. @param {{ params: any, answer: (result: unknown) => void }} props */
+/** A page to open elsewhere. @param {AskProps} props */
 function Page({ params, answer }) {
     const isWeb = /^https?:\/\//.test(params.url);
     return html`<div>
@@ -115,40 +132,49 @@ function Page({ params, answer }) {
     </div>`;
 }
 
-/** You are the model. @param {{ params: any, answer: (result: unknown) => void }} props */
-function Sample({ params, answer }) {
+/** You are the model. @param {AskProps} props */
+function Sample({ params, path, answer, refuse }) {
     const [text, setText] = useState('');
     const result = { role: 'assistant', model: 'a person', stopReason: 'endTurn', content: { type: 'text', text } };
     return html`<form onSubmit=${send(() => answer(result))}>
+        ${typeof params.systemPrompt === 'string' && html`<p class="system"><span class="muted">System prompt:</span> ${params.systemPrompt}</p>`}
         <${JsonTree} node=${parseJson(JSON.stringify(params.messages ?? []))} label="The messages" />
-        <label for="sample">Your answer, as the model</label>
-        <textarea id="sample" rows="3" value=${text} onInput=${(/** @type {any} */ event) => setText(event.target.value)}></textarea>
-        <p class="choices"><button type="submit" class="solid">Answer</button></p>
+        <label for=${path}>Your answer, as the model${params.maxTokens !== undefined && `, of at most ${plural(Number(params.maxTokens), 'token')}`}</label>
+        <textarea id=${path} rows="3" value=${text} onInput=${(/** @type {any} */ event) => setText(event.target.value)}></textarea>
+        <${Choices} refuse=${refuse} />
     </form>`;
 }
 
-/** @param {{ answer: (result: unknown) => void }} props */
-function Roots({ answer }) {
+/** @param {AskProps} props */
+function Roots({ path, answer, refuse }) {
     const [text, setText] = useState('file:///');
     const roots = text
         .split('\n')
         .map((it) => it.trim())
         .filter((it) => it !== '');
     return html`<form onSubmit=${send(() => answer({ roots: roots.map((uri) => ({ uri })) }))}>
-        <label for="roots">Roots, one URI a line</label>
-        <textarea id="roots" class="mono" rows="3" value=${text} onInput=${(/** @type {any} */ event) => setText(event.target.value)}></textarea>
-        <p class="choices"><button type="submit" class="solid">Answer</button></p>
+        <label for=${path}>Roots, one URI a line</label>
+        <textarea id=${path} class="mono" rows="3" value=${text} onInput=${(/** @type {any} */ event) => setText(event.target.value)}></textarea>
+        <${Choices} refuse=${refuse} />
     </form>`;
 }
 
-/** Anything else is answered in JSON. @param {{ params: any, answer: (result: unknown) => void }} props */
-function Other({ params, answer }) {
+/** Anything else is answered in JSON. @param {AskProps} props */
+function Other({ params, path, answer, refuse }) {
     const [value, setValue] = useState(/** @type {unknown} */ ({}));
     return html`<form onSubmit=${send(() => answer(value))}>
         <${JsonTree} node=${parseJson(JSON.stringify(params))} label="What it asks" />
-        <${Field} schema=${{}} root=${{}} value=${value} change=${setValue} path="answer" name="Your answer" />
-        <p class="choices"><button type="submit" class="solid">Answer</button></p>
+        <${Field} schema=${{}} root=${{}} value=${value} change=${setValue} path=${path} name="Your answer" />
+        <${Choices} refuse=${refuse} />
     </form>`;
+}
+
+/** Where no answer means no, the refusal is an error. @param {{ refuse: () => void }} props */
+function Choices({ refuse }) {
+    return html`<p class="choices">
+        <button type="submit" class="solid">Answer</button>
+        <button type="button" class="quiet boxed" onClick=${refuse}>Decline</button>
+    </p>`;
 }
 
 /** @param {() => void} run */
@@ -156,3 +182,5 @@ const send = (run) => (/** @type {Event} */ event) => {
     event.preventDefault();
     run();
 };
+
+const REFUSED = { code: -1, message: 'The user refused.' };

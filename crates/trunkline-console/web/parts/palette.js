@@ -1,5 +1,5 @@
 // Go anywhere: a few letters into a view, a server or a deed.
-import { html, useState } from '../html.js';
+import { html, useLayoutEffect, useState } from '../html.js';
 import { leave } from '../api.js';
 import { go, link } from '../route.js';
 import { setTheme } from '../theme.js';
@@ -13,6 +13,9 @@ export function Palette({ status, close }) {
     const [text, setText] = useState('');
     const [chosen, setChosen] = useState(0);
     const found = commands(status).filter((it) => fits(text, `${it.label} ${it.about}`));
+    useLayoutEffect(() => {
+        document.getElementById(`command-${chosen}`)?.scrollIntoView({ block: 'nearest' });
+    }, [chosen, text]);
     const run = (/** @type {Command | undefined} */ command) => {
         close();
         command?.run();

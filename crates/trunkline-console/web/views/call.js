@@ -25,7 +25,11 @@ export function CallDetail({ id, row, params, url, filterBy, close }) {
     const tab = TABS.some(([name]) => name === params.tab) ? (params.tab ?? 'exchange') : 'exchange';
     const mode = MODES.some(([name]) => name === params.as) ? (params.as ?? 'pretty') : 'pretty';
     const talk = detail?.talk;
-    const command = useMemo(() => commandLine(talk?.request?.node, url), [talk, url]);
+    const server = call?.server ?? null;
+    const command = useMemo(
+        () => commandLine(talk?.request?.node, url, { server, told: talk?.serverRequest?.node }),
+        [talk, url, server],
+    );
 
     return html`<section class="detail" aria-label="The selected call">
         <header class="detail-head">

@@ -1,15 +1,19 @@
 // What was kept: recordings opened, and two of them compared.
 import { html, useEffect, useMemo, useState } from '../html.js';
-import { get, getText, post, sentence } from '../api.js';
+import { get, getText, post, remove, sentence } from '../api.js';
 import { bytes, clock, plural } from '../format.js';
 import { parse } from '../filter.js';
-import { at, parseJson, pretty, textAt } from '../json.js';
+import { parseJson, pretty } from '../json.js';
 import { conversation } from '../messages.js';
+import { Grouping, listed } from '../recording.js';
 import { change, link, route } from '../route.js';
 import { useStore } from '../store.js';
 import { Messages } from '../parts/sequence.js';
 
-/** @typedef {{ id: string, at: string, bytes: number }} Kept */
+/**
+ * @typedef {{ id: string, at: string, bytes: number }} Kept
+ * @typedef {import('../recording.js').KeptCall} KeptCall
+ */
 
 export function Recordings() {
     const { params } = useStore(route);
@@ -29,6 +33,10 @@ export function Recordings() {
     if (why !== '') return html`<p class="empty">${why}</p>`;
     if (kept === null) return html`<p class="empty muted">Reading…</p>`;
     const { open, a, b } = params;
+    const gone = () => {
+        ask(asked + 1);
+        change({ open: undefined });
+    };
     const isComparing = a !== undefined && b !== undefined;
     return html`<div class=${`recordings ${open !== undefined || isComparing ? 'with-detail' : ''}`}>
         <aside class="offer-box">
@@ -46,13 +54,13 @@ export function Recordings() {
                     )}
                 </ul>
             </div>
-            ${kept.length > 1 && html`<${Choose} kept=${kept} />`}
+            ${kept.length > 1 && html`<${Choose} key=${kept.map(({ id }) => id).join()} kept=${kept} />`}
         </aside>
         ${
             isComparing
                 ? html`<${Compared} key=${`${a} ${b}`} a=${a} b=${b} />`
                 : open !== undefined
-                  ? html`<${Opened} key=${open} id=${open} />`
+                  ? html`<${Opened} key=${open} id=${open} gone=${gone} />`
                   : html`<p class="empty muted wide-only">Keep the calls that the gateway remembers, and open them here.</p>`
         }
     </div>`;
@@ -105,8 +113,8 @@ function Choose({ kept }) {
     </div>`;
 }
 
-/** @param {{ id: string }} props */
-function Opened({ id }) {
+/** @param {{ id: string, gone: () => void }} props */
+function Opened({ id, gone }) {
     const [lines, setLines] = useState(/** @type {string | null} */ (null));
     const [why, setWhy] = useState('');
     const path = `/v1/recordings/${encodeURIComponent(id)}`;
@@ -117,26 +125,50 @@ function Opened({ id }) {
         });
         return () => abort.abort();
     }, []);
-    const calls = useMemo(() => (lines === null ? [] : grouped(lines)), [lines]);
+    const { calls, isWhole, why: unread } = useGrouped(lines);
     const [shown, setShown] = useState(50);
     return html`<section class="maker" aria-label=${`The recording ${id}`}>
         <header class="detail-head">
             <a class="back" href=${link('recordings')}>‹ Recordings</a>
             <h2>${id}</h2>
-            <span class="muted">${plural(calls.length, 'call')}</span>
+            <span class="muted">${lines === null ? '' : plural(calls.length, 'call')}${lines !== null && !isWhole && unread === '' && ', reading…'}</span>
             <span class="grow"></span>
             <a class="quiet" href=${path} download=${`${id}.jsonl`}>Download</a>
+            <${Delete} path=${path} then=${gone} />
         </header>
-        ${why !== '' && html`<p class="notice" role="alert">${why}</p>`}
+        ${why + unread !== '' && html`<p class="notice" role="alert">${why}${unread}</p>`}
         ${calls.slice(0, shown).map((call) => html`<${OneCall} key=${call.id} call=${call} />`)}
         ${calls.length > shown && html`<p class="pad"><button type="button" class="link" onClick=${() => setShown(shown * 4)}>${plural(calls.length - shown, 'more call')}</button></p>`}
     </section>`;
 }
 
-/** @param {{ call: ReturnType<typeof grouped>[number] }} props */
+/** A recording is deleted once it was said twice. @param {{ path: string, then: () => void }} props */
+function Delete({ path, then }) {
+    const [isSure, setSure] = useState(false);
+    const [why, setWhy] = useState('');
+    const run = () =>
+        remove(path).then(then, (error) => {
+            setWhy(sentence(error));
+            setSure(false);
+        });
+    if (!isSure)
+        return html`<button type="button" class="quiet" onClick=${() => setSure(true)}>Delete</button>
+            ${why !== '' && html`<span role="alert" class="outcome failed">${why}</span>`}`;
+    return html`<span role="group" aria-label="Delete it?">
+        <span class="muted">It cannot be brought back.</span>
+        <button type="button" class="quiet boxed" onClick=${run}>Delete it</button>
+        <button type="button" class="quiet boxed" onClick=${() => setSure(false)}>Keep it</button>
+    </span>`;
+}
+
+/** @param {{ call: KeptCall }} props */
 function OneCall({ call }) {
     const [open, setOpen] = useState(false);
-    const talk = useMemo(() => (open ? conversation(call.text, parseJson(call.text)) : null), [open]);
+    const talk = useMemo(() => {
+        if (!open) return null;
+        const text = listed(call);
+        return conversation(text, parseJson(text));
+    }, [open, call.count]);
     return html`<article class="kept-call">
         <button type="button" class="fold" aria-expanded=${open} onClick=${() => setOpen(!open)}>
             <span aria-hidden="true">${open ? '▾' : '▸'}</span> <span class="num muted">${clock(call.at)}</span> ${call.name}
@@ -146,33 +178,29 @@ function OneCall({ call }) {
     </article>`;
 }
 
-/** The lines of a recording by call; what belongs to none is one group. @param {string} lines */
-function grouped(lines) {
-    /** @type {Map<string, { id: string, at: string, name: string, count: number, first: number, lines: string[] }>} */
-    const calls = new Map();
-    for (const line of lines.split('\n')) {
-        if (line === '') continue;
-        const node = parseJson(line);
-        const message = at(node, 'message');
-        if (message === undefined) continue;
-        const id = textAt(node, 'call') ?? 'the rest';
-        const t = Number(line.slice(at(node, 't')?.start, at(node, 't')?.end));
-        const known = calls.get(id) ?? { id, at: new Date(t).toISOString(), name: '', count: 0, first: t, lines: [] };
-        const method = textAt(message, 'method') ?? '';
-        if (known.name === '')
-            known.name = [method, textAt(message, 'params', 'name') ?? textAt(message, 'params', 'uri')]
-                .filter(Boolean)
-                .join(' ');
-        known.count += 1;
-        const text = line.slice(message.start, message.end);
-        const side = JSON.stringify(textAt(node, 'side') ?? 'client');
-        const dir = JSON.stringify(textAt(node, 'dir') ?? 'in');
-        known.lines.push(
-            `{"t":${t - known.first},"side":${side},"dir":${dir},"size":${text.length},"message":${text}}`,
-        );
-        calls.set(id, known);
-    }
-    return [...calls.values()].map(({ lines: all, ...call }) => ({ ...call, text: `[${all.join(',')}]` }));
+/** The calls of a recording, as far as they are read: the page can be used meanwhile. @param {string | null} text */
+function useGrouped(text) {
+    const [held, setHeld] = useState({ calls: /** @type {KeptCall[]} */ ([]), isWhole: false });
+    const [why, setWhy] = useState('');
+    useEffect(() => {
+        if (text === null) return;
+        const grouping = new Grouping(text);
+        let timer = 0;
+        const read = () => {
+            const until = performance.now() + SLICE;
+            try {
+                grouping.read(() => performance.now() > until);
+            } catch (error) {
+                setWhy(sentence(error));
+                return;
+            }
+            setHeld({ calls: [...grouping.calls.values()], isWhole: grouping.isWhole });
+            if (!grouping.isWhole) timer = setTimeout(read, SLICE);
+        };
+        read();
+        return () => clearTimeout(timer);
+    }, [text]);
+    return { ...held, why };
 }
 
 /** @param {{ a: string, b: string }} props */
@@ -218,3 +246,6 @@ function Compared({ a, b }) {
         }
     </section>`;
 }
+
+/** How long it reads a recording, and leaves the page to others, in milliseconds. */
+const SLICE = 12;

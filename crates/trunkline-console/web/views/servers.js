@@ -38,7 +38,7 @@ export function Servers({ status }) {
             <${Deed} path="/v1/reload" label="Reload the catalog" done="The catalog is in force." />
         </div>
         <div class="split">
-            <section class="table-box" aria-label="Servers" tabindex="0">
+            <section class="table-box" aria-label="Servers" tabindex="0" data-rows>
                 <table>
                     <${Columns} of=${SERVER_COLUMNS} />
                     <tbody>
