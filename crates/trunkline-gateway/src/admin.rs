@@ -82,7 +82,8 @@ pub trait Operate: Send + Sync + 'static {
         None
     }
 
-    /// What a server offers to clients of a revision: `tools`, `prompts`, `resources`, `templates`, whole definitions.
+    /// What a server offers to clients of a revision: `tools`, `prompts`, `resources`, `templates`, whole definitions;
+    /// and `errors`: why a list is missing or not complete, if one is.
     fn offers(
         &self,
         server: &str,
@@ -146,23 +147,42 @@ pub trait Operate: Send + Sync + 'static {
     }
 
     /// The recordings that are kept.
-    fn recordings(&self) -> Result<Value, Complaint> {
-        Err(Complaint::absent())
+    fn recordings(&self) -> impl Future<Output = Result<Value, Complaint>> + Send {
+        async { Err(Complaint::absent()) }
     }
 
     /// Keeps the recorded calls that fit under a name.
-    fn keep_recording(&self, _name: &str, _filter: &TrafficFilter) -> Result<Value, Complaint> {
-        Err(Complaint::absent())
+    fn keep_recording(
+        &self,
+        _name: String,
+        _filter: TrafficFilter,
+    ) -> impl Future<Output = Result<Value, Complaint>> + Send {
+        async { Err(Complaint::absent()) }
     }
 
     /// The lines of a recording that is kept.
-    fn kept_recording(&self, _id: &str) -> Result<String, Complaint> {
-        Err(Complaint::absent())
+    fn kept_recording(
+        &self,
+        _id: String,
+    ) -> impl Future<Output = Result<String, Complaint>> + Send {
+        async { Err(Complaint::absent()) }
+    }
+
+    /// Removes a recording that is kept.
+    fn remove_recording(
+        &self,
+        _id: String,
+    ) -> impl Future<Output = Result<Value, Complaint>> + Send {
+        async { Err(Complaint::absent()) }
     }
 
     /// What differs between two recordings.
-    fn compare_recordings(&self, _a: &str, _b: &str) -> Result<Value, Complaint> {
-        Err(Complaint::absent())
+    fn compare_recordings(
+        &self,
+        _a: String,
+        _b: String,
+    ) -> impl Future<Output = Result<Value, Complaint>> + Send {
+        async { Err(Complaint::absent()) }
     }
 
     /// The last lines of a server, or of all, oldest first, and all lines to come.
@@ -352,7 +372,7 @@ pub(crate) fn in_memory<O: Operate>(operate: Arc<O>, token: Option<&str>) -> rou
     routes::Admin::new(operate, open::Entry::in_memory(token), console, None)
 }
 
-/// Few operators send short requests.
+/// Few operators send short requests, but for the calls that they try.
 fn limits() -> Limits {
     Limits::default()
         .connections(64)

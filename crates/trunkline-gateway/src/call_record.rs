@@ -52,6 +52,8 @@ pub(crate) struct CallRecord {
     pub(crate) recording: Option<Recording>,
     /// Since when the call waits for an instance, for those who record it.
     pub(crate) waits: Option<Instant>,
+    /// Whether those who record it know the instance that it reaches.
+    pub(crate) is_sent: bool,
 }
 
 /// What a record needs beside the call.
@@ -88,6 +90,7 @@ impl CallRecord {
             span,
             recording,
             waits: None,
+            is_sent: false,
         }
     }
 
@@ -123,21 +126,32 @@ impl CallRecord {
         }
     }
 
-    /// Ends the recording, with what the caller was told if anything.
+    /// Ends the recording, with what the caller was told if anything. That of a plain call which has succeeded goes on:
+    /// the answer ends it.
     #[inline]
-    pub(crate) fn recorded(
+    pub(crate) fn recorded(&self, outcome: outcome::Outcome, told: Option<&Outcome>, at: Instant) {
+        let Some(recording) = &self.recording else { return };
+        let is_well = outcome == outcome::Outcome::Ok && told.is_some();
+        // The answer ends a call under our own id. If its caller gave it another, that is to be said at the end.
+        let is_plain = self.is_sent && self.waits.is_none() && self.id == self.own;
+        if !(is_well && is_plain && recording.is_ended_by_answer()) {
+            self.end_recording(recording, outcome, told, at);
+        }
+    }
+
+    #[cold]
+    fn end_recording(
         &self,
+        recording: &Recording,
         outcome: outcome::Outcome,
         told: Option<&Outcome>,
-        ends: (Instant, Duration),
+        at: Instant,
     ) {
-        if let Some(recording) = &self.recording {
-            if let Some(since) = self.waits {
-                recording.waited(since);
-            }
-            let ended = (outcome, self.reason, Some(self.id));
-            recording.end(ended, told, ends, self.server(), || self.target());
+        if let Some(since) = self.waits {
+            recording.waited(since);
         }
+        let ended = (outcome, self.reason, self.id);
+        recording.end(ended, told, at, || self.target());
     }
 
     /// The caller comes back to the call as to a task of this id.

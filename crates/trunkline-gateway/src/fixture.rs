@@ -2,6 +2,10 @@
 
 use std::sync::Arc;
 
+use trunkline_transport::http::replicas::{
+    KeptEvent, Lookup, Peer, Place, Replicas, SessionRecord, Unavailable,
+};
+
 use crate::Settings;
 use crate::catalog::plan::Plan;
 use crate::catalog::{Process, load};
@@ -23,5 +27,47 @@ pub(crate) fn settings() -> Settings {
         lasting: None,
         fleet: None,
         sessions: None,
+    }
+}
+
+/// Replicas whose store is away.
+pub(crate) struct Away(pub(crate) &'static str);
+
+impl Replicas for Away {
+    fn me(&self) -> &str {
+        self.0
+    }
+    fn may_answer(&self, _: &str) -> bool {
+        false
+    }
+    fn open(&self, _: SessionRecord) -> Lookup<'_, Result<String, Unavailable>> {
+        Box::pin(async { Err(Unavailable) })
+    }
+    fn locate<'a>(&'a self, _: &'a str) -> Lookup<'a, Result<Place, Unavailable>> {
+        Box::pin(async { Err(Unavailable) })
+    }
+    fn is_lost(&self, _: &str) -> bool {
+        true
+    }
+    fn locate_replica<'a>(&'a self, id: &'a str) -> Lookup<'a, Result<Place, Unavailable>> {
+        let peer = Peer { id: id.to_owned(), url: "http://peer".to_owned() };
+        Box::pin(async { Ok(Place::At(peer)) })
+    }
+    fn update(&self, _: &str, _: SessionRecord) {
+        panic!("nothing of it is stored");
+    }
+    fn close<'a>(&'a self, _: &'a str) -> Lookup<'a, Result<(), Unavailable>> {
+        Box::pin(async { Err(Unavailable) })
+    }
+    fn keep(&self, _: &str, _: KeptEvent) {
+        panic!("nothing of it is stored");
+    }
+    fn kept<'a>(
+        &'a self,
+        _: &'a str,
+        _: u64,
+        _: u64,
+    ) -> Lookup<'a, Result<Vec<KeptEvent>, Unavailable>> {
+        Box::pin(async { Err(Unavailable) })
     }
 }

@@ -16,7 +16,6 @@ mod visible;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
-use std::time::Instant;
 
 use trunkline_proto::{Call, HandlerEvent};
 use trunkline_transport::conversation_handle::ConversationHandle;
@@ -37,6 +36,7 @@ use crate::policy::ask::Binding;
 use crate::policy::plugins::CallView;
 use crate::server::{Hop, Server, now};
 use crate::state::{ActivePlan, GatewayState, View, Visibility};
+use crate::trace::Trace;
 use crate::traffic::{CallTarget, Recording};
 
 pub(crate) use approve::sealed_state;
@@ -56,11 +56,10 @@ pub(crate) fn call(
     let caller = Arc::new(Caller::of(&call, handle));
     if let Some(kind) = Kind::of_method(call.method.method) {
         shared.retry_missing(&active);
-        let began = now();
         let recorder = active.recorder.as_ref();
-        let recording =
-            recorder.map(|it| it.begin(&call, &caller, handle, shared.next_trace(), began));
-        let listing = Listing(recording.map(|it| (it, began)));
+        let trace = shared.next_trace();
+        let recording = recorder.map(|it| it.begin(&call, &caller, handle, trace, now()));
+        let listing = Listing(recording.map(|it| (it, trace)));
         let missing = shared.missing(&active, view, &caller);
         if missing.is_empty() && shared.is_complete(&active, view) {
             let page = list(shared, &active, view, &caller, kind, &call);
@@ -84,7 +83,7 @@ pub(crate) fn call(
 }
 
 /// The recording of a list, if calls are recorded. Dropped before its end, it is recorded as cancelled.
-struct Listing(Option<(Recording, Instant)>);
+struct Listing(Option<(Recording, Trace)>);
 
 impl Listing {
     fn ends(mut self, page: Outcome) -> Outcome {
@@ -94,11 +93,8 @@ impl Listing {
     }
 
     fn end(&mut self, word: outcome::Outcome, page: Option<&Outcome>) {
-        if let Some((recording, began)) = self.0.take() {
-            let ended = (word, None, None);
-            let at = now();
-            let ends = (at, at.saturating_duration_since(began));
-            recording.end(ended, page, ends, None, CallTarget::default);
+        if let Some((recording, trace)) = self.0.take() {
+            recording.end((word, None, trace), page, now(), CallTarget::default);
         }
     }
 }
@@ -419,8 +415,8 @@ impl RecordedWalk {
     fn end(&mut self, word: outcome::Outcome, told: Option<&Outcome>) {
         let Some(record) = &mut self.record else { return };
         let (walk, now) = (&self.walk, now());
-        let took = walk.shared.note(&walk.active, &walk.caller, record, word, now);
-        record.recorded(word, told, (now, took));
+        walk.shared.note(&walk.active, &walk.caller, record, word, now);
+        record.recorded(word, told, now);
         if let Some(told) = told {
             record.end(word, told);
         }

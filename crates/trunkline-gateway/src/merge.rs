@@ -19,7 +19,7 @@ pub use index::{Index, Item, Look, Page, Target};
 pub(crate) use lists::cut;
 pub use lists::{Draft, Lists};
 
-pub(crate) use missing::Missing;
+pub(crate) use missing::{META as MISSING, Missing};
 pub(crate) use offer::Offer;
 use trunkline_proto::Change;
 use trunkline_wire::method::Method;

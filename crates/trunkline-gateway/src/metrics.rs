@@ -5,11 +5,12 @@
 //! outcomes from tables, reasons from our own words. Beyond a bound, the rest is counted as `other`.
 
 mod parts;
+mod rates;
 mod render;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
-use std::time::{Duration, SystemTime};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::time::{Duration, Instant, SystemTime};
 
 use trunkline_wire::method::{Method, TABLE};
 pub use trunkline_wire::prometheus::samples;
@@ -19,6 +20,8 @@ use crate::pool::{Cause, Event, PoolStatus, Why};
 
 pub(crate) use parts::{BOUNDS, Histogram};
 use parts::{Counter, Gauge, Words};
+use rates::Rates;
+pub(crate) use rates::STEP;
 pub(crate) use render::Page;
 
 /// All metrics of one gateway.
@@ -75,14 +78,30 @@ impl Metrics {
         self.servers.write().unwrap_or_else(PoisonError::into_inner).remove(server);
     }
 
-    /// Counts a finished call.
-    pub fn call_finished(&self, server: &str, method: &str, outcome: Outcome, took: Duration) {
+    /// Counts a call that finished at this moment, after so long.
+    pub fn call_finished(
+        &self,
+        server: &str,
+        method: Option<Method>,
+        outcome: Outcome,
+        ends: (Instant, Duration),
+    ) {
         // Counted where they are: most servers are known, and nobody keeps this handle.
         if let Some(known) = self.servers.read().unwrap_or_else(PoisonError::into_inner).get(server)
         {
-            return known.call_finished(method, outcome, took);
+            return known.call_finished(method, outcome, ends);
         }
-        self.server(server).call_finished(method, outcome, took);
+        self.server(server).call_finished(method, outcome, ends);
+    }
+
+    /// How often a server was called lately, and how long that took.
+    pub(crate) fn rates(&self, server: &str, now: Instant) -> serde_json::Value {
+        let known =
+            self.servers.read().unwrap_or_else(PoisonError::into_inner).get(server).cloned();
+        match known {
+            Some(known) => known.rates().show(now),
+            None => Rates::default().show(now),
+        }
     }
 
     /// Counts a refusal: by a rule, a rate limit, a plugin, or because the target is held back.
@@ -157,6 +176,8 @@ impl Metrics {
 pub struct ServerMetrics {
     /// By method and outcome; created on first use.
     calls: Box<[[OnceLock<Box<Histogram>>; OUTCOMES.len()]]>,
+    /// The calls of the last minutes.
+    rates: Mutex<Rates>,
     in_flight: Gauge,
     waits: Histogram,
     waiters: Gauge,
@@ -176,6 +197,7 @@ impl Default for ServerMetrics {
     fn default() -> Self {
         Self {
             calls: (0..=TABLE.len()).map(|_| Default::default()).collect(),
+            rates: Mutex::default(),
             in_flight: Gauge::default(),
             waits: Histogram::default(),
             waiters: Gauge::default(),
@@ -194,9 +216,21 @@ impl Default for ServerMetrics {
 }
 
 impl ServerMetrics {
-    /// Counts a finished call.
-    pub fn call_finished(&self, method: &str, outcome: Outcome, took: Duration) {
-        self.calls[place(method)][outcome as usize].get_or_init(Box::default).note(took);
+    /// Counts a call that finished at this moment, after so long; of a method that no revision has, if it is `None`.
+    #[inline]
+    pub fn call_finished(
+        &self,
+        method: Option<Method>,
+        outcome: Outcome,
+        (at, took): (Instant, Duration),
+    ) {
+        let calls = &self.calls[method.map_or(TABLE.len(), |it| it as usize)];
+        let micros = calls[outcome as usize].get_or_init(Box::default).note_micros(took);
+        self.rates().note(at, micros, outcome.is_failure());
+    }
+
+    fn rates(&self) -> MutexGuard<'_, Rates> {
+        self.rates.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Counts an event of its pool.
@@ -270,11 +304,6 @@ fn why_word(why: Why) -> &'static str {
         Why::Unwell => "unwell",
         Why::Killed => "killed",
     }
-}
-
-/// The row of a method; the row `other` if no revision has it. There are no more methods than rows of the table.
-fn place(method: &str) -> usize {
-    Method::of(method).map_or(TABLE.len(), |it| it as usize)
 }
 
 fn named<T: Default>(all: &RwLock<BTreeMap<Arc<str>, Arc<T>>>, name: &str, limit: usize) -> Arc<T> {

@@ -7,7 +7,7 @@ mod kept_recordings;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use std::time::SystemTime;
+use std::time::{Instant, SystemTime};
 
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -23,11 +23,11 @@ use crate::list_changes::REFRESHES;
 use crate::login_steps::LoginSteps;
 use crate::logs::Logged;
 use crate::merge::Kind;
+use crate::metrics::STEP;
 use crate::policy::pins::{Approval, Held, Offered, Unapproved};
 use crate::policy::plain;
 use crate::policy::stamp::rfc3339;
 use crate::server::now;
-use crate::traffic::STEP;
 use crate::trying::{self, Tries};
 use for_console::{is_server, untried};
 use kept_recordings::KeptRecordings;
@@ -46,7 +46,7 @@ pub struct Operation {
     turn: tokio::sync::Mutex<()>,
     /// The calls that operators try.
     tries: Tries,
-    recordings: RwLock<Option<KeptRecordings>>,
+    recordings: RwLock<Option<Arc<KeptRecordings>>>,
     /// The logins that operators step through.
     logins: LoginSteps,
 }
@@ -97,7 +97,7 @@ impl Operation {
     /// Keeps recordings in a folder, which is created with the first.
     pub fn keeps_recordings(&self, folder: PathBuf) {
         *self.recordings.write().unwrap_or_else(PoisonError::into_inner) =
-            Some(KeptRecordings(folder));
+            Some(Arc::new(KeptRecordings::new(folder)));
     }
 
     /// Reloads the file and puts it in force; on a fault, everything stays as it is.
@@ -174,6 +174,11 @@ impl Operation {
     fn knows(&self, out: &BTreeMap<String, String>) -> bool {
         let known = &self.gateway.0.active_plan().plan.out;
         out.iter().all(|(name, why)| known.get(name) == Some(why))
+    }
+
+    /// What a server said of itself, for an operator.
+    fn without_secrets(&self, said: &Value) -> Value {
+        serde_json::from_str(&self.gateway.0.traffic.clean(said)).unwrap_or_default()
     }
 
     fn server(&self, name: &str) -> Result<Arc<crate::server::Server>, Complaint> {
@@ -297,7 +302,7 @@ impl Operate for Operation {
         let mut servers = self.status()["servers"].take();
         for server in servers.as_array_mut().into_iter().flatten() {
             let name = server["name"].as_str().unwrap_or_default().to_owned();
-            server["traffic"] = self.gateway.0.traffic.rates(&name);
+            server["traffic"] = self.gateway.0.metrics.rates(&name, Instant::now());
         }
         json!({ "servers": servers, "stepSeconds": STEP })
     }
@@ -327,10 +332,8 @@ impl Operate for Operation {
 
     async fn offers(&self, server: &str, revision: Option<String>) -> Result<Value, Complaint> {
         let server = self.server(server)?;
-        let offers =
-            trying::offers(&self.gateway, &server.name, revision).await.map_err(untried)?;
-        let clean = self.gateway.0.traffic.clean(&offers);
-        Ok(serde_json::from_str(&clean).unwrap_or_default())
+        let offers = trying::offers(&self.gateway, &server.name, revision).await;
+        Ok(self.without_secrets(&offers.map_err(untried)?))
     }
 
     fn begin_try(&self, request: TryRequest) -> Result<mpsc::Receiver<Vec<u8>>, Complaint> {
@@ -353,7 +356,7 @@ impl Operate for Operation {
     }
 
     fn approvals(&self) -> Value {
-        self.all_held()
+        self.without_secrets(&self.all_held())
     }
 
     async fn approve_one(&self, which: &Approving) -> Result<Value, Complaint> {
@@ -376,21 +379,29 @@ impl Operate for Operation {
         self.logins.step(id).await.ok_or_else(none)
     }
 
-    fn recordings(&self) -> Result<Value, Complaint> {
-        self.kept(|it| Ok(it.list()))
+    async fn recordings(&self) -> Result<Value, Complaint> {
+        self.kept(|it| Ok(it.list())).await
     }
 
-    fn keep_recording(&self, name: &str, filter: &TrafficFilter) -> Result<Value, Complaint> {
-        let lines = self.export(filter);
-        self.kept(|it| it.keep(name, &lines))
+    async fn keep_recording(
+        &self,
+        name: String,
+        filter: TrafficFilter,
+    ) -> Result<Value, Complaint> {
+        let gateway = self.gateway.clone();
+        self.kept(move |it| it.keep(&name, &gateway.0.traffic.export(&filter))).await
     }
 
-    fn kept_recording(&self, id: &str) -> Result<String, Complaint> {
-        self.kept(|it| it.lines(id))
+    async fn kept_recording(&self, id: String) -> Result<String, Complaint> {
+        self.kept(move |it| it.lines(&id)).await
     }
 
-    fn compare_recordings(&self, a: &str, b: &str) -> Result<Value, Complaint> {
-        self.kept(|it| it.compare(a, b))
+    async fn remove_recording(&self, id: String) -> Result<Value, Complaint> {
+        self.kept(move |it| it.remove(&id)).await
+    }
+
+    async fn compare_recordings(&self, a: String, b: String) -> Result<Value, Complaint> {
+        self.kept(move |it| it.compare(&a, &b)).await
     }
 
     fn logs(&self, server: Option<&str>) -> Followed<Logged> {
@@ -428,7 +439,8 @@ impl Operate for Operation {
             told["before"] = json!(pins.and_then(|it| it.before(&server.name, held)));
             told
         });
-        Ok(json!({ "server": &*server.name, "held": all.collect::<Vec<_>>() }))
+        let held = json!({ "server": &*server.name, "held": all.collect::<Vec<_>>() });
+        Ok(self.without_secrets(&held))
     }
 
     /// The only place where held-back definitions are approved.

@@ -394,7 +394,7 @@ impl GatewayState {
         }
     }
 
-    /// Records a call that is finished now, and returns how long it took.
+    /// Records a call that is finished now.
     pub(crate) fn note(
         &self,
         active: &ActivePlan,
@@ -402,11 +402,12 @@ impl GatewayState {
         record: &CallRecord,
         outcome: Outcome,
         now: Instant,
-    ) -> Duration {
+    ) {
         let took = now.saturating_duration_since(record.began);
         report::call(outcome.blames_server(), || record.done(caller, outcome, took));
         if let Some(server) = record.server() {
-            self.metrics.call_finished(server, record.method.name(), outcome, took);
+            let ends = (now, took);
+            self.metrics.call_finished(server, Some(record.method), outcome, ends);
         }
         if let Some(reason) = record.rejection() {
             self.metrics.rejected(reason);
@@ -428,7 +429,6 @@ impl GatewayState {
             let replica = self.settings.fleet.as_ref().map(|it| it.me().to_owned());
             audit.note(Entry { replica, ..record.entry(caller, outcome, took) });
         }
-        took
     }
 
     /// Samples the gauges, which no event counts.

@@ -14,14 +14,13 @@ mod marked_tools;
 mod one_request_links;
 mod open_requests;
 mod open_tables;
-mod rates;
 mod recording;
 mod show;
 mod stream;
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant, SystemTime};
 
 use tokio::sync::broadcast;
@@ -51,15 +50,14 @@ use marked_tools::MarkedTools;
 pub(crate) use one_request_links::OneRequestLinks;
 pub(crate) use open_requests::Whose;
 use open_tables::OpenTables;
-use rates::Rates;
-pub(crate) use rates::STEP;
 pub(crate) use recording::Recording;
 pub use stream::TrafficUpdates;
 pub(crate) use stream::event;
 
 /// The calls that are remembered, whatever plan is in force.
 pub(crate) struct Traffic {
-    kept: Mutex<Kept>,
+    /// A call takes this lock five times, each time with thirteen instructions fewer than one that can be poisoned.
+    kept: parking_lot::Mutex<Kept>,
     redactor: Mutex<Redactor>,
     /// The numbers of calls that changed.
     updates: broadcast::Sender<u64>,
@@ -81,39 +79,11 @@ struct Kept {
     journal: Journal,
     /// The open requests of all conversations.
     open: OpenTables,
-    /// How often each server is called. There are few.
-    rates: Vec<(Arc<str>, Rates)>,
-    /// The step of time that they count in, and its end.
-    step: (u64, Instant),
     /// The last client that called without a session, and the one that is kept of those that say the same of themselves.
     peer: Option<(Arc<Peer>, Arc<Peer>)>,
 }
 
 impl Kept {
-    /// A call to a server ended. The list grows no longer than the catalogs of this run.
-    #[inline(always)]
-    fn count(&mut self, server: &Arc<str>, took: Duration, has_failed: bool) {
-        let (step, _) = self.step;
-        let same = |it: &Arc<str>| Arc::ptr_eq(it, server) || **it == **server;
-        match self.rates.iter_mut().find(|(it, _)| same(it)) {
-            Some((_, rates)) => rates.note(took, has_failed, step),
-            None => {
-                let mut rates = Rates::default();
-                rates.note(took, has_failed, step);
-                self.rates.push((Arc::clone(server), rates));
-            }
-        }
-    }
-
-    /// The time is this; `base` is when it began.
-    #[inline]
-    fn advance(&mut self, now: Instant, base: Instant) {
-        if now >= self.step.1 {
-            let step = now.saturating_duration_since(base).as_secs() / STEP;
-            self.step = (step, base + Duration::from_secs((step + 1) * STEP));
-        }
-    }
-
     /// The client that calls. Each request that stands for itself may have one of its own: of those that say the same of
     /// themselves, one is kept.
     #[inline]
@@ -179,11 +149,9 @@ impl Traffic {
     pub(crate) fn new() -> Arc<Self> {
         let base = (SystemTime::now(), Instant::now());
         Arc::new(Self {
-            kept: Mutex::new(Kept {
+            kept: parking_lot::Mutex::new(Kept {
                 journal: Journal::new(MOST_CALLS, RecordingPlan::default().keep),
                 open: OpenTables::default(),
-                rates: Vec::new(),
-                step: (0, base.1),
                 peer: None,
             }),
             redactor: Mutex::default(),
@@ -227,11 +195,11 @@ impl Traffic {
     }
 
     #[inline]
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn kept(&self) -> parking_lot::MutexGuard<'_, Kept> {
+        self.kept.lock()
     }
 
-    fn redactor(&self) -> MutexGuard<'_, Redactor> {
+    fn redactor(&self) -> std::sync::MutexGuard<'_, Redactor> {
         self.redactor.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -277,17 +245,6 @@ impl Traffic {
         }
     }
 
-    /// How often a server was called lately, and how long that took.
-    pub(crate) fn rates(&self, server: &str) -> serde_json::Value {
-        let mut kept = self.kept();
-        kept.advance(Instant::now(), self.base.1);
-        let (step, _) = kept.step;
-        match kept.rates.iter_mut().find(|(it, _)| **it == *server) {
-            Some((_, rates)) => rates.show(step),
-            None => Rates::default().show(step),
-        }
-    }
-
     /// Learns what the schema of a tool marks as secret in these parameters.
     fn learn_call(&self, tool: Option<&Tool>, method: Method, params: &Object) {
         let mut message = Object::default();
@@ -308,6 +265,7 @@ impl Traffic {
         self.redactor().redact(by, 0, &mut Tree::of(&message.to_json()));
     }
 
+    #[inline(always)]
     fn is_marked(&self, tool: &Arc<Tool>) -> bool {
         self.marked.is_marked(tool)
     }
@@ -362,12 +320,13 @@ impl Recorder {
         began: Instant,
     ) -> Recording {
         let plain = self.begin_plain(call, caller, handle, id, began);
-        let (number, unseen) = match plain {
+        let (number, answer_unseen) = match plain {
             Some(number) => (number, None),
             None => self.begin_other(call, caller, handle, id, began),
         };
         self.traffic.tell(number);
-        Recording { recorder: Arc::clone(self), number, id, unseen }
+        let (recorder, is_plain) = (Arc::clone(self), plain.is_some());
+        Recording { recorder, number, answer_unseen, is_plain }
     }
 
     /// Begins a call with a request that was received and is not the next round of an earlier one.
@@ -380,17 +339,21 @@ impl Recorder {
         id: Trace,
         began: Instant,
     ) -> Option<u64> {
-        if call.wants_progress || name_of_earlier(call).is_some() || handle.is_closed() {
+        let Id::Number(request) = call.id else { return None };
+        // Whoever was to be shown the request is there to see the answer.
+        if !call.is_unseen || call.wants_progress || name_of_earlier(call).is_some() {
             return None;
         }
+        let text = call.text_read()?;
         let link = handle.witness::<Link>()?;
         let mut kept = self.traffic.kept();
-        let number = kept.journal.next_number();
-        let (text, at) = link.open(&mut kept.open).claim_plain(&call.id, number)?;
         let peer = kept.peer_of(caller);
+        let Kept { journal, open, .. } = &mut *kept;
+        let number = journal.next_number();
+        link.open_theirs(open).add_plain(request, call.via, number, |it| journal.is_over(it));
         let head = || head_of(call, id, began, Who::of(caller, peer));
         let keeps = self.keeps && self.is_in_sample(number);
-        kept.journal.begin_with(head, keeps, (FROM_CLIENT, at, &text));
+        journal.begin_with(head, keeps, (FROM_CLIENT, began, text));
         drop(kept);
         Some(number)
     }
@@ -406,12 +369,12 @@ impl Recorder {
         id: Trace,
         began: Instant,
     ) -> (u64, Option<Arc<Id>>) {
-        let unseen = handle.is_closed().then(|| Arc::new(call.id.clone()));
+        let answer_unseen = handle.is_closed().then(|| Arc::new(call.id.clone()));
         let earlier = name_of_earlier(call).and_then(|it| self.traffic.known(&it.as_str()?));
         if earlier.is_some() && call.params.get("inputResponses").is_some() {
             self.traffic.learn(Party::Client, "params", &call.params.to_json());
         }
-        let link = if unseen.is_none() { self.link_of(call, handle) } else { None };
+        let link = if answer_unseen.is_none() { self.link_of(call, handle) } else { None };
         let token = call.meta.as_ref().filter(|_| call.wants_progress).and_then(token_of);
         let mut kept = self.traffic.kept();
         let kept = &mut *kept;
@@ -426,11 +389,15 @@ impl Recorder {
             }
         };
         // The request as it was received, or if nobody has seen that, as it was read.
-        let received = link.and_then(|it| it.open(&mut kept.open).claim(&call.id, token, number));
+        let Kept { journal, open, .. } = kept;
+        let is_over = |it| journal.is_over(it);
+        let claim =
+            |it: &Link| it.open_theirs(open).claim(&call.id, call.via, token, number, is_over);
+        let received = link.and_then(claim);
         let (request, at) = received.unwrap_or_else(|| (request_of(call), began));
         let mut room = Vec::new();
-        kept.journal.say(number, FROM_CLIENT, at, request.heard(&mut room));
-        (number, unseen)
+        journal.say(number, FROM_CLIENT, at, request.heard(&mut room));
+        (number, answer_unseen)
     }
 
     /// Who sees what is said in the conversation of a call.
@@ -503,6 +470,11 @@ fn name_of_earlier(call: &Call) -> Option<&Json> {
 
 /// The request that a call was read from.
 fn request_of(call: &Call) -> Unclaimed {
+    if call.is_unseen
+        && let Some(text) = call.text_read()
+    {
+        return Unclaimed::Text(Arc::clone(text));
+    }
     let mut params = call.params.clone_for_one_more();
     if let Some(meta) = &call.meta {
         params.set("_meta", meta.clone());

@@ -15,9 +15,12 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
 use trunkline_auth::tag::random_name;
+use trunkline_wire::code::METHOD_NOT_FOUND;
+use trunkline_wire::jsonrpc::ErrorObject;
 use trunkline_wire::revision::Revision;
 
 use crate::gateway::Gateway;
+use crate::merge::MISSING;
 use crate::selector::Selector;
 use crate::traffic;
 use client::{Act, TryClient};
@@ -39,14 +42,38 @@ pub struct TryRequest {
     pub params: Map<String, Value>,
 }
 
-/// An answer to a question of the call.
+/// An answer to a question of the call: either a `result` or an `error`.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(try_from = "Answered")]
 pub struct TryAnswer {
     /// The id of the question.
     pub question: String,
     /// The answer.
-    pub result: Value,
+    pub outcome: Result<Value, ErrorObject>,
+}
+
+/// An answer as it is sent.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Answered {
+    question: String,
+    #[serde(default)]
+    result: Option<Value>,
+    #[serde(default)]
+    error: Option<ErrorObject>,
+}
+
+impl TryFrom<Answered> for TryAnswer {
+    type Error = &'static str;
+
+    fn try_from(sent: Answered) -> Result<Self, &'static str> {
+        let outcome = match (sent.result, sent.error) {
+            (Some(result), None) => Ok(result),
+            (None, Some(error)) => Err(error),
+            _ => return Err("an answer has either a `result` or an `error`"),
+        };
+        Ok(Self { question: sent.question, outcome })
+    }
 }
 
 /// The calls that operators try.
@@ -124,22 +151,26 @@ impl Tries {
     }
 }
 
-/// What a server offers to a client of this revision: every page of every list.
+/// What a server offers to a client of this revision: every page of every list, and under `errors` why there is no such
+/// list, or not all of it.
 pub(crate) async fn offers(
     gateway: &Gateway,
     server: &str,
     revision: Option<String>,
 ) -> Result<Value, Refused> {
-    let mut told = json!({});
+    let (mut told, mut errors) = (json!({}), Map::new());
     for (method, list, member) in LISTS {
         let mut all = Vec::new();
         let mut cursor = None;
         for _ in 0..PAGES {
             let mut params = Map::new();
             params.extend(cursor.take().map(|it| ("cursor".to_owned(), it)));
-            let (server, revision) = (Some(server.to_owned()), revision.clone());
-            let request = TryRequest { server, revision, method: method.to_owned(), params };
+            let (of, revision) = (Some(server.to_owned()), revision.clone());
+            let request = TryRequest { server: of, revision, method: method.to_owned(), params };
             let mut page = ask(gateway, request).await?;
+            if let Some(why) = why_not(&page, server) {
+                errors.insert(list.to_owned(), Value::from(why));
+            }
             if let Value::Array(items) = page["result"][list].take() {
                 all.extend(items);
             }
@@ -148,9 +179,29 @@ pub(crate) async fn offers(
                 break;
             }
         }
+        if cursor.is_some() {
+            let why = format!("The list has more than {PAGES} pages; the rest was left out.");
+            errors.insert(list.to_owned(), Value::from(why));
+        }
         told[member] = Value::Array(all);
     }
+    if !errors.is_empty() {
+        told["errors"] = Value::Object(errors);
+    }
     Ok(told)
+}
+
+/// Why a page of a list of this server was not given. That a server has no such list is no failure.
+fn why_not(page: &Value, server: &str) -> Option<String> {
+    if page["result"].is_object() {
+        let missing = &page["result"]["_meta"][MISSING][server];
+        return missing.as_str().map(str::to_owned);
+    }
+    if page["error"]["code"] == METHOD_NOT_FOUND {
+        return None;
+    }
+    let message = page["error"]["message"].as_str().unwrap_or("The conversation has ended.");
+    Some(message.to_owned())
 }
 
 /// One request and its response; questions are not answered.
@@ -239,7 +290,7 @@ impl Talk {
                     None => vec![client.ended("The conversation has ended.")],
                 },
                 told = told.recv() => match told {
-                    Some(Told::Answer(answer)) => client.answer(&answer.question, answer.result),
+                    Some(Told::Answer(answer)) => client.answer(&answer.question, answer.outcome),
                     Some(Told::Cancel) => client.cancel(),
                     None => vec![client.ended("The call was cancelled.")],
                 },
@@ -291,3 +342,25 @@ const QUEUE: usize = 64;
 const PIPE: usize = 1 << 16;
 /// How long the end of a call that nobody follows may take.
 const LEAVING: Duration = Duration::from_secs(5);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_says_why_it_is_missing_unless_its_server_has_none() {
+        let lacks =
+            json!({ "tools": [], "_meta": { "trunkline/missing": { "a": "It is starting." } } });
+        let none = json!({ "code": -32601, "message": "There is no method `prompts/list` here." });
+        for (page, why) in [
+            (json!({ "result": { "tools": [] } }), None),
+            (json!({ "result": lacks }), Some("It is starting.")),
+            (json!({ "error": none }), None),
+            (json!({ "error": { "code": -32603, "message": "Too busy." } }), Some("Too busy.")),
+            (json!({}), Some("The conversation has ended.")),
+        ] {
+            assert_eq!(why_not(&page, "a").as_deref(), why, "{page}");
+        }
+        assert_eq!(why_not(&json!({ "result": lacks }), "b"), None);
+    }
+}

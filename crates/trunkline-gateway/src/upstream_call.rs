@@ -355,12 +355,18 @@ fn size(what: &HandlerEvent) -> usize {
 
 /// Whom a request to a server is made for.
 pub(crate) fn whose(attached: &Attached) -> Whose {
-    if let Some(context) = attached.get::<UpstreamCallContext>() {
-        Whose::of(context.recording.as_ref())
-    } else if let Some(task) = attached.get::<OnTask>() {
-        Whose::of(task.0.recording().as_ref())
-    } else {
-        Whose::Conversation
+    match attached.get::<UpstreamCallContext>() {
+        Some(context) => Whose::of(context.recording.as_ref()),
+        None => whose_task(attached),
+    }
+}
+
+/// The same of a request that is no call.
+#[cold]
+fn whose_task(attached: &Attached) -> Whose {
+    match attached.get::<OnTask>() {
+        Some(task) => Whose::of(task.0.recording().as_ref()),
+        None => Whose::Conversation,
     }
 }
 

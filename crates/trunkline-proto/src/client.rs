@@ -297,6 +297,8 @@ impl Client {
             params,
             revision,
             peer: Arc::clone(&self.peer),
+            via: RequestStream::default(),
+            is_unseen: false,
             wants_progress: false,
             log_level: None,
             attached,

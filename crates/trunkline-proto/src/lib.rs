@@ -225,6 +225,11 @@ pub struct Call {
     pub revision: Revision,
     /// The caller.
     pub peer: Arc<Peer>,
+    /// The stream that its request came on.
+    pub via: RequestStream,
+    /// Whether nobody has been shown the request whose text it shares: whoever watches the conversation learns of it
+    /// from the handler.
+    pub is_unseen: bool,
     /// Whether the caller asked for progress.
     pub wants_progress: bool,
     /// The least severe log message the caller wants. `None` means no log in 2026-07-28, and the
@@ -232,6 +237,14 @@ pub struct Call {
     pub log_level: Option<LogLevel>,
     /// What the transport attached to the request, opaque here.
     pub attached: Attached,
+}
+
+impl Call {
+    /// The text that its request was read from, if it shares that. Ask before its parameters are changed.
+    #[inline]
+    pub fn text_read(&self) -> Option<&Arc<str>> {
+        self.params.text_read().or_else(|| self.meta.as_ref()?.whole())
+    }
 }
 
 /// What a transport knows about a request besides its text, such as the principal. Cheap to clone, and

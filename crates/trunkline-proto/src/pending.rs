@@ -232,9 +232,13 @@ impl<T> Asked<T> {
         self.sent.get_mut(at)
     }
 
-    /// The same to look at.
+    /// The same to look at: mostly the last one, which is about to be sent.
+    #[inline]
     pub(crate) fn peek(&self, id: &Id) -> Option<&Sent<T>> {
-        self.sent.get(self.place(id)?)
+        match (id, self.sent.back()) {
+            (Id::Number(id), Some(last)) if last.id == *id => Some(last),
+            _ => self.sent.get(self.place(id)?),
+        }
     }
 
     pub(crate) fn by_ticket(&mut self, ticket: Ticket) -> Option<&mut Sent<T>> {

@@ -7,29 +7,34 @@ use std::collections::VecDeque;
 #[derive(Debug)]
 pub(crate) struct Queue<T> {
     next: Option<T>,
-    more: VecDeque<T>,
+    /// Made when it is needed for the first time.
+    #[expect(
+        clippy::box_collection,
+        reason = "Most conversations of one request never need it, and each has its size."
+    )]
+    more: Option<Box<VecDeque<T>>>,
 }
 
 impl<T> Queue<T> {
     pub(crate) fn new() -> Self {
-        Self { next: None, more: VecDeque::new() }
+        Self { next: None, more: None }
     }
 
     #[inline]
     pub(crate) fn push_back(&mut self, it: T) {
         match self.next {
             None => self.next = Some(it),
-            Some(_) => self.more.push_back(it),
+            Some(_) => self.more.get_or_insert_default().push_back(it),
         }
     }
 
     #[inline]
     pub(crate) fn pop_front(&mut self) -> Option<T> {
         // One move of what is next, and none of nothing.
-        match (&self.next, self.more.is_empty()) {
-            (None, _) => None,
-            (Some(_), true) => self.next.take(),
-            (Some(_), false) => std::mem::replace(&mut self.next, self.more.pop_front()),
+        match &mut self.more {
+            Some(more) if !more.is_empty() => std::mem::replace(&mut self.next, more.pop_front()),
+            _ if self.next.is_none() => None,
+            _ => self.next.take(),
         }
     }
 }

@@ -96,8 +96,8 @@ pub enum MessageEra {
 /// The server end of one conversation.
 #[derive(Debug)]
 pub struct Server {
-    /// The session that `initialize` opened, if any.
-    session: Option<stateful::Session>,
+    /// The session that `initialize` opened, if any: a request that stands for itself has room for none.
+    session: Option<Box<stateful::Session>>,
     shared: Shared,
 }
 
@@ -111,7 +111,7 @@ impl Server {
 
     /// Opens the session of a client whose handshake happened elsewhere: only its revision is known.
     pub fn open_for_known_revision(&mut self, revision: Revision) {
-        self.session = Some(stateful::Session::for_known_revision(revision));
+        self.session = Some(Box::new(stateful::Session::for_known_revision(revision)));
     }
 
     /// Sets the caller, for instructions that differ per caller.
@@ -130,7 +130,7 @@ impl Server {
     /// What the client of the session has chosen since `initialize`: its log level, and the URIs that it
     /// subscribed to.
     pub fn session_choices(&self) -> (Option<LogLevel>, Vec<String>) {
-        self.session.as_ref().map(stateful::Session::choices).unwrap_or_default()
+        self.session.as_ref().map(|it| it.choices()).unwrap_or_default()
     }
 
     /// When the next answer goes out that waits until the progress before it has arrived, if one does.
@@ -287,7 +287,7 @@ impl Server {
         }
         match stateful::Session::open(&self.shared, params) {
             Ok((session, result)) => {
-                self.session = Some(session);
+                self.session = Some(Box::new(session));
                 self.shared.reply(from, Ok(result));
             }
             Err(error) => self.shared.reply(from, Err(error)),

@@ -48,7 +48,7 @@ struct Inner {
     number: AtomicU64,
     /// Whether the conversation ends with its one request.
     is_of_one_request: bool,
-    /// Who sees the messages from the beginning, or from later on.
+    /// Who sees the messages, from the beginning or from later on.
     witness: Option<Arc<dyn Witness>>,
     later_witness: OnceLock<Arc<dyn Witness>>,
 }
@@ -289,7 +289,8 @@ impl ConversationHandle {
 impl Inner {
     #[inline]
     fn witness(&self) -> Option<&dyn Witness> {
-        self.witness.as_ref().or_else(|| self.later_witness.get()).map(|it| &**it)
+        // Most conversations are long, and are seen from when their handle was there.
+        self.later_witness.get().or(self.witness.as_ref()).map(|it| &**it)
     }
 
     /// Waits for room. Returns whether the conversation is still open.

@@ -301,9 +301,11 @@ where
     }
 
     fn poll_commands(&mut self, cx: &mut Context<'_>) -> bool {
-        let mut busy = false;
+        let (mut busy, mut turn) = (false, None);
         // While the peer does not read, senders wait (back-pressure).
-        while let Poll::Ready(urged) = self.core.poll_next(cx, !self.outbox.is_congested()) {
+        while let Poll::Ready(urged) =
+            self.core.poll_next(cx, !self.outbox.is_congested(), &mut turn)
+        {
             if urged == Some(Urged::Close) {
                 self.hang_up(cx);
             }

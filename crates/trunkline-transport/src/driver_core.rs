@@ -24,6 +24,7 @@ use trunkline_wire::jsonrpc::{Incoming, Message, Outcome};
 
 use crate::clock::now;
 use crate::conversation_handle::{Asked, Command, CommandReceiver, Next, Urgent};
+use crate::witness::{SentMessage, Witness};
 
 pub(crate) use handlers::HandlerTasks;
 #[cfg(feature = "http")]
@@ -42,6 +43,14 @@ pub(crate) struct DriverCore<C, R> {
     at: Option<Instant>,
     /// Whether the peer can send no more answers.
     refuses_requests: bool,
+    /// A request that the witness has not seen yet, because it may become a call.
+    unseen: Option<Unseen>,
+}
+
+/// A request that nobody has been shown: its text, and where it came. It is what the conversation was told of last.
+struct Unseen {
+    text: Arc<str>,
+    via: RequestStream,
 }
 
 /// Who runs the handlers of a conversation.
@@ -92,7 +101,8 @@ pub(crate) enum Urged {
 impl<C: Conversation, R: RunHandlers> DriverCore<C, R> {
     pub(crate) fn new(conversation: C, commands: CommandReceiver, handlers: R) -> Self {
         let asked = Asked::default();
-        Self { conversation, commands, handlers, asked, at: None, refuses_requests: false }
+        let (at, refuses_requests, unseen) = (None, false, None);
+        Self { conversation, commands, handlers, asked, at, refuses_requests, unseen }
     }
 
     /// From now on our own requests fail at once, because no answer can come.
@@ -136,16 +146,17 @@ impl<C: Conversation, R: RunHandlers> DriverCore<C, R> {
     }
 
     /// Accepts what is next of both: a cancellation or the wish to close, then a command, if those are to be
-    /// accepted.
+    /// accepted. The clock is read once for all commands of a turn, which come with this moment.
     pub(crate) fn poll_next(
         &mut self,
         cx: &mut Context<'_>,
         takes_commands: bool,
+        turn: &mut Option<Instant>,
     ) -> Poll<Option<Urged>> {
         Poll::Ready(match ready!(self.commands.poll_next(cx, takes_commands)) {
             Next::Urgent(urgent) => Some(self.urged(urgent)),
             Next::Command(command) => {
-                self.accept(command, now());
+                self.accept(command, *turn.get_or_insert_with(now));
                 None
             }
         })
@@ -200,7 +211,14 @@ impl<C: Conversation, R: RunHandlers> DriverCore<C, R> {
         loop {
             match self.conversation.poll()? {
                 Output::Send(message, via) => return Some(Effect::Send(message, via)),
-                Output::Call(call) => {
+                Output::Call(mut call) => {
+                    if let Some(Unseen { text, .. }) = &self.unseen {
+                        call.is_unseen = call.text_read().is_some_and(|it| Arc::ptr_eq(it, text));
+                        match call.is_unseen {
+                            true => self.unseen = None,
+                            false => self.show_unseen(),
+                        }
+                    }
                     let key = call.key;
                     if let Some(outcome) = self.handlers.start(call, cx) {
                         let moment = self.moment_after_handler();
@@ -224,20 +242,40 @@ impl<C: Conversation, R: RunHandlers> DriverCore<C, R> {
 
     /// Shows the witness what the peer sent, before the conversation handles it at this moment.
     pub(crate) fn show_received(&mut self, incoming: &Incoming, via: RequestStream, now: Instant) {
+        // A guard: the last request has become a call or was answered, and is not unseen any more.
+        if self.unseen.is_some() {
+            self.show_unseen();
+        }
         self.at = Some(now);
         let Some(witness) = self.commands.witness() else { return };
         match incoming {
-            Incoming::One(message) => witness.received(message, via, now),
-            Incoming::Batch(items) => {
-                items.iter().flatten().for_each(|message| witness.received(message, via, now));
+            // Mostly a call begins with it, and whoever answers that tells the witness.
+            Incoming::One(message @ Message::Request { .. })
+                if let Some(text) = message.text_read()
+                    && witness.is_told_of_calls() =>
+            {
+                self.unseen = Some(Unseen { text: Arc::clone(text), via });
             }
-            Incoming::Bad(_) => {}
+            Incoming::One(message) => witness.received(message, via, now),
+            Incoming::Batch(_) | Incoming::Bad(_) => show_each(witness, incoming, via, now),
+        }
+    }
+
+    /// Shows the witness the request that it has not seen, since that is no call.
+    #[cold]
+    fn show_unseen(&mut self) {
+        let at = self.at.unwrap_or_else(now);
+        if let (Some(Unseen { text, via }), Some(witness)) =
+            (self.unseen.take(), self.commands.witness())
+            && let Incoming::One(message) = Incoming::parse(text.as_bytes())
+        {
+            witness.received(&message, via, at);
         }
     }
 
     /// Shows the witness what is sent, as this text if that is at hand.
     pub(crate) fn show_sent(
-        &self,
+        &mut self,
         outgoing: &Outgoing,
         text: Option<&[u8]>,
         via: Option<RequestStream>,
@@ -250,17 +288,21 @@ impl<C: Conversation, R: RunHandlers> DriverCore<C, R> {
 
     /// The same of one message.
     pub(crate) fn show_message(
-        &self,
+        &mut self,
         message: &Message,
         text: Option<&[u8]>,
         via: Option<RequestStream>,
     ) {
+        if self.unseen.is_some() {
+            self.show_unseen();
+        }
         let Some(witness) = self.commands.witness() else { return };
         let cause = match message {
             Message::Request { id, .. } => self.conversation.cause_of(id),
             _ => None,
         };
-        witness.sent(message, text, via, cause, self.at.unwrap_or_else(now));
+        let at = self.at.unwrap_or_else(now);
+        witness.sent(&SentMessage { message, text, via, cause, at });
     }
 
     /// When a handler finished that was just polled for the first time. Few look at that moment closely: a witness, and
@@ -287,6 +329,14 @@ impl<C: Conversation, R: RunHandlers> DriverCore<C, R> {
         while let Some(command) = self.commands.try_command() {
             self.accept(command, now);
         }
+    }
+}
+
+/// Shows a witness each message of a batch.
+#[cold]
+fn show_each(witness: &dyn Witness, incoming: &Incoming, via: RequestStream, now: Instant) {
+    if let Incoming::Batch(items) = incoming {
+        items.iter().flatten().for_each(|message| witness.received(message, via, now));
     }
 }
 

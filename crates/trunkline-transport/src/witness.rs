@@ -12,14 +12,27 @@ pub trait Witness: Any + Debug + Send + Sync {
     /// The peer sent this at that moment, on the stream of a request if it has one. Nothing has been done about it yet.
     fn received(&self, message: &Message, via: RequestStream, at: Instant);
 
-    /// This was sent to the peer at that moment, as this text if that is at hand. A request of ours comes with what it
-    /// belongs to.
-    fn sent(
-        &self,
-        message: &Message,
-        text: Option<&[u8]>,
-        via: Option<RequestStream>,
-        cause: Option<Cause<'_>>,
-        at: Instant,
-    );
+    /// Whether handlers tell the witness of the calls that they get. If so, a request with which a call begins may not
+    /// be shown to it: the handler tells it, and [`Call::is_unseen`] says so.
+    ///
+    /// [`Call::is_unseen`]: trunkline_proto::Call::is_unseen
+    fn is_told_of_calls(&self) -> bool;
+
+    /// A message was sent to the peer.
+    fn sent(&self, message: &SentMessage<'_>);
+}
+
+/// A message as it was sent to the peer.
+#[derive(Clone, Copy, Debug)]
+pub struct SentMessage<'a> {
+    /// The message.
+    pub message: &'a Message,
+    /// The text that it was sent as, if that is at hand.
+    pub text: Option<&'a [u8]>,
+    /// The stream of the request whose response it is part of, if it is.
+    pub via: Option<RequestStream>,
+    /// What a request of ours belongs to.
+    pub cause: Option<Cause<'a>>,
+    /// When it was sent.
+    pub at: Instant,
 }

@@ -1,8 +1,8 @@
 //! JSON that is carried unparsed, and fast writing of strings.
 //!
-//! A [`Json`] owns its text and shares it with its clones. It is not a slice of the message it came in:
-//! a progress token that is kept for an hour must not keep megabytes alive with it. Only the parts of a
-//! short message share its text, and a value that is most of a long message takes over its allocation.
+//! A [`Json`] owns its text and shares it with its clones, but for a short result that was written here. It is not a
+//! slice of the message it came in: a progress token that is kept for an hour must not keep megabytes alive with it. Only
+//! the parts of a short message share its text, and a value that is most of a long message takes over its allocation.
 //!
 //! ```
 //! use trunkline_wire::json::Json;
@@ -48,6 +48,8 @@ enum Text {
     Short(u8, [u8; SHORTEST]),
     /// Reference count and text in one allocation.
     Copied(Arc<str>),
+    /// A short text that hardly anybody clones, such as a result that is about to be sent: it needs no count.
+    Alone(Box<str>),
     /// A long text that was written here, in its own allocation.
     Written(Arc<Box<str>>),
     /// A value that took over the long message it came in; of a result also what was seen of it.
@@ -90,7 +92,7 @@ impl Json {
         let written = serde_json::to_writer(&mut bytes, value);
         let out = String::from_utf8(bytes).expect("JSON is written from UTF-8 pieces");
         match written {
-            Ok(()) => Ok(Self::keep(out)),
+            Ok(()) => Ok(Self::keep(out, Self::copied)),
             Err(error) => {
                 leave(out);
                 Err(error)
@@ -198,27 +200,30 @@ impl Json {
     }
 
     /// The whole text that this value is a part of, if it shares that.
-    pub(crate) fn whole(&self) -> Option<&Arc<str>> {
+    #[inline]
+    pub fn whole(&self) -> Option<&Arc<str>> {
         match &self.0 {
             Text::Part(whole, _) => Some(whole),
             _ => None,
         }
     }
 
-    /// Keeps what `write` appends, which is one JSON value. The room that it is written in is used again.
+    /// Keeps what `write` appends, which is one JSON value that is hardly ever cloned. The room that it is written in
+    /// is used again.
     pub(crate) fn write(write: impl FnOnce(&mut String)) -> Self {
         let mut out = room();
         write(&mut out);
-        Self::keep(out)
+        Self::keep(out, |text| Self(Text::Alone(text.into())))
     }
 
-    /// Keeps what was written in the room, which is one JSON value.
-    fn keep(out: String) -> Self {
+    /// Keeps what was written in the room, which is one JSON value, as a copy if it is short.
+    #[inline]
+    fn keep(out: String, copied: impl FnOnce(&str) -> Self) -> Self {
         debug_assert!(serde_json::from_str::<&RawValue>(&out).is_ok());
         if out.len() >= LONG {
             return Self::written(out);
         }
-        let json = Self::copied(&out);
+        let json = copied(&out);
         leave(out);
         json
     }
@@ -241,6 +246,7 @@ impl Json {
                 str::from_utf8(&text[..usize::from(*length)]).unwrap_or_default()
             }
             Text::Copied(text) | Text::Result(text, _) => text,
+            Text::Alone(text) => text,
             Text::Written(text) => text,
             Text::Taken(taken, _) => &taken.message[taken.place.clone()],
             Text::Part(text, [start, end]) => &text[usize::from(*start)..usize::from(*end)],
@@ -489,7 +495,10 @@ mod tests {
         for length in 0..2 * SHORTEST {
             let text = format!("\"{}\"", "é".repeat(length));
             let json = Json::parse(&text).unwrap();
-            assert_eq!((json.get(), json.clone().get()), (&*text, &*text));
+            let written = Json::write(|out| out.push_str(&text));
+            for json in [&json, &written] {
+                assert_eq!((json.get(), json.clone().get()), (&*text, &*text));
+            }
             assert_eq!((json.clone(), Json::of(&json)), (json.clone(), json));
         }
         for number in [0, -1, 7, 1234567890, i64::MIN, i64::MAX] {

@@ -257,6 +257,12 @@ impl Object {
         }
     }
 
+    /// The text that its first value is a part of, if that shares it.
+    #[inline]
+    pub fn text_read(&self) -> Option<&Arc<str>> {
+        self.0.first()?.1.whole()
+    }
+
     /// Without members, and with room for some.
     pub(crate) fn with_room(members: usize) -> Self {
         Self(Vec::with_capacity(members))
@@ -368,10 +374,8 @@ impl Message {
     /// ```
     pub fn text_read(&self) -> Option<&Arc<str>> {
         match self {
-            Self::Request { params: Params::Object(Object(members)), .. }
-            | Self::Notification { params: Params::Object(Object(members)), .. } => {
-                members.first()?.1.whole()
-            }
+            Self::Request { params: Params::Object(params), .. }
+            | Self::Notification { params: Params::Object(params), .. } => params.text_read(),
             _ => None,
         }
     }

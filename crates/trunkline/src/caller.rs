@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, LazyLock};
 
 use trunkline_auth::Principal;
-use trunkline_proto::{Attached, Call, CallKey, Peer};
+use trunkline_proto::{Attached, Call, CallKey, Peer, RequestStream};
 use trunkline_wire::era::stateless::Envelope;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{Id, Object};
@@ -180,6 +180,8 @@ pub(crate) fn call_by(attached: &Attached, meta: Option<&Json>) -> Call {
         meta: meta.cloned(),
         revision: Revision::LATEST,
         peer,
+        via: RequestStream::default(),
+        is_unseen: false,
         wants_progress: false,
         log_level: None,
         attached: attached.clone(),

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::Arc;
+use std::time::Instant;
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -12,6 +13,7 @@ use trunkline_gateway::admin::{Complaint, Followed, Operate, open, serve};
 use trunkline_gateway::catalog::plan::AdminPlan;
 use trunkline_gateway::metrics::{Metrics, Outcome};
 use trunkline_gateway::policy::pins::Approval;
+use trunkline_wire::method::Method;
 
 use crate::run::{Run, TRUNKLINE, run};
 
@@ -268,7 +270,12 @@ impl Running {
         let metrics = Metrics::default();
         let took = std::time::Duration::from_millis(2);
         for outcome in [Outcome::Ok, Outcome::ToolError] {
-            metrics.call_finished("time", "tools/call", outcome, took);
+            metrics.call_finished(
+                "time",
+                Method::of("tools/call"),
+                outcome,
+                (Instant::now(), took),
+            );
         }
         let operate = Arc::new(MadeUp { news: broadcast::Sender::new(8), metrics });
         let (end, ended) = oneshot::channel::<()>();

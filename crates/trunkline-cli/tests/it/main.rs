@@ -24,6 +24,7 @@ mod gateway_pins;
 mod gateway_sight;
 mod gateway_tasks;
 mod http_stress;
+mod intruders;
 mod login;
 mod mcpv;
 mod memory;

@@ -6,7 +6,6 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
 
 use http::header::{self, HeaderMap, HeaderValue};
 use http::request::Parts;
@@ -16,8 +15,9 @@ use serde_json::{Value, json};
 use trunkline_auth::tag::random_name;
 use trunkline_transport::http::HttpBody;
 
-use super::console_keys::{ConsoleKeys, is_same};
+use super::console_keys::{ConsoleKeys, Stay, is_same};
 use super::{Complaint, answer};
+use crate::server::now;
 
 /// A file of the console's page.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,7 +56,7 @@ impl Console {
                 .advice("Ask a gateway that serves HTTP, or set `gateway.admin.listen: 127.0.0.1:7374`.")
         })?;
         let key = random_name();
-        self.keys().issue(key.clone(), Instant::now());
+        self.keys().issue(key.clone(), now());
         Ok(format!("{place}/#k={key}"))
     }
 
@@ -71,7 +71,7 @@ impl Console {
             return Err(Complaint::new(StatusCode::BAD_REQUEST, message));
         };
         let (cookie, csrf) = (random_name() + &random_name(), random_name());
-        if !self.keys().enter(&key, cookie.clone(), csrf.clone(), Instant::now()) {
+        if !self.keys().enter(&key, cookie.clone(), csrf.clone(), now()) {
             let message = "This link was used already, or it is older than five minutes.";
             return Err(Complaint::new(StatusCode::UNAUTHORIZED, message).advice(ANOTHER));
         }
@@ -89,7 +89,7 @@ impl Console {
         }
         let cookie = self.given(head).ok_or_else(not_in)?;
         let mut keys = self.keys();
-        let csrf = keys.csrf(cookie, Instant::now()).ok_or_else(not_in)?;
+        let csrf = keys.csrf(cookie, now()).ok_or_else(not_in)?;
         Ok(json!({ "csrf": csrf }))
     }
 
@@ -103,11 +103,11 @@ impl Console {
         response
     }
 
-    /// Whether the request comes from a browser that was let in; `None` if it has no cookie of ours.
-    pub(super) fn knows(&self, head: &Parts) -> Option<Result<(), Complaint>> {
+    /// For how long the browser is let in that the request comes from; `None` if it has no cookie of ours.
+    pub(super) fn knows(&self, head: &Parts) -> Option<Result<Stay, Complaint>> {
         let cookie = self.given(head)?;
         let mut keys = self.keys();
-        let Some(csrf) = keys.csrf(cookie, Instant::now()) else { return Some(Err(not_in())) };
+        let Some(csrf) = keys.csrf(cookie, now()) else { return Some(Err(not_in())) };
         // Pages of other ports of this machine are of the same site, and a browser sends them the cookie.
         if site(head).is_some_and(|it| it != "same-origin") {
             let message = "Another page may not use the console's session.";
@@ -120,7 +120,7 @@ impl Console {
             return Some(Err(Complaint::new(StatusCode::FORBIDDEN, message)
                 .advice(format!("Send it as `{CSRF}`."))));
         }
-        Some(Ok(()))
+        Some(keys.stay(cookie, now()).ok_or_else(not_in))
     }
 
     /// The cookie that the request carries.

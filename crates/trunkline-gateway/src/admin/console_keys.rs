@@ -6,6 +6,8 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
+use tokio::sync::watch;
+
 /// Links that were not used yet, and sessions.
 #[derive(Default)]
 pub(super) struct ConsoleKeys {
@@ -17,6 +19,23 @@ struct Session {
     cookie: String,
     csrf: String,
     until: Instant,
+    /// Dropped with the session, which ends what was opened in it.
+    goes_on: watch::Sender<()>,
+}
+
+/// For how long somebody is let in.
+pub(super) struct Stay {
+    pub(super) until: Instant,
+    /// Closed once the session was left.
+    goes_on: watch::Receiver<()>,
+}
+
+impl Stay {
+    /// Waits until the session was left.
+    pub(super) async fn left(mut self) {
+        // Nothing is ever sent.
+        while self.goes_on.changed().await.is_ok() {}
+    }
 }
 
 impl ConsoleKeys {
@@ -42,19 +61,28 @@ impl ConsoleKeys {
         if self.sessions.len() >= MOST_SESSIONS {
             self.sessions.pop_front();
         }
-        self.sessions.push_back(Session { cookie, csrf, until: now + SESSION });
+        let (until, goes_on) = (now + SESSION, watch::Sender::new(()));
+        self.sessions.push_back(Session { cookie, csrf, until, goes_on });
         true
     }
 
     /// The token against forged requests of the session with this cookie.
     pub(super) fn csrf(&mut self, cookie: &str, now: Instant) -> Option<&str> {
+        self.session(cookie, now).map(|it| it.csrf.as_str())
+    }
+
+    /// For how long the session with this cookie goes on.
+    pub(super) fn stay(&mut self, cookie: &str, now: Instant) -> Option<Stay> {
+        let Session { until, goes_on, .. } = self.session(cookie, now)?;
+        Some(Stay { until: *until, goes_on: goes_on.subscribe() })
+    }
+
+    fn session(&mut self, cookie: &str, now: Instant) -> Option<&Session> {
         self.sessions.retain(|it| it.until > now);
-        let found =
-            self.sessions.iter().fold(None, |found, it| match is_same(&it.cookie, cookie) {
-                true => Some(it),
-                false => found,
-            });
-        found.map(|it| it.csrf.as_str())
+        self.sessions.iter().fold(None, |found, it| match is_same(&it.cookie, cookie) {
+            true => Some(it),
+            false => found,
+        })
     }
 
     /// Ends a session.
@@ -109,6 +137,21 @@ mod tests {
         assert_eq!(keys.csrf("cookie of one", now), None);
         assert!(keys.csrf("cookie of two", now).is_some());
         assert_eq!(keys.csrf("cookie of two", now + SESSION), None);
+    }
+
+    #[tokio::test]
+    async fn whoever_stays_hears_of_the_end_of_that_session_alone() {
+        let (mut keys, now) = (ConsoleKeys::default(), Instant::now());
+        for key in ["one", "two"] {
+            keys.issue(key.to_owned(), now);
+            assert!(enter(&mut keys, key, now));
+        }
+        let [one, two] = ["one", "two"].map(|it| keys.stay(&format!("cookie of {it}"), now));
+        assert_eq!(one.as_ref().map(|it| it.until), Some(now + SESSION));
+        keys.leave("cookie of one");
+        one.unwrap().left().await;
+        assert!(two.unwrap().goes_on.has_changed().is_ok());
+        assert!(keys.stay("cookie of one", now).is_none());
     }
 
     #[test]

@@ -13,10 +13,12 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::{broadcast, mpsc};
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{sleep_until, timeout};
+use trunkline_transport::Limits;
 use trunkline_transport::http::{Answers, Envelopes, HttpBody, RequestBody};
 
 use super::console::{self, Console, WebFiles};
+use super::console_keys::Stay;
 use super::open::Entry;
 use super::wanted::{Query, Wanted};
 use super::{
@@ -32,6 +34,8 @@ pub(crate) struct Admin<O> {
     files: Option<WebFiles>,
     /// Clients that follow the log or the traffic.
     followers: Mutex<JoinSet<()>>,
+    /// Browsers that hear of the calls that they try.
+    tries: Mutex<JoinSet<()>>,
 }
 
 impl<O: Operate> Admin<O> {
@@ -41,7 +45,8 @@ impl<O: Operate> Admin<O> {
         console: Arc<Console>,
         files: Option<WebFiles>,
     ) -> Self {
-        Self { operate, entry, console, files, followers: Mutex::default() }
+        let (followers, tries) = Default::default();
+        Self { operate, entry, console, files, followers, tries }
     }
 
     async fn respond(
@@ -63,7 +68,7 @@ impl<O: Operate> Admin<O> {
             only(&head, &Method::POST)?;
             return self.console.enter(&read(body).await?);
         }
-        self.knows(&head)?;
+        let stay = self.knows(&head)?;
         let wanted = Wanted::of(path, &head.method).ok_or_else(|| nothing_at(path))?;
         only(&head, wanted.method())?;
         let query = Query::of(&head, &wanted)?;
@@ -72,22 +77,22 @@ impl<O: Operate> Admin<O> {
             Wanted::Metrics => {
                 return Ok(answer::text(StatusCode::OK, PROMETHEUS, operate.metrics()));
             }
-            Wanted::Logs => return self.logs(&query),
+            Wanted::Logs => return self.logs(&query, stay),
             Wanted::Servers => operate.servers(),
             Wanted::Traffic => operate.traffic(&query.filter),
             Wanted::Export => return Ok(answer::lines(operate.export(&query.filter).into())),
-            Wanted::Stream => return self.stream(query.filter),
+            Wanted::Stream => return self.stream(query.filter, stay),
             Wanted::Call(id) => {
                 let found = operate.recorded_call(id).ok_or_else(|| no_call(id))?;
                 return Ok(answer::json_text(StatusCode::OK, found));
             }
             Wanted::Offers(name) => operate.offers(name, query.revision).await?,
             Wanted::Try => {
-                let events = operate.begin_try(parsed(&read(body).await?, TRY)?)?;
-                return Ok(answer::events(HttpBody::pieces(events)));
+                let events = operate.begin_try(parsed(&read_call(body).await?, TRY)?)?;
+                return Ok(answer::events(self.while_let_in(events, stay)));
             }
             Wanted::TryAnswer(id) => {
-                operate.answer_try(id, parsed(&read(body).await?, TRY_ANSWER)?)?
+                operate.answer_try(id, parsed(&read_call(body).await?, TRY_ANSWER)?)?
             }
             Wanted::TryCancel(id) => operate.cancel_try(id)?,
             Wanted::Tokens => operate.tokens(),
@@ -100,18 +105,20 @@ impl<O: Operate> Admin<O> {
                 let which: Approving = parsed(&read(body).await?, APPROVE)?;
                 operate.refuse_one(&which).await?
             }
-            Wanted::Recordings => operate.recordings()?,
+            Wanted::Recordings => operate.recordings().await?,
             Wanted::Keep => {
                 let keep: Keeping = parsed(&read(body).await?, KEEP)?;
-                operate.keep_recording(&keep.name, &keep.filter()?)?
+                let filter = keep.filter()?;
+                operate.keep_recording(keep.name, filter).await?
             }
             Wanted::Kept(id) => {
-                let lines = operate.kept_recording(id)?;
+                let lines = operate.kept_recording(id.to_owned()).await?;
                 return Ok(answer::lines(lines.into_bytes().into()));
             }
+            Wanted::Remove(id) => operate.remove_recording(id.to_owned()).await?,
             Wanted::Compare => {
                 let which: Comparing = parsed(&read(body).await?, COMPARE)?;
-                operate.compare_recordings(&which.a, &which.b)?
+                operate.compare_recordings(which.a, which.b).await?
             }
             Wanted::LoginStart => {
                 let LoginAt { url } = parsed(&read(body).await?, LOGIN)?;
@@ -141,28 +148,33 @@ impl<O: Operate> Admin<O> {
         Ok(answer::json(StatusCode::OK, &done))
     }
 
-    /// Whether the request has the token, or comes from a browser that was let in.
-    fn knows(&self, head: &Parts) -> Result<(), Complaint> {
+    /// Whether the request has the token, or comes from a browser that was let in, and for how long.
+    fn knows(&self, head: &Parts) -> Result<Option<Stay>, Complaint> {
         let has_token = head.headers.contains_key(http::header::AUTHORIZATION);
         match self.console.knows(head).filter(|_| !has_token) {
-            Some(known) => known,
-            None => self.entry.knows(head),
+            Some(known) => known.map(Some),
+            None => self.entry.knows(head).map(|()| None),
         }
     }
 
     /// Recorded calls as they change.
-    fn stream(&self, filter: TrafficFilter) -> Result<Response<HttpBody>, Complaint> {
+    fn stream(
+        &self,
+        filter: TrafficFilter,
+        stay: Option<Stay>,
+    ) -> Result<Response<HttpBody>, Complaint> {
         let updates = self.operate.follow_traffic(filter).ok_or_else(|| {
             Complaint::new(StatusCode::CONFLICT, "Calls are not recorded.")
                 .advice("Remove `recording: off` from the catalog.")
         })?;
-        let pieces = self.follower(|sender| tell(updates, sender))?;
+        let pieces = self.follower(stay, |sender| tell(updates, sender))?;
         Ok(answer::events(pieces))
     }
 
-    /// A body that a task writes until its client disconnects.
+    /// A body that a task writes until its client disconnects, or is no longer let in.
     fn follower<F: Future<Output = ()> + Send + 'static>(
         &self,
+        stay: Option<Stay>,
         follow: impl FnOnce(mpsc::Sender<Vec<u8>>) -> F,
     ) -> Result<HttpBody, Complaint> {
         let (sender, pieces) = mpsc::channel(PIECES);
@@ -173,12 +185,23 @@ impl<O: Operate> Admin<O> {
             return Err(Complaint::new(StatusCode::SERVICE_UNAVAILABLE, message)
                 .advice("End one of them, or ask without `follow`."));
         }
-        followers.spawn(follow(sender));
+        followers.spawn(until_out(stay, follow(sender)));
         Ok(HttpBody::pieces(pieces))
     }
 
+    /// The events of a call, which is given up if its operator is no longer let in.
+    fn while_let_in(&self, events: mpsc::Receiver<Vec<u8>>, stay: Option<Stay>) -> HttpBody {
+        let Some(stay) = stay else { return HttpBody::pieces(events) };
+        let (sender, pieces) = mpsc::channel(1);
+        // There are no more of them than calls that can be tried at once.
+        let mut tries = self.tries.lock().unwrap_or_else(PoisonError::into_inner);
+        while tries.try_join_next().is_some() {}
+        tries.spawn(until_out(Some(stay), relay(events, sender)));
+        HttpBody::pieces(pieces)
+    }
+
     /// The last lines; with `follow`, also the next ones as they come.
-    fn logs(&self, query: &Query) -> Result<Response<HttpBody>, Complaint> {
+    fn logs(&self, query: &Query, stay: Option<Stay>) -> Result<Response<HttpBody>, Complaint> {
         let server = query.server.as_deref();
         let (lines, updates) = self.operate.logs(server);
         let older = lines.len().saturating_sub(query.limit.unwrap_or(LINES));
@@ -188,7 +211,7 @@ impl<O: Operate> Admin<O> {
             return Ok(answer::lines(first.into()));
         }
         let server = query.server.clone();
-        let pieces = self.follower(|sender| follow::<O>(first, updates, server, sender))?;
+        let pieces = self.follower(stay, |sender| follow::<O>(first, updates, server, sender))?;
         Ok(answer::lines(pieces))
     }
 }
@@ -203,7 +226,9 @@ impl<O: Operate> Answers for Admin<O> {
     }
 
     fn hang_up(&self) {
-        self.followers.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
+        for tasks in [&self.followers, &self.tries] {
+            tasks.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
+        }
     }
 
     fn end(&self) {}
@@ -339,7 +364,18 @@ fn not_taken(faults: Value) -> Complaint {
 
 /// Reads a body within the bounds of size and time.
 async fn read(body: RequestBody) -> Result<Vec<u8>, Complaint> {
-    let limits = limits();
+    read_within(body, &limits()).await
+}
+
+/// The same of a call, or of an answer within one: as much as the gateway accepts of a message.
+async fn read_call(body: RequestBody) -> Result<Vec<u8>, Complaint> {
+    let limits = Limits::default();
+    let most = limits.message_bytes;
+    read_within(body, &limits.body_bytes(most)).await
+}
+
+async fn read_within(body: RequestBody, limits: &Limits) -> Result<Vec<u8>, Complaint> {
+    let most = limits.body_bytes;
     let reading = async {
         let (mut text, mut body) = (Vec::new(), pin!(body));
         while let Some(frame) = poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
@@ -348,8 +384,8 @@ async fn read(body: RequestBody) -> Result<Vec<u8>, Complaint> {
                 return Err(Complaint::new(StatusCode::BAD_REQUEST, message));
             };
             let Ok(mut data) = frame.into_data() else { continue };
-            if text.len() + data.remaining() > limits.body_bytes {
-                let message = format!("The body has more than {} bytes.", limits.body_bytes);
+            if text.len() + data.remaining() > most {
+                let message = format!("The body has more than {most} bytes.");
                 return Err(Complaint::new(StatusCode::PAYLOAD_TOO_LARGE, message));
             }
             text.extend_from_slice(&data.copy_to_bytes(data.remaining()));
@@ -360,6 +396,36 @@ async fn read(body: RequestBody) -> Result<Vec<u8>, Complaint> {
         let message = "The body did not come in time.";
         Err(Complaint::new(StatusCode::REQUEST_TIMEOUT, message))
     })
+}
+
+/// Works until it is done, or whoever it is for is no longer let in.
+async fn until_out(stay: Option<Stay>, work: impl Future<Output = ()>) {
+    let out = async {
+        let Some(stay) = stay else { return std::future::pending().await };
+        let until = sleep_until(stay.until.into());
+        tokio::select! {
+            () = until => {}
+            () = stay.left() => {}
+        }
+    };
+    tokio::select! {
+        () = work => {}
+        () = out => {}
+    }
+}
+
+/// Passes pieces on until there are none, or the client disconnects.
+async fn relay(mut from: mpsc::Receiver<Vec<u8>>, to: mpsc::Sender<Vec<u8>>) {
+    loop {
+        let piece = tokio::select! {
+            () = to.closed() => return,
+            piece = from.recv() => piece,
+        };
+        let Some(piece) = piece else { return };
+        if to.send(piece).await.is_err() {
+            return;
+        }
+    }
 }
 
 /// Streams changes of calls until the client disconnects.
@@ -420,7 +486,8 @@ fn write_line(out: &mut Vec<u8>, line: &impl serde::Serialize) {
 const ENTER: &str = "/v1/console/enter";
 /// The bodies of requests.
 const TRY: &str = r#"{"server":"NAME","revision":"2026-07-28","method":"tools/call","params":{…}}"#;
-const TRY_ANSWER: &str = r#"{"question":"ID","result":{…}}"#;
+const TRY_ANSWER: &str =
+    r#"{"question":"ID","result":{…}}` or `{"question":"ID","error":{"code":-1,"message":"…"}}"#;
 const APPROVE: &str = r#"{"server":"NAME","name":"NAME","digest":"sha256:…"}"#;
 const KEEP: &str = r#"{"name":"NAME","filter":{"server":"NAME"}}"#;
 const LOGIN: &str = r#"{"url":"https://…"}"#;

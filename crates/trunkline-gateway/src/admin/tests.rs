@@ -12,6 +12,9 @@ use trunkline_auth::tag::random_name;
 use super::*;
 use crate::catalog::plan::AdminPlan;
 use crate::failure::{Reason, Stage};
+use crate::traffic::Traffic;
+
+mod browsers;
 
 #[tokio::test]
 async fn every_route_answers() {
@@ -178,123 +181,6 @@ async fn over_tcp_there_is_a_token_and_a_name() {
 }
 
 #[tokio::test]
-async fn a_browser_with_a_link_gets_in_once() {
-    let (admin, token) = Running::on_tcp().await;
-    let own = format!("host: localhost\r\nauthorization: Bearer {token}\r\n");
-    let link = admin.ask("POST /v1/console/link", &own, "").await;
-    let start = format!(r#"200 {{"url":"{}/#k="#, admin.place);
-    let key = link.strip_prefix(&start).and_then(|it| it.strip_suffix("\"}")).unwrap().to_owned();
-    let port = admin.place.rsplit(':').next().unwrap().to_owned();
-    let origin = format!("host: 127.0.0.1:{port}\r\norigin: http://127.0.0.1:{port}\r\n");
-    let enter = "POST /v1/console/enter";
-    let body = json!({ "key": key }).to_string();
-
-    // From elsewhere the link is worth nothing, and stays good.
-    for headers in [
-        "host: evil.example\r\n".to_owned(),
-        "host: localhost\r\norigin: http://evil.example\r\n".to_owned(),
-        format!("host: 127.0.0.1:{port}\r\norigin: http://127.0.0.1:1\r\n"),
-    ] {
-        assert!(admin.ask(enter, &headers, &body).await.starts_with("403"), "{headers}");
-    }
-    for wrong in ["", "{}", r#"{"key":1}"#] {
-        assert!(admin.ask(enter, &origin, wrong).await.starts_with("400"), "{wrong}");
-    }
-    assert!(admin.ask(enter, &origin, r#"{"key":"guessed"}"#).await.starts_with("401"));
-
-    let (head, told) = admin.raw(enter, &origin, &body).await;
-    let csrf = serde_json::from_str::<Value>(&told).unwrap()["csrf"].as_str().unwrap().to_owned();
-    let cookie = head.lines().find_map(|it| it.strip_prefix("set-cookie: ")).unwrap().to_owned();
-    assert!(cookie.ends_with("; HttpOnly; SameSite=Strict; Path=/"), "{cookie}");
-    let cookie = cookie.split(';').next().unwrap().to_owned();
-    assert!(cookie.starts_with(&format!("trunkline_console_{port}=")), "{cookie}");
-    let again = admin.ask(enter, &origin, &body).await;
-    assert!(again.starts_with("401") && again.contains("trunkline console"), "{again}");
-
-    let stop = "POST /v1/servers/time/stop";
-    let inside = format!("host: localhost\r\ncookie: a=b; {cookie}\r\n");
-    let page = format!("{inside}sec-fetch-site: same-origin\r\n");
-    let value = cookie.split_once('=').unwrap().1;
-    for (request, headers, expected) in [
-        ("GET /v1/servers/git", inside.clone(), "200"),
-        ("GET /v1/servers/git", page.clone(), "200"),
-        ("GET /v1/console/me", page.clone(), &*format!(r#"200 {{"csrf":"{csrf}"}}"#)),
-        // Only the browser can vouch for the page.
-        ("GET /v1/console/me", inside.clone(), "403"),
-        ("GET /v1/servers/git", format!("{inside}sec-fetch-site: same-site\r\n"), "403"),
-        ("GET /v1/servers/git", format!("{inside}sec-fetch-site: cross-site\r\n"), "403"),
-        // What changes something needs more than a cookie.
-        (stop, page.clone(), "403"),
-        (stop, format!("{page}x-trunkline-csrf: guessed\r\n"), "403"),
-        (stop, format!("{page}x-trunkline-csrf: {csrf}\r\n"), "200"),
-        (stop, format!("{page}x-trunkline-csrf: {csrf}\r\norigin: http://evil.example\r\n"), "403"),
-        ("GET /v1/servers/git", page.replace("localhost", "evil.example"), "403"),
-        // The cookie of another port, under its name and under ours.
-        (
-            "GET /v1/servers/git",
-            format!("host: localhost\r\ncookie: trunkline_console_1={value}\r\n"),
-            "401",
-        ),
-        (
-            "GET /v1/servers/git",
-            format!("host: localhost\r\ncookie: trunkline_console_{port}={}\r\n", "0".repeat(64)),
-            "401",
-        ),
-        ("GET /v1/servers/git", "host: localhost\r\n".to_owned(), "401"),
-    ] {
-        let found = admin.ask(request, &headers, "").await;
-        assert!(found.starts_with(expected), "{request}\n{headers}{found}");
-    }
-    let out = format!("{page}x-trunkline-csrf: {csrf}\r\n");
-    let (head, _) = admin.raw("POST /v1/console/leave", &out, "").await;
-    assert!(head.contains("Max-Age=0"), "{head}");
-    assert!(admin.ask("GET /v1/console/me", &page, "").await.starts_with("401"));
-    assert!(admin.ask("GET /v1/servers/git", &inside, "").await.starts_with("401"));
-    admin.stop().await;
-}
-
-#[tokio::test]
-async fn beside_the_socket_browsers_have_a_port() {
-    let admin = Running::on_socket().await;
-    let link = admin.ask("POST /v1/console/link", "", "").await;
-    let url = link.strip_prefix(r#"200 {"url":"http://"#).and_then(|it| it.strip_suffix("\"}"));
-    let (address, key) = url.and_then(|it| it.split_once("/#k=")).unwrap();
-    let mut stream = TcpStream::connect(address).await.unwrap();
-    let body = json!({ "key": key }).to_string();
-    for (request, expected) in [
-        ("GET /v1/servers/git HTTP/1.1\r\nhost: localhost\r\n\r\n".to_owned(), "401"),
-        ("GET / HTTP/1.1\r\nhost: localhost\r\n\r\n".to_owned(), "200"),
-        ("GET /healthz HTTP/1.1\r\nhost: evil.example\r\n\r\n".to_owned(), "403"),
-        (
-            format!(
-                "POST /v1/console/enter HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
-                body.len()
-            ),
-            "200",
-        ),
-    ] {
-        stream.write_all(request.as_bytes()).await.unwrap();
-        let mut head = vec![0; 12];
-        stream.read_exact(&mut head).await.unwrap();
-        assert_eq!(&head[9..], expected.as_bytes(), "{request}");
-        let mut rest = BufReader::new(&mut stream);
-        let mut length = 0;
-        loop {
-            let mut line = String::new();
-            rest.read_line(&mut line).await.unwrap();
-            if let Some(value) = line.strip_prefix("content-length: ") {
-                length = value.trim().parse().unwrap();
-            }
-            if line == "\r\n" {
-                break;
-            }
-        }
-        rest.read_exact(&mut vec![0; length]).await.unwrap();
-    }
-    admin.stop().await;
-}
-
-#[tokio::test]
 async fn the_page_is_for_everyone_and_strict() {
     let admin = Running::on_socket().await;
     let (head, body) = admin.raw("GET /", "host: localhost\r\n", "").await;
@@ -373,6 +259,10 @@ async fn with_client_certificates_it_may_be_open_to_other_machines() {
 /// A fake gateway.
 struct MadeUp {
     updates: broadcast::Sender<Arc<Value>>,
+    /// What is recorded, if anything is.
+    traffic: Mutex<Option<Arc<Traffic>>>,
+    /// The events of calls that are tried.
+    tries: Mutex<Vec<mpsc::Sender<Vec<u8>>>>,
     faults: Mutex<Option<Value>>,
     is_ready: Mutex<bool>,
 }
@@ -398,6 +288,35 @@ impl Operate for MadeUp {
 
     fn calls(&self, limit: usize) -> Value {
         json!([limit])
+    }
+
+    fn follow_traffic(&self, filter: TrafficFilter) -> Option<TrafficUpdates> {
+        let traffic = self.traffic.lock().unwrap();
+        traffic.as_ref().map(|it| TrafficUpdates::new(it, filter, None))
+    }
+
+    fn begin_try(&self, request: TryRequest) -> Result<mpsc::Receiver<Vec<u8>>, Complaint> {
+        let (sender, events) = mpsc::channel(8);
+        let size =
+            request.params.values().filter_map(|it| it.as_str()).map(str::len).sum::<usize>();
+        sender.try_send(format!("data: {size}\n\n").into_bytes()).unwrap();
+        self.tries.lock().unwrap().push(sender);
+        Ok(events)
+    }
+
+    fn answer_try(&self, _: &str, answer: TryAnswer) -> Result<Value, Complaint> {
+        let told = answer.outcome.map_or_else(|it| json!(it), |_| json!(answer.question));
+        Ok(json!({ "answered": told }))
+    }
+
+    async fn remove_recording(&self, id: String) -> Result<Value, Complaint> {
+        match &*id {
+            "one" => Ok(json!({ "removed": id })),
+            _ => {
+                let message = format!("There is no recording `{id}`.");
+                Err(Complaint::new(StatusCode::NOT_FOUND, message))
+            }
+        }
     }
 
     fn logs(&self, server: Option<&str>) -> Followed<Value> {
@@ -477,6 +396,8 @@ impl Running {
         let (place, token) = (opened.place.clone(), opened.token.clone());
         let operate = Arc::new(MadeUp {
             updates: broadcast::Sender::new(8),
+            traffic: Mutex::default(),
+            tries: Mutex::default(),
             faults: Mutex::default(),
             is_ready: Mutex::new(true),
         });
@@ -532,10 +453,39 @@ impl Running {
     }
 
     async fn follow(&self, path: &str) -> Lines {
+        self.stream(&format!("GET {path}"), "", "").await
+    }
+
+    /// A request whose answer goes on.
+    async fn stream(&self, request: &str, headers: &str, body: &str) -> Lines {
         let mut stream = self.connect().await;
-        let head = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n");
+        let headers = if headers.is_empty() { "host: localhost\r\n" } else { headers };
+        let length = body.len();
+        let head = format!(
+            "{request} HTTP/1.1\r\n{headers}content-length: {length}\r\nconnection: close\r\n\r\n"
+        );
         stream.write_all(head.as_bytes()).await.unwrap();
+        stream.write_all(body.as_bytes()).await.unwrap();
         Lines(BufReader::new(stream))
+    }
+
+    /// The key of a new link.
+    async fn link(&self) -> String {
+        let token = self.token.as_ref().unwrap();
+        let own = format!("host: localhost\r\nauthorization: Bearer {token}\r\n");
+        let told = self.ask("POST /v1/console/link", &own, "").await;
+        let key = told.split_once("/#k=").and_then(|it| it.1.strip_suffix("\"}"));
+        key.unwrap_or_else(|| panic!("{told}")).to_owned()
+    }
+
+    /// The headers of a browser that was let in.
+    async fn browser(&self) -> String {
+        let body = json!({ "key": self.link().await }).to_string();
+        let (head, told) = self.raw("POST /v1/console/enter", "", &body).await;
+        let told: Value = serde_json::from_str(&told).unwrap();
+        let cookie = head.lines().find_map(|it| it.strip_prefix("set-cookie: ")).unwrap();
+        let (cookie, csrf) = (cookie.split(';').next().unwrap(), told["csrf"].as_str().unwrap());
+        format!("host: localhost\r\ncookie: {cookie}\r\nx-trunkline-csrf: {csrf}\r\n")
     }
 
     async fn stop(self) {
@@ -565,11 +515,32 @@ impl Lines {
         }
     }
 
+    /// Waits until the body says this; for nothing in particular, until there is one.
+    async fn says(&mut self, what: &str) {
+        let mut is_head = true;
+        loop {
+            let mut line = String::new();
+            assert!(self.0.read_line(&mut line).await.unwrap() > 0, "it goes on");
+            assert!(!is_head || !line.starts_with("HTTP/1.1") || line.contains(" 200 "), "{line}");
+            is_head &= line != "\r\n";
+            if line.contains(what) && (!what.is_empty() || !is_head) {
+                return;
+            }
+        }
+    }
+
     async fn end(mut self) {
         let mut rest = Vec::new();
         self.0.read_to_end(&mut rest).await.unwrap();
         assert!(rest.ends_with(b"0\r\n\r\n"), "it ends as it should");
     }
+}
+
+/// So much time passes at once.
+async fn time_passes(time: Duration) {
+    tokio::time::pause();
+    tokio::time::advance(time).await;
+    tokio::time::resume();
 }
 
 fn folder() -> PathBuf {

@@ -38,6 +38,7 @@ pub(super) enum Wanted<'a> {
     Recordings,
     Keep,
     Kept(&'a str),
+    Remove(&'a str),
     Compare,
     LoginStart,
     LoginStep,
@@ -68,7 +69,8 @@ impl<'a> Wanted<'a> {
             ("approvals", Some("refuse"), None) => Self::RefuseOne,
             ("recordings", None, None) if *method == Method::POST => Self::Keep,
             ("recordings", None, None) => Self::Recordings,
-            ("recordings", Some("diff"), None) => Self::Compare,
+            ("recordings", Some("diff"), None) if *method == Method::POST => Self::Compare,
+            ("recordings", Some(id), None) if *method == Method::DELETE => Self::Remove(id),
             ("recordings", Some(id), None) => Self::Kept(id),
             ("login", Some("start"), None) => Self::LoginStart,
             ("login", Some("step"), None) => Self::LoginStep,
@@ -97,6 +99,7 @@ impl<'a> Wanted<'a> {
             Self::Link | Self::Leave | Self::ApproveOne | Self::RefuseOne => &Method::POST,
             Self::Try | Self::TryAnswer(_) | Self::TryCancel(_) => &Method::POST,
             Self::Keep | Self::Compare | Self::LoginStart | Self::LoginStep => &Method::POST,
+            Self::Remove(_) => &Method::DELETE,
             _ => &Method::GET,
         }
     }

@@ -152,48 +152,7 @@ const LIFE: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Replicas whose store is away.
-    struct Away(&'static str);
-
-    impl Replicas for Away {
-        fn me(&self) -> &str {
-            self.0
-        }
-        fn may_answer(&self, _: &str) -> bool {
-            false
-        }
-        fn open(&self, _: SessionRecord) -> Lookup<'_, Result<String, Unavailable>> {
-            Box::pin(async { Err(Unavailable) })
-        }
-        fn locate<'a>(&'a self, _: &'a str) -> Lookup<'a, Result<Place, Unavailable>> {
-            Box::pin(async { Err(Unavailable) })
-        }
-        fn is_lost(&self, _: &str) -> bool {
-            true
-        }
-        fn locate_replica<'a>(&'a self, id: &'a str) -> Lookup<'a, Result<Place, Unavailable>> {
-            let peer = Peer { id: id.to_owned(), url: "http://peer".to_owned() };
-            Box::pin(async { Ok(Place::At(peer)) })
-        }
-        fn update(&self, _: &str, _: SessionRecord) {
-            panic!("nothing of it is stored");
-        }
-        fn close<'a>(&'a self, _: &'a str) -> Lookup<'a, Result<(), Unavailable>> {
-            Box::pin(async { Err(Unavailable) })
-        }
-        fn keep(&self, _: &str, _: KeptEvent) {
-            panic!("nothing of it is stored");
-        }
-        fn kept<'a>(
-            &'a self,
-            _: &'a str,
-            _: u64,
-            _: u64,
-        ) -> Lookup<'a, Result<Vec<KeptEvent>, Unavailable>> {
-            Box::pin(async { Err(Unavailable) })
-        }
-    }
+    use crate::fixture::Away;
 
     #[tokio::test]
     async fn a_local_session_is_served_where_it_began_and_found_from_elsewhere() {

@@ -231,6 +231,7 @@ impl Walk {
             instance.is_seen_by(|| self.shared.link_of(&instance.server, instance.id));
             let is_new = moments.0.is_some() && instance.is_newer(record.began);
             recording.sends(record.target(), moments, at, is_new, method, &params);
+            record.is_sent = true;
         }
         let mut forward = Forward::begin(lease, context, method, params, timing(plan), relays);
         forward.span = span;

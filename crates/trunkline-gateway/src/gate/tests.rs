@@ -6,7 +6,7 @@ use std::task::{Context, Waker};
 
 use serde_json::Value;
 use trunkline_auth::Principal;
-use trunkline_proto::{Attached, CallKey, Peer};
+use trunkline_proto::{Attached, CallKey, Peer, RequestStream};
 use trunkline_testkit::Folder;
 use trunkline_wire::jsonrpc::{Id, Object};
 use trunkline_wire::method::{self, Sender};
@@ -56,9 +56,14 @@ fn begin(gateway: &Gateway, who: &str, method: &str, params: Value) -> Answer {
 }
 
 fn begin_by(gateway: &Gateway, attached: Attached, method: &str, params: Value) -> Answer {
+    let (call, handle) = (call_of(attached, method, params), ConversationHandle::unheard());
+    super::call(&gateway.0, &gateway.0.view(Selector::All), call, &handle)
+}
+
+fn call_of(attached: Attached, method: &str, params: Value) -> Call {
     let mut peer = Peer::default();
     peer.client.elicitation = Some(ElicitationCapability::FORM);
-    let call = Call {
+    Call {
         key: CallKey(1),
         id: Id::Number(1),
         method: method::find(method, Sender::Client, Revision::LATEST).unwrap(),
@@ -66,11 +71,12 @@ fn begin_by(gateway: &Gateway, attached: Attached, method: &str, params: Value) 
         meta: None,
         revision: Revision::LATEST,
         peer: Arc::new(peer),
+        via: RequestStream::default(),
+        is_unseen: false,
         wants_progress: false,
         log_level: None,
         attached,
-    };
-    super::call(&gateway.0, &gateway.0.view(Selector::All), call, &ConversationHandle::unheard())
+    }
 }
 
 async fn call(gateway: &Gateway, who: &str, method: &str, params: Value) -> Outcome {

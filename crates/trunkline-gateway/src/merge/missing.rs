@@ -35,7 +35,7 @@ impl Missing {
 }
 
 /// Where a list says what is missing: an object of server names and sentences.
-const META: &str = "trunkline/missing";
+pub(crate) const META: &str = "trunkline/missing";
 
 #[cfg(test)]
 mod tests {

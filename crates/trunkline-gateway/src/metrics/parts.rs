@@ -42,10 +42,19 @@ pub(crate) struct Histogram {
 
 impl Histogram {
     pub(super) fn note(&self, took: Duration) {
-        let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
-        let place = BOUNDS.partition_point(|it| *it < nanos / 1_000);
+        self.note_micros(took);
+    }
+
+    /// The same. Returns how many microseconds that is.
+    #[inline]
+    pub(super) fn note_micros(&self, took: Duration) -> u64 {
+        let nanos = took.as_secs().saturating_mul(1_000_000_000);
+        let nanos = nanos.saturating_add(u64::from(took.subsec_nanos()));
+        let micros = nanos / 1_000;
+        let place = BOUNDS.partition_point(|it| *it < micros);
         self.buckets[place].fetch_add(1, Ordering::Relaxed);
         self.nanos.fetch_add(nanos, Ordering::Relaxed);
+        micros
     }
 
     /// The cumulative counts of the buckets, and the total.

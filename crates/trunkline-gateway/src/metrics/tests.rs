@@ -21,10 +21,20 @@ fn check(metrics: &Metrics, expected: &[&str]) {
 #[test]
 fn a_call_is_counted_where_it_belongs() {
     let metrics = Metrics::default();
-    metrics.call_finished("time", "tools/call", Outcome::Ok, MS);
-    metrics.call_finished("time", "tools/call", Outcome::Ok, 40 * MS);
-    metrics.call_finished("time", "tools/call", Outcome::TimedOut, 90_000 * MS);
-    metrics.call_finished("time", "made/up", Outcome::Error, Duration::ZERO);
+    metrics.call_finished("time", Method::of("tools/call"), Outcome::Ok, (Instant::now(), MS));
+    metrics.call_finished("time", Method::of("tools/call"), Outcome::Ok, (Instant::now(), 40 * MS));
+    metrics.call_finished(
+        "time",
+        Method::of("tools/call"),
+        Outcome::TimedOut,
+        (Instant::now(), 90_000 * MS),
+    );
+    metrics.call_finished(
+        "time",
+        Method::of("made/up"),
+        Outcome::Error,
+        (Instant::now(), Duration::ZERO),
+    );
     let labels = r#"server="time",method="tools/call",outcome="ok""#;
     let name = "trunkline_route_duration_seconds";
     check(
@@ -50,7 +60,7 @@ fn every_method_and_every_outcome_has_a_line_of_its_own() {
     let methods = TABLE.iter().map(|it| (it.name, Outcome::Ok));
     for (method, outcome) in methods.chain(OUTCOMES.map(|it| ("tools/call", it))) {
         let metrics = Metrics::default();
-        metrics.call_finished("time", method, outcome, MS);
+        metrics.call_finished("time", Method::of(method), outcome, (Instant::now(), MS));
         let word = outcome.word();
         let labels = format!(r#"server="time",method="{method}",outcome="{word}""#);
         check(&metrics, &[&format!("trunkline_route_duration_seconds_count{{{labels}}} 1")]);
@@ -199,7 +209,12 @@ fn policy_and_reloads_are_counted() {
 fn the_number_of_labels_is_bounded() {
     let metrics = Metrics::default();
     for n in 0..2 * SERVERS {
-        metrics.call_finished(&format!("s{n}"), "ping", Outcome::Ok, MS);
+        metrics.call_finished(
+            &format!("s{n}"),
+            Method::of("ping"),
+            Outcome::Ok,
+            (Instant::now(), MS),
+        );
     }
     assert_eq!(metrics.servers.read().unwrap().len(), SERVERS + 1);
     let rest = SERVERS;
@@ -212,7 +227,7 @@ fn the_number_of_labels_is_bounded() {
 #[test]
 fn every_family_is_explained_once_and_before_its_samples() {
     let metrics = Metrics::default();
-    metrics.call_finished("time", "tools/call", Outcome::Ok, MS);
+    metrics.call_finished("time", Method::of("tools/call"), Outcome::Ok, (Instant::now(), MS));
     metrics.server("time").pool_event(&Event::Refused { reason: "busy" });
     let text = metrics.render();
     let mut known = std::collections::BTreeSet::new();
@@ -233,12 +248,13 @@ fn every_family_is_explained_once_and_before_its_samples() {
 #[test]
 fn counting_a_second_time_is_counting_in_the_same_place() {
     let metrics = Metrics::default();
-    metrics.call_finished("time", "tools/call", Outcome::Ok, MS);
+    metrics.call_finished("time", Method::of("tools/call"), Outcome::Ok, (Instant::now(), MS));
     let handle = metrics.server("time");
     assert!(Arc::ptr_eq(&handle, &metrics.server("time")));
-    let cell =
-        |it: &ServerMetrics| std::ptr::from_ref(&**it.calls[place("tools/call")][0].get().unwrap());
+    let cell = |it: &ServerMetrics| {
+        std::ptr::from_ref(&**it.calls[Method::ToolsCall as usize][0].get().unwrap())
+    };
     let before = cell(&handle);
-    handle.call_finished("tools/call", Outcome::Ok, MS);
+    handle.call_finished(Method::of("tools/call"), Outcome::Ok, (Instant::now(), MS));
     assert_eq!(before, cell(&handle));
 }

@@ -17,14 +17,18 @@ use crate::selector::Selector;
 use crate::trying::Refused;
 
 impl Operation {
-    pub(super) fn kept<T>(
+    /// Does something with the recordings that are kept, off the async threads, so that calls are not delayed.
+    pub(super) async fn kept<T: Send + 'static>(
         &self,
-        with: impl FnOnce(&KeptRecordings) -> Result<T, Complaint>,
+        with: impl FnOnce(&KeptRecordings) -> Result<T, Complaint> + Send + 'static,
     ) -> Result<T, Complaint> {
-        let recordings = self.recordings.read().unwrap_or_else(PoisonError::into_inner);
+        let recordings = self.recordings.read().unwrap_or_else(PoisonError::into_inner).clone();
         let none = "This gateway has no folder for recordings.";
         let none = || Complaint::new(StatusCode::NOT_FOUND, none);
-        with(recordings.as_ref().ok_or_else(none)?)
+        let recordings = recordings.ok_or_else(none)?;
+        let failed = "It failed; `trunkline logs` may say why.";
+        let failed = |_| Complaint::new(StatusCode::INTERNAL_SERVER_ERROR, failed);
+        tokio::task::spawn_blocking(move || with(&recordings)).await.map_err(failed)?
     }
 
     /// What is held back of a server under this name and digest.

@@ -1,9 +1,10 @@
 //! Recordings that operators keep: files of JSON lines in one folder.
 
-use std::fs::{self, DirBuilder, OpenOptions};
+use std::fs::{self, DirBuilder, DirEntry, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
 use http::StatusCode;
@@ -16,55 +17,112 @@ use crate::policy::stamp::rfc3339;
 
 /// The folder of recordings.
 #[derive(Debug)]
-pub(super) struct KeptRecordings(pub(super) PathBuf);
+pub(super) struct KeptRecordings {
+    folder: PathBuf,
+    /// How many there may be, and their bytes together.
+    most: (usize, u64),
+    /// One is written at a time, so that all of them together stay within that.
+    turn: Mutex<()>,
+}
+
+/// One of them.
+struct KeptFile {
+    id: String,
+    at: SystemTime,
+    bytes: u64,
+}
 
 impl KeptRecordings {
+    pub(super) fn new(folder: PathBuf) -> Self {
+        Self { folder, most: (MOST, MOST_BYTES), turn: Mutex::default() }
+    }
+
     /// All of them, newest first.
     pub(super) fn list(&self) -> Value {
-        let entries = fs::read_dir(&self.0).into_iter().flatten().flatten();
-        let mut all: Vec<(SystemTime, Value)> = entries
-            .filter_map(|entry| {
-                let name = entry.file_name().into_string().ok()?;
-                let id = name.strip_suffix(END)?.to_owned();
-                let metadata = entry.metadata().ok()?;
-                let at = metadata.modified().ok()?;
-                let told = json!({ "id": id, "at": rfc3339(at), "bytes": metadata.len() });
-                Some((at, told))
-            })
-            .collect();
-        all.sort_by_key(|it| std::cmp::Reverse(it.0));
-        json!({ "recordings": all.into_iter().map(|it| it.1).collect::<Vec<_>>() })
+        let mut all = self.files();
+        all.sort_by_key(|it| std::cmp::Reverse(it.at));
+        let told = all.iter().map(
+            |KeptFile { id, at, bytes }| json!({ "id": id, "at": rfc3339(*at), "bytes": bytes }),
+        );
+        json!({ "recordings": told.collect::<Vec<_>>() })
+    }
+
+    fn files(&self) -> Vec<KeptFile> {
+        let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let file = |entry: DirEntry| {
+            let name = entry.file_name().into_string().ok()?;
+            let id = name.strip_suffix(END)?.to_owned();
+            let metadata = entry.metadata().ok()?;
+            Some(KeptFile { id, at: metadata.modified().ok()?, bytes: metadata.len() })
+        };
+        entries.filter_map(file).collect()
     }
 
     /// Keeps one under a new name.
     pub(super) fn keep(&self, id: &str, lines: &[u8]) -> Result<Value, Complaint> {
         let path = self.path(id)?;
-        let written =
-            DirBuilder::new().recursive(true).mode(0o700).create(&self.0).and_then(|()| {
-                let mut file =
-                    OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
-                file.write_all(lines)
-            });
-        match written {
-            Ok(()) => Ok(json!({ "id": id, "bytes": lines.len() })),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                let message = format!("There is a recording `{id}` already.");
-                Err(Complaint::new(StatusCode::CONFLICT, message).advice("Choose another name."))
-            }
-            Err(error) => {
-                let message = format!("The recording cannot be written: {error}.");
-                Err(Complaint::new(StatusCode::INTERNAL_SERVER_ERROR, message))
-            }
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let taken = || {
+            let message = format!("There is a recording `{id}` already.");
+            Complaint::new(StatusCode::CONFLICT, message).advice("Choose another name.")
+        };
+        if path.exists() {
+            return Err(taken());
         }
+        self.has_room(lines.len() as u64)?;
+        let mut file = DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&self.folder)
+            .and_then(|()| OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path))
+            .map_err(|error| match error.kind() {
+                io::ErrorKind::AlreadyExists => taken(),
+                _ => unwritten(&error),
+            })?;
+        file.write_all(lines).map_err(|error| {
+            // What there is of it is no recording.
+            let _ = fs::remove_file(&path);
+            unwritten(&error)
+        })?;
+        Ok(json!({ "id": id, "bytes": lines.len() }))
+    }
+
+    /// Whether one more of so many bytes may be kept.
+    fn has_room(&self, bytes: u64) -> Result<(), Complaint> {
+        let full = |message: String, advice: &str| {
+            Err(Complaint::new(StatusCode::INSUFFICIENT_STORAGE, message).advice(advice))
+        };
+        let (all, (most, most_bytes)) = (self.files(), self.most);
+        if all.len() >= most {
+            let message = format!("There are {most} recordings already, and no more are kept.");
+            return full(message, REMOVE);
+        }
+        let kept: u64 = all.iter().map(|it| it.bytes).sum();
+        if kept.saturating_add(bytes) > most_bytes {
+            let message = format!(
+                "This recording has {bytes} bytes and those that are kept {kept}; all of them may have \
+                 {most_bytes}."
+            );
+            return full(message, REMOVE_OR_LESS);
+        }
+        Ok(())
+    }
+
+    /// Removes one.
+    pub(super) fn remove(&self, id: &str) -> Result<Value, Complaint> {
+        fs::remove_file(self.path(id)?).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => none(id),
+            _ => {
+                let message = format!("The recording `{id}` cannot be removed: {error}.");
+                Complaint::new(StatusCode::INTERNAL_SERVER_ERROR, message)
+            }
+        })?;
+        Ok(json!({ "removed": id }))
     }
 
     /// Its lines.
     pub(super) fn lines(&self, id: &str) -> Result<String, Complaint> {
-        fs::read_to_string(self.path(id)?).map_err(|_| {
-            let message = format!("There is no recording `{id}`.");
-            Complaint::new(StatusCode::NOT_FOUND, message)
-                .advice("`/v1/recordings` has those there are.")
-        })
+        fs::read_to_string(self.path(id)?).map_err(|_| none(id))
     }
 
     /// What differs between two of them.
@@ -84,11 +142,28 @@ impl KeptRecordings {
             let message = "The name of a recording has up to 64 letters, digits, `_` and `-`.";
             return Err(Complaint::new(StatusCode::BAD_REQUEST, message));
         }
-        Ok(Path::new(&self.0).join(format!("{id}{END}")))
+        Ok(self.folder.join(format!("{id}{END}")))
     }
 }
 
+fn none(id: &str) -> Complaint {
+    let message = format!("There is no recording `{id}`.");
+    Complaint::new(StatusCode::NOT_FOUND, message).advice("`/v1/recordings` has those there are.")
+}
+
+fn unwritten(error: &io::Error) -> Complaint {
+    let message = format!("The recording cannot be written: {error}.");
+    Complaint::new(StatusCode::INTERNAL_SERVER_ERROR, message)
+}
+
 const END: &str = ".jsonl";
+/// How many recordings are kept, and of how many bytes in all.
+const MOST: usize = 100;
+const MOST_BYTES: u64 = 1 << 30;
+const REMOVE: &str =
+    "Remove one with `DELETE /v1/recordings/ID`; `/v1/recordings` has those there are.";
+const REMOVE_OR_LESS: &str =
+    "Remove some with `DELETE /v1/recordings/ID`, or keep fewer calls with a filter.";
 
 #[cfg(test)]
 mod tests {
@@ -109,7 +184,7 @@ mod tests {
     #[test]
     fn recordings_are_kept_found_and_compared() {
         let folder = Folder::new();
-        let kept = KeptRecordings(folder.join("recordings"));
+        let kept = KeptRecordings::new(folder.join("recordings"));
         assert_eq!(kept.list(), json!({ "recordings": [] }));
         kept.keep("a", lines(3).as_bytes()).unwrap();
         kept.keep("b-2", lines(4).as_bytes()).unwrap();
@@ -125,5 +200,41 @@ mod tests {
         let found = kept.compare("a", "b-2").unwrap();
         assert_eq!(found["differences"][0]["path"], "/result/sum", "{found}");
         assert_eq!(kept.compare("a", "a").unwrap()["equal"], true);
+    }
+
+    #[test]
+    fn a_recording_is_removed_once_and_no_other_file_is() {
+        let folder = Folder::new();
+        let kept = KeptRecordings::new(folder.join("recordings"));
+        assert_eq!(kept.remove("a").unwrap_err().status, StatusCode::NOT_FOUND);
+        kept.keep("a", lines(3).as_bytes()).unwrap();
+        for bad in ["", "../recordings/a", "a.jsonl"] {
+            assert_eq!(kept.remove(bad).unwrap_err().status, StatusCode::BAD_REQUEST, "{bad}");
+        }
+        assert_eq!(kept.remove("a").unwrap(), json!({ "removed": "a" }));
+        assert_eq!(kept.list(), json!({ "recordings": [] }));
+        assert_eq!(kept.remove("a").unwrap_err().status, StatusCode::NOT_FOUND);
+        kept.keep("a", b"").unwrap();
+    }
+
+    #[test]
+    fn recordings_are_bounded_in_number_and_in_bytes_and_say_what_to_do() {
+        let folder = Folder::new();
+        let kept = KeptRecordings { most: (3, 10), ..KeptRecordings::new(folder.join("r")) };
+        let refused = |id: &str, bytes: &[u8]| {
+            let complaint = kept.keep(id, bytes).unwrap_err();
+            assert_eq!(complaint.status, StatusCode::INSUFFICIENT_STORAGE, "{complaint}");
+            assert!(complaint.to_string().contains("`DELETE /v1/recordings/ID`"), "{complaint}");
+            complaint.to_string()
+        };
+        assert!(refused("a", &[b'x'; 11]).starts_with("This recording has 11 bytes"));
+        kept.keep("a", &[b'x'; 6]).unwrap();
+        assert!(refused("b", &[b'x'; 5]).contains("those that are kept 6"));
+        kept.keep("b", &[b'x'; 4]).unwrap();
+        kept.keep("c", b"").unwrap();
+        assert!(refused("d", b"").starts_with("There are 3 recordings already"));
+        assert_eq!(kept.keep("a", b"").unwrap_err().status, StatusCode::CONFLICT);
+        kept.remove("a").unwrap();
+        kept.keep("d", &[b'x'; 6]).unwrap();
     }
 }

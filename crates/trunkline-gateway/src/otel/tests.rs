@@ -2,10 +2,11 @@
 
 mod calls;
 
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::{Value as Json, json};
 use trunkline_wire::json::Json as Raw;
+use trunkline_wire::method::Method;
 
 use super::context::{Context, Ids, Sampler};
 use super::encode::{self, Numbers};
@@ -108,7 +109,12 @@ fn numbers_are_written_as_otlp_has_them() {
 fn the_numbers_of_prometheus_are_those_of_otlp() {
     let metrics = Metrics::default();
     for ms in [1, 1, 40, 90_000] {
-        metrics.call_finished("time", "tools/call", Outcome::Ok, Duration::from_millis(ms));
+        metrics.call_finished(
+            "time",
+            Some(Method::ToolsCall),
+            Outcome::Ok,
+            (Instant::now(), Duration::from_millis(ms)),
+        );
     }
     metrics.spans("sent", 5);
     let text = encode::numbers(&encode::resource(&[]), Numbers::of(&metrics));

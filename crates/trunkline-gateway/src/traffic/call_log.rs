@@ -89,6 +89,13 @@ pub(crate) struct Ended {
     pub(crate) trace: Trace,
 }
 
+impl Ended {
+    /// The call of this id succeeded.
+    pub(crate) fn well(trace: Trace) -> Self {
+        Self { outcome: Outcome::Ok, reason: None, trace }
+    }
+}
+
 /// Where the time goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {

@@ -19,7 +19,7 @@ use super::call_log::{CallLog, Ended, Place, Said};
 use super::kept_message::{Form, Heard, KeptText, LARGEST};
 use crate::outcome::Outcome;
 use calls::Calls;
-use slot::{Noted, Slot};
+use slot::{End, Noted, Slot};
 pub(crate) use what::{Head, Sends, What};
 
 /// The last calls, bounded by count and by bytes.
@@ -119,7 +119,8 @@ impl Journal {
     /// A call begins, which has the next number; its messages are kept, or only their sizes.
     pub(crate) fn begin(&mut self, head: Head, keeps: bool) -> u64 {
         let number = self.next_number();
-        self.add(|| head, keeps, None);
+        self.have_room_for_a_call();
+        self.calls.add().begins(|| head, keeps);
         number
     }
 
@@ -132,30 +133,26 @@ impl Journal {
         (place, at, text): (Place, Instant, &str),
     ) {
         let (number, bytes) = (self.next_number(), text.as_bytes());
-        let first =
-            room_for(&mut self.texts, self.used, bytes.len()).filter(|_| keeps).map(|room| {
-                room.copy_from_slice(bytes);
-                let (piece, start, length) = (self.piece, self.used as u32, bytes.len() as u32);
-                self.used += bytes.len();
-                Noted { at, form: Form::Text, place, piece, start, length }
-            });
-        let is_noted = first.is_some();
-        self.add(head, keeps, first);
-        if !is_noted {
+        self.have_room_for_a_call();
+        let slot = self.calls.add();
+        slot.begins(head, keeps);
+        let (piece, start, length) = (self.piece, self.used, bytes.len() as u32);
+        if let (true, Some(room)) = (keeps, room_for(&mut self.texts, start, bytes.len())) {
+            let form = Form::Text;
+            slot.said[0] = Some(Noted { at, form, place, piece, start: start as u32, length });
+            slot.count = 1;
+            self.used = start + bytes.len();
+            room.copy_from_slice(bytes);
+        } else {
             self.say(number, place, at, Heard::text(bytes));
         }
     }
 
     #[inline(always)]
-    fn add(&mut self, head: impl FnOnce() -> Head, keeps: bool, first: Option<Noted>) {
+    fn have_room_for_a_call(&mut self) {
         if self.calls.is_full() {
             self.make_room_for_calls();
         }
-        let slot = self.calls.add();
-        slot.head = Some(head());
-        slot.count = u8::from(first.is_some());
-        slot.said[0] = first;
-        (slot.keeps, slot.is_plain) = (keeps, keeps);
         self.bytes += size_of::<Slot>();
     }
 
@@ -171,28 +168,24 @@ impl Journal {
         }
     }
 
-    /// A call ends that has reached an instance, and ends for the first time. Returns whether it is such a call.
-    #[inline(always)]
-    pub(crate) fn ends_plain(
-        &mut self,
-        number: u64,
-        at: Instant,
-        ended: impl FnOnce() -> Ended,
-    ) -> bool {
-        let Some(slot) = self.calls.get_mut(number) else { return false };
-        if slot.sends.is_none() || slot.more.is_some() || slot.has_ended {
-            return false;
-        }
-        slot.ends(at, ended());
-        true
-    }
-
     /// A call ends, or its round does.
     pub(crate) fn ends(&mut self, number: u64, at: Instant, ended: Ended) {
         match self.calls.get_mut(number) {
-            Some(slot) if slot.more.is_none() && slot.ends.is_none() => slot.ends(at, ended),
+            Some(slot) if slot.more.is_none() && matches!(slot.ends, End::NotYet) => {
+                slot.ends(at, ended);
+            }
             _ => self.note_more(number, at, What::Ends(ended)),
         }
+    }
+
+    /// A call that has not ended before ends at this moment. Returns whether it is such a call.
+    #[cold]
+    pub(crate) fn ends_first(&mut self, number: u64, at: Instant, outcome: Outcome) -> bool {
+        let head = self.calls.get(number).filter(|it| !it.has_ended);
+        let Some(head) = head.and_then(|it| it.head.as_ref()) else { return false };
+        let ended = Ended { outcome, ..Ended::well(head.id) };
+        self.ends(number, at, ended);
+        true
     }
 
     /// Something happens to a call.
@@ -232,38 +225,72 @@ impl Journal {
     #[inline(always)]
     pub(crate) fn say(&mut self, number: u64, place: Place, at: Instant, heard: Heard<'_>) -> bool {
         let Heard { form, bytes, left_out } = heard;
-        // No piece is larger than the largest message that is kept.
-        let (Some(slot), Some(room)) =
-            (self.calls.get_mut(number), room_for(&mut self.texts, self.used, bytes.len()))
-        else {
-            return self.say_in_new_piece(number, place, at, heard);
-        };
-        match slot.said.get_mut(usize::from(slot.count)) {
-            Some(free) if slot.is_plain && left_out == 0 => {
-                room.copy_from_slice(bytes);
-                let (piece, start, length) = (self.piece, self.used as u32, bytes.len() as u32);
-                *free = Some(Noted { at, form, place, piece, start, length });
-                slot.count += 1;
-                self.used += bytes.len();
-                slot.has_ended
-            }
-            _ => self.say_more(number, place, at, heard),
+        match self.say_plain(number, (place, at), form, bytes, left_out, false) {
+            Some(has_ended) => has_ended,
+            None => self.say_other(number, (place, at), form, bytes, left_out),
         }
     }
 
-    #[cold]
-    fn say_in_new_piece(
+    /// The answer to its caller. With it a call ends well that has not ended before.
+    #[inline(always)]
+    pub(crate) fn answer(&mut self, number: u64, place: Place, at: Instant, heard: Heard<'_>) {
+        let Heard { form, bytes, left_out } = heard;
+        if self.say_plain(number, (place, at), form, bytes, left_out, true).is_none() {
+            self.ends_first(number, at, Outcome::Ok);
+            self.say_other(number, (place, at), form, bytes, left_out);
+        }
+    }
+
+    /// A message that has its place among the first ones and in the piece that is written to: whether the call had
+    /// ended before. `None` for any other message, of which nothing has been noted.
+    #[inline(always)]
+    fn say_plain(
         &mut self,
         number: u64,
-        place: Place,
-        at: Instant,
-        heard: Heard<'_>,
+        (place, at): (Place, Instant),
+        form: Form,
+        bytes: &[u8],
+        left_out: u32,
+        is_answer: bool,
+    ) -> Option<bool> {
+        let slot = self.calls.get_mut(number)?;
+        let start = self.used;
+        let room = room_for(&mut self.texts, start, bytes.len())?;
+        if !slot.is_plain || left_out > 0 {
+            return None;
+        }
+        let count = slot.count;
+        let free = slot.said.get_mut(usize::from(count))?;
+        let (piece, length) = (self.piece, bytes.len() as u32);
+        *free = Some(Noted { at, form, place, piece, start: start as u32, length });
+        slot.count = count + 1;
+        self.used = start + bytes.len();
+        if is_answer && !slot.has_ended {
+            slot.ends_with_answer(count);
+        }
+        let has_ended = slot.has_ended;
+        room.copy_from_slice(bytes);
+        Some(has_ended)
+    }
+
+    // Its parts one by one: a plain message would be put together for it, and then not be needed.
+    #[cold]
+    fn say_other(
+        &mut self,
+        number: u64,
+        (place, at): (Place, Instant),
+        form: Form,
+        bytes: &[u8],
+        left_out: u32,
     ) -> bool {
         let Some(slot) = self.calls.get(number) else { return false };
-        if !slot.keeps || heard.length() > LARGEST {
+        let heard = Heard { form, bytes, left_out };
+        // No piece is larger than the largest message that is kept.
+        let has_room = room_for(&mut self.texts, self.used, bytes.len()).is_some();
+        if has_room || !slot.keeps || heard.length() > LARGEST {
             return self.say_more(number, place, at, heard);
         }
-        self.add_piece(heard.bytes.len());
+        self.add_piece(bytes.len());
         self.say(number, place, at, heard)
     }
 
@@ -409,10 +436,10 @@ impl Journal {
             if let Some((at, sends)) = slot.sends.as_ref().filter(|_| slot.sent_after == after) {
                 log.sends(*at, sends);
             }
-            if let Some((at, ended)) = slot.ends.filter(|_| slot.ended_after == after) {
+            if let Some((at, ended)) = slot.end().filter(|_| slot.ended_after == after) {
                 log.ends(at, ended);
             }
-            if let Some(noted) = slot.said.get(usize::from(after)).and_then(Option::as_ref) {
+            if let Some(noted) = slot.first().nth(usize::from(after)) {
                 hear(&mut log, noted);
             }
         }
@@ -496,17 +523,19 @@ impl Journal {
 
     /// Drops the oldest calls, up to this one.
     fn drop_calls(&mut self, newest: u64) {
-        while self.calls.numbers().start <= newest {
-            let Some(Slot { more, .. }) = self.calls.remove_oldest() else { return };
-            self.bytes -= size_of::<Slot>();
-            self.dropped += 1;
-            let Some(more) = more else { continue };
-            self.bytes -= size_of::<More>();
-            self.bytes -= more.events.capacity() * size_of::<(Instant, Event)>();
-            for name in &more.names {
-                self.names.remove(name);
+        let before = self.calls.len();
+        while self.calls.len() > 0 && self.calls.numbers().start <= newest {
+            if let Some(more) = self.calls.remove_oldest() {
+                self.bytes -= size_of::<More>();
+                self.bytes -= more.events.capacity() * size_of::<(Instant, Event)>();
+                for name in &more.names {
+                    self.names.remove(name);
+                }
             }
         }
+        let count = before - self.calls.len();
+        self.bytes -= count * size_of::<Slot>();
+        self.dropped += count as u64;
     }
 
     /// Drops the oldest piece.

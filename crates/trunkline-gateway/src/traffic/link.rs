@@ -3,19 +3,21 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, MutexGuard, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Instant;
 
+use parking_lot::MutexGuard;
 use trunkline_proto::{Attached, Cause, Peer, RequestStream};
 use trunkline_recording::line::{Direction, Side};
 use trunkline_transport::conversation_handle::ConversationHandle;
-use trunkline_transport::witness::Witness;
-use trunkline_wire::jsonrpc::{Id, Message, MethodName, Object, Outcome, Params};
+use trunkline_transport::witness::{SentMessage, Witness};
+use trunkline_wire::code;
+use trunkline_wire::jsonrpc::{ErrorObject, Id, Message, MethodName, Object, Outcome, Params};
 use trunkline_wire::method::Method;
 use trunkline_wire::model::meta;
 use trunkline_wire::revision::Revision;
 
-use super::call_log::{CallTarget, Ended};
+use super::call_log::{CallTarget, Ended, TO_CLIENT};
 use super::journal::{Head, What};
 use super::kept_message::{Heard, Unclaimed};
 use super::open_requests::{OpenRequests, Owner, Whose};
@@ -80,9 +82,21 @@ impl Link {
     #[inline]
     pub(super) fn forget_open(&self) {
         if self.is_open.load(Ordering::Relaxed) {
-            self.traffic.kept().open.give_back(&self.table);
+            self.give_back(&mut self.traffic.kept());
             self.is_open.store(false, Ordering::Relaxed);
         }
+    }
+
+    /// Nothing more is said in the conversation. A call whose answer nobody was there to hear has ended all the same.
+    fn give_back(&self, kept: &mut Kept) {
+        if self.side() == Side::Client && self.is_open.load(Ordering::Relaxed) {
+            for number in self.open(&mut kept.open).unanswered() {
+                if kept.journal.ends_first(number, Instant::now(), outcome::Outcome::Ok) {
+                    self.traffic.is_answered(number);
+                }
+            }
+        }
+        kept.open.give_back(&self.table);
     }
 
     /// The conversation with an instance.
@@ -105,13 +119,16 @@ impl Link {
     pub(crate) fn claim_question(&self, id: &Id, recording: &Recording) {
         let mut kept = self.traffic.kept();
         let kept = &mut *kept;
-        let (open, number) = (self.open(&mut kept.open), recording.number);
+        let Kept { journal, open, .. } = kept;
+        let (open, number) = (self.open(open), recording.number);
         if !open.has_theirs(id) {
             return;
         }
-        if let Some((question, at)) = open.claim(id, None, number) {
+        let claimed =
+            open.claim(id, RequestStream::default(), None, number, |it| journal.is_over(it));
+        if let Some((question, at)) = claimed {
             let (place, mut room) = ((self.side(), Direction::In), Vec::new());
-            kept.journal.say(number, place, at, question.heard(&mut room));
+            journal.say(number, place, at, question.heard(&mut room));
         }
     }
 
@@ -129,7 +146,7 @@ impl Link {
         all.at(&self.table)
     }
 
-    /// Notes a message of a call. The answer comes after the end.
+    /// Notes a message of a call. Nobody else tells of one that comes after the end.
     #[inline(always)]
     fn note(
         &self,
@@ -144,6 +161,20 @@ impl Link {
         if has_ended {
             self.traffic.is_answered(number);
         }
+    }
+
+    /// Notes the answer that a caller gets, with which its call ends unless it had ended before.
+    #[inline(always)]
+    fn note_answer(
+        &self,
+        mut kept: MutexGuard<'_, Kept>,
+        number: u64,
+        heard: Heard<'_>,
+        at: Instant,
+    ) {
+        kept.journal.answer(number, TO_CLIENT, at, heard);
+        drop(kept);
+        self.traffic.is_answered(number);
     }
 
     /// Notes a message in the conversation's own entry.
@@ -279,6 +310,25 @@ impl Link {
         Some(number)
     }
 
+    /// A request of the peer that no call has claimed yet.
+    #[cold]
+    fn received_request(&self, id: &Id, message: &Message, via: RequestStream, at: Instant) {
+        let request = Unclaimed::of(message);
+        let mut kept = self.traffic.kept();
+        let Kept { journal, open, .. } = &mut *kept;
+        let open = self.open_theirs(open);
+        if !open.add_theirs(id, request, (via, at), |number| journal.is_over(number)) {
+            self.note_own(&mut kept, Direction::In, message, at);
+        }
+    }
+
+    /// The open requests of the conversation, one of the peer's among them from now on.
+    #[inline]
+    pub(super) fn open_theirs<'a>(&self, all: &'a mut OpenTables) -> &'a mut OpenRequests {
+        self.is_open.store(true, Ordering::Relaxed);
+        self.open(all)
+    }
+
     /// Anything else that was received.
     #[cold]
     fn received_other(&self, message: &Message, via: RequestStream, at: Instant) {
@@ -292,25 +342,40 @@ impl Link {
             Message::Response { id: None, .. } | Message::Request { .. } => None,
         };
         let whose = whose.unwrap_or(Whose::Conversation);
+        if let (Whose::Call(number), Side::Client, Message::Notification { method, .. }) =
+            (whose, self.side(), message)
+            && *method == Method::Cancelled
+        {
+            // Its answer may be there, with which it would have ended: from now on it does not leave.
+            kept.journal.ends_first(number, at, outcome::Outcome::Cancelled);
+        }
         self.note_for(guard, whose, Direction::In, (message, None), at);
     }
 
     /// Anything else that was sent.
     #[cold]
-    fn sent_other(
-        &self,
-        said: (&Message, Option<&[u8]>),
-        via: Option<RequestStream>,
-        cause: Option<Cause<'_>>,
-        at: Instant,
-    ) {
+    fn sent_other(&self, said: &SentMessage<'_>) {
+        let SentMessage { message, text, via, cause, at } = *said;
         // Asked before the lock is taken: who is asked may have one, too.
-        let attached = self.whose_attached(said.0, cause);
+        let attached = self.whose_attached(message, cause);
         let mut guard = self.traffic.kept();
         let kept = &mut *guard;
-        let whose = match said.0 {
+        let whose = match message {
+            Message::Response { id: Some(id), outcome: Err(error) }
+                if self.refuses_another(kept, id, error) =>
+            {
+                Whose::Conversation
+            }
             // If it is not open, nobody has seen the request: another process answered it before.
-            Message::Response { id: Some(id), .. } => match self.take_theirs(kept, id) {
+            Message::Response { id: Some(id), outcome } => match self.take_theirs(kept, id) {
+                Some(Whose::Call(number)) if self.side() == Side::Client => {
+                    if outcome.is_err() {
+                        kept.journal.ends_first(number, at, outcome::Outcome::Error);
+                    }
+                    let mut room = Vec::new();
+                    let heard = Heard::of(message, text, &mut room);
+                    return self.note_answer(guard, number, heard, at);
+                }
                 Some(whose) => whose,
                 None => return,
             },
@@ -341,7 +406,17 @@ impl Link {
                 })
             }
         };
-        self.note_for(guard, whose, Direction::Out, said, at);
+        self.note_for(guard, whose, Direction::Out, (message, text), at);
+    }
+
+    /// Whether an error does not answer the open call of its id, but refuses another message of the same id. A call
+    /// whose handler failed has ended before its answer leaves; one that is answered without its handler, such as at
+    /// its deadline, gets an internal error.
+    fn refuses_another(&self, kept: &mut Kept, id: &Id, error: &ErrorObject) -> bool {
+        let Kept { journal, open, .. } = kept;
+        self.side() == Side::Client
+            && error.code != code::INTERNAL_ERROR
+            && self.open(open).theirs(id).is_some_and(|it| journal.has_ended(it) == Some(false))
     }
 
     /// Notes a message of whomever it belongs to.
@@ -387,13 +462,7 @@ impl Link {
 impl Witness for Link {
     fn received(&self, message: &Message, via: RequestStream, at: Instant) {
         match message {
-            Message::Request { id, .. } => {
-                self.is_open.store(true, Ordering::Relaxed);
-                let mut kept = self.traffic.kept();
-                let Kept { journal, open, .. } = &mut *kept;
-                let is_over = |number| journal.is_over(number);
-                self.open(open).add_theirs(message, id, via, at, is_over);
-            }
+            Message::Request { id, .. } => self.received_request(id, message, via, at),
             Message::Response { id: Some(Id::Number(id)), outcome: Ok(result) } => {
                 let mut kept = self.traffic.kept();
                 if let Some(number) = self.open(&mut kept.open).take_call(*id) {
@@ -406,42 +475,40 @@ impl Witness for Link {
         }
     }
 
-    fn sent(
-        &self,
-        message: &Message,
-        text: Option<&[u8]>,
-        via: Option<RequestStream>,
-        cause: Option<Cause<'_>>,
-        at: Instant,
-    ) {
-        match (message, text, &self.with) {
-            (Message::Response { id: Some(Id::Number(id)), outcome }, ..) => {
-                let heard = match (text, outcome) {
-                    (Some(text), _) => Heard::text(text),
-                    (None, Ok(result)) => Heard::result(*id, result),
-                    (None, Err(_)) => return self.sent_other((message, text), via, cause, at),
+    fn is_told_of_calls(&self) -> bool {
+        matches!(self.with, With::Client { .. })
+    }
+
+    fn sent(&self, said: &SentMessage<'_>) {
+        match (said.message, said.text, &self.with) {
+            // An error may be no answer of a call.
+            (Message::Response { id: Some(Id::Number(id)), outcome: Ok(result) }, ..) => {
+                let heard = match said.text {
+                    Some(text) => Heard::text(text),
+                    None => Heard::result(*id, result),
                 };
                 let mut kept = self.traffic.kept();
+                // No request of a server is a plain one.
                 if let Some(number) = self.take_plain(&mut kept.open, *id) {
-                    return self.note(kept, number, Direction::Out, heard, at);
+                    return self.note_answer(kept, number, heard, said.at);
                 }
             }
             (
                 Message::Request { id: Id::Number(id), .. },
                 Some(text),
                 With::Server { whose, .. },
-            ) if let Some(Cause::Attached(attached)) = cause => {
+            ) if let Some(Cause::Attached(attached)) = said.cause => {
                 // Asked before the lock is taken: who is asked may have one, too.
                 if let Whose::Call(number) = whose(attached) {
                     let mut kept = self.traffic.kept();
                     let Kept { journal, open, .. } = &mut *kept;
                     self.open(open).add_call(*id, number, |number| journal.is_over(number));
-                    return self.note(kept, number, Direction::Out, Heard::text(text), at);
+                    return self.note(kept, number, Direction::Out, Heard::text(text), said.at);
                 }
             }
             _ => {}
         }
-        self.sent_other((message, text), via, cause, at);
+        self.sent_other(said);
     }
 }
 
@@ -452,7 +519,7 @@ impl Drop for Link {
             return;
         }
         let mut kept = self.traffic.kept();
-        kept.open.give_back(&self.table);
+        self.give_back(&mut kept);
         if own > 0 && kept.journal.has_ended(own) == Some(false) {
             let ended = self.ended(own, outcome::Outcome::Cancelled);
             kept.journal.ends(own, Instant::now(), ended);

@@ -18,12 +18,13 @@ pub(super) struct MarkedTools {
 type Known = (Weak<Tool>, bool);
 
 impl MarkedTools {
-    #[inline]
+    #[inline(always)]
     pub(super) fn is_marked(&self, tool: &Arc<Tool>) -> bool {
         let address = Arc::as_ptr(tool) as usize;
         self.plain.load(Ordering::Acquire) != address && self.is_known_as_marked(tool, address)
     }
 
+    #[cold]
     fn is_known_as_marked(&self, tool: &Arc<Tool>, address: usize) -> bool {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.is_empty() {

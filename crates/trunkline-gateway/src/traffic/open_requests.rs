@@ -4,12 +4,11 @@
 //! own as long as it is a plain one. We count our ids up, so that the last ones of ours have places by their ids.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::time::Instant;
 
 use trunkline_proto::RequestStream;
 use trunkline_wire::json::Json;
-use trunkline_wire::jsonrpc::{Id, Message};
+use trunkline_wire::jsonrpc::Id;
 
 use super::kept_message::Unclaimed;
 use super::recording::Recording;
@@ -20,6 +19,8 @@ pub(super) struct OpenRequests {
     /// The peer's last request, if it is a plain one. It is not among the others.
     last: Option<Plain>,
     theirs: Vec<Theirs>,
+    /// How many there may be before those are looked for that nobody will answer, unless `MANY` is more.
+    most_theirs: usize,
     /// Our requests for calls by the last bits of their ids, and the numbers of the calls; 0 if there is none.
     calls: Vec<(i64, u64)>,
     /// The rest of ours. Our ids are numbers.
@@ -57,28 +58,16 @@ impl From<Option<u64>> for Whose {
     }
 }
 
-/// A request of the peer that has a number, and no token for its progress.
+/// A request of the peer that has a number, and no token for its progress, with the number of its call.
 struct Plain {
     id: i64,
     via: RequestStream,
-    owner: PlainOwner,
-}
-
-/// Whom it belongs to.
-enum PlainOwner {
-    /// No call has claimed it yet: its text, and when it came.
-    Nobody(Arc<str>, Instant),
-    /// The call of this number.
-    Call(u64),
+    call: u64,
 }
 
 impl From<Plain> for Theirs {
-    fn from(Plain { id, via, owner }: Plain) -> Self {
-        let owner = match owner {
-            PlainOwner::Nobody(text, at) => Owner::Nobody(Unclaimed::Text(text), at),
-            PlainOwner::Call(number) => Owner::Call(number),
-        };
-        Self { id: Id::Number(id), via, token: None, owner }
+    fn from(Plain { id, via, call }: Plain) -> Self {
+        Self { id: Id::Number(id), via, token: None, owner: Owner::Call(call) }
     }
 }
 
@@ -120,49 +109,49 @@ impl Owner {
 }
 
 impl OpenRequests {
-    /// A request of the peer.
-    #[inline(always)]
+    /// A request of the peer that no call has claimed yet. Returns whether one can: not if its id is that of a call
+    /// that goes on, which keeps its place.
     pub(super) fn add_theirs(
         &mut self,
-        message: &Message,
         id: &Id,
-        via: RequestStream,
-        at: Instant,
-        is_over: impl Fn(u64) -> bool,
-    ) {
-        match (id, message.text_read()) {
-            (Id::Number(id), Some(text)) if self.last.is_none() => {
-                let owner = PlainOwner::Nobody(Arc::clone(text), at);
-                self.last = Some(Plain { id: *id, via, owner });
-            }
-            _ => self.add_to_others(message, id, (via, at), is_over),
-        }
-    }
-
-    #[cold]
-    fn add_to_others(
-        &mut self,
-        message: &Message,
-        id: &Id,
+        request: Unclaimed,
         (via, at): (RequestStream, Instant),
         is_over: impl Fn(u64) -> bool,
+    ) -> bool {
+        self.bound_theirs(&is_over);
+        if self.theirs(id).is_some_and(|it| !is_over(it)) {
+            return false;
+        }
+        self.theirs.retain(|it| it.id != *id);
+        let owner = Owner::Nobody(request, at);
+        self.theirs.push(Theirs { id: id.clone(), via, token: None, owner });
+        true
+    }
+
+    /// A plain request of the peer, with which the call of this number begins.
+    #[inline(always)]
+    pub(super) fn add_plain(
+        &mut self,
+        id: i64,
+        via: RequestStream,
+        call: u64,
+        is_over: impl Fn(u64) -> bool,
     ) {
-        if self.theirs.len() >= self.theirs.capacity().max(MANY) {
+        if self.last.is_some() {
+            self.bound_theirs(is_over);
+        }
+        self.last = Some(Plain { id, via, call });
+    }
+
+    /// Makes room among the others, and moves the last one there.
+    #[cold]
+    fn bound_theirs(&mut self, is_over: impl Fn(u64) -> bool) {
+        // Not its capacity: it grows, too, when the last one moves there for a look at all of them.
+        if self.theirs.len() >= self.most_theirs.max(MANY) {
             self.theirs.retain(|it| it.owner.call().is_some_and(|it| !is_over(it)));
-            self.theirs.drain(..self.theirs.len().saturating_sub(MOST));
+            self.most_theirs = 2 * self.theirs.len();
         }
         self.move_last();
-        let (request, token) = (Unclaimed::of(message), None);
-        match (id, request) {
-            (Id::Number(id), Unclaimed::Text(text)) => {
-                self.last = Some(Plain { id: *id, via, owner: PlainOwner::Nobody(text, at) });
-            }
-            (id, request) => {
-                self.theirs.retain(|it| it.id != *id);
-                let owner = Owner::Nobody(request, at);
-                self.theirs.push(Theirs { id: id.clone(), via, token, owner });
-            }
-        }
     }
 
     /// The last request is no longer apart from the others.
@@ -174,31 +163,20 @@ impl OpenRequests {
         }
     }
 
-    /// A plain request of the peer becomes that of the call of this number: the request, if nobody has claimed it before.
-    #[inline(always)]
-    pub(super) fn claim_plain(&mut self, id: &Id, number: u64) -> Option<(Arc<str>, Instant)> {
-        let last = self.last.as_mut()?;
-        if !matches!((id, &last.owner), (Id::Number(it), PlainOwner::Nobody(..)) if *it == last.id)
-        {
-            return None;
-        }
-        match std::mem::replace(&mut last.owner, PlainOwner::Call(number)) {
-            PlainOwner::Nobody(text, at) => Some((text, at)),
-            PlainOwner::Call(_) => None,
-        }
-    }
-
     /// A request of the peer becomes that of the call of this number, whose progress has this token: the request, if
     /// nobody has claimed it before.
     pub(super) fn claim(
         &mut self,
         id: &Id,
+        via: RequestStream,
         token: Option<Json>,
         number: u64,
+        is_over: impl Fn(u64) -> bool,
     ) -> Option<(Unclaimed, Instant)> {
         self.move_last();
         let at = self.theirs.iter().position(|it| it.id == *id).unwrap_or_else(|| {
-            let (via, owner) = (RequestStream::default(), Owner::Conversation);
+            self.bound_theirs(is_over);
+            let owner = Owner::Conversation;
             self.theirs.push(Theirs { id: id.clone(), via, token: None, owner });
             self.theirs.len() - 1
         });
@@ -213,12 +191,8 @@ impl OpenRequests {
     /// A plain request of the peer is answered: its call, if it has one.
     #[inline(always)]
     pub(super) fn take_plain(&mut self, id: i64) -> Option<u64> {
-        let Some(Plain { id: last, owner: PlainOwner::Call(number), .. }) = &self.last else {
-            return None;
-        };
-        let number = Some(*number).filter(|_| *last == id)?;
-        self.last = None;
-        Some(number)
+        let Plain { call, .. } = self.last.take_if(|it| it.id == id)?;
+        Some(call)
     }
 
     /// The peer's request is answered.
@@ -228,7 +202,7 @@ impl OpenRequests {
         let owner = self.theirs.swap_remove(at).owner;
         // Most sessions have no more than their handshake there, and then wait.
         if self.theirs.is_empty() {
-            self.theirs = Vec::new();
+            (self.theirs, self.most_theirs) = (Vec::new(), 0);
         }
         Some(owner)
     }
@@ -243,6 +217,12 @@ impl OpenRequests {
     #[inline]
     fn has_asked_nothing(&self) -> bool {
         self.calls.is_empty() && self.ours.is_empty()
+    }
+
+    /// The calls of the peer's requests that are not answered.
+    #[cold]
+    pub(super) fn unanswered(&mut self) -> Vec<u64> {
+        self.all().filter_map(|it| it.owner.call()).collect()
     }
 
     /// Forgets all requests, and gives back much memory.
@@ -385,8 +365,10 @@ impl OpenRequests {
 
 /// How many requests of ours have a place by their id, unless more are open.
 const PLACES: usize = 64;
-/// How many requests may be open before those are looked for that nobody will answer, and at most.
+/// How many requests may be open before those are looked for that nobody will answer. Of the peer's, those of calls are
+/// left that are remembered and go on: about twice as many are open at most, or so many if that is more.
 const MANY: usize = 256;
+/// How many requests of ours have a place by their id at most, and about how many others there are.
 const MOST: usize = 4_096;
 
 #[cfg(test)]
@@ -432,6 +414,26 @@ mod tests {
         assert_eq!(open.take_ours(&Id::Number(many + 5)).and_then(Whose::call), Some(9_999));
         open.clear();
         assert_eq!((open.calls.len(), open.len()), (0, 0), "its memory is given back");
+    }
+
+    #[test]
+    fn the_peers_requests_are_bounded_by_the_calls_that_go_on() {
+        for goes_on in [1, 100, 1_000] {
+            let mut open = OpenRequests::default();
+            let mut most = 0;
+            for call in 1..20_000 {
+                let (id, via, is_over) = (call as i64, RequestStream(1), |it| it + goes_on <= call);
+                match call % 3 {
+                    0 => drop(open.claim(&Id::Number(id), via, None, call, is_over)),
+                    _ => open.add_plain(id, via, call, is_over),
+                }
+                most = most.max(open.len());
+            }
+            let goes_on = goes_on as usize;
+            assert!((goes_on..MANY.max(2 * goes_on) + 3).contains(&most), "{goes_on}: {most}");
+            let last = [19_999, 20_000 - goes_on as i64];
+            assert!(last.iter().all(|it| open.has_theirs(&Id::Number(*it))));
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::hash::BuildHasher;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use trunkline_recording::line::Party;
 use trunkline_wire::json::Json;
@@ -24,9 +24,10 @@ pub(crate) struct Recording {
     pub(super) recorder: Arc<Recorder>,
     /// The number of the call.
     pub(super) number: u64,
-    pub(super) id: Trace,
     /// The id of the request, if nobody sees how its answer leaves.
-    pub(super) unseen: Option<Arc<Id>>,
+    pub(super) answer_unseen: Option<Arc<Id>>,
+    /// Whether the call began with a request that was received, and somebody sees how its answer leaves.
+    pub(super) is_plain: bool,
 }
 
 impl Recording {
@@ -111,43 +112,37 @@ impl Recording {
         traffic.kept().journal.name(self.number, digest);
     }
 
-    /// The call ends at this moment, or its round does, after so long.
+    /// Whether the answer, which is about to be sent, ends the call for those who look at it, if the call has reached a
+    /// server and succeeds.
     #[inline]
+    pub(crate) fn is_ended_by_answer(&self) -> bool {
+        self.is_plain
+    }
+
+    /// The call ends at this moment, or its round does.
     pub(crate) fn end(
         &self,
-        (outcome, reason, trace): (outcome::Outcome, Option<&'static str>, Option<Trace>),
+        (outcome, reason, trace): (outcome::Outcome, Option<&'static str>, Trace),
         told: Option<&Outcome>,
-        (at, took): (Instant, Duration),
-        server: Option<&Arc<str>>,
+        at: Instant,
         target: impl FnOnce() -> CallTarget,
     ) {
         let Recorder { traffic, file, .. } = &*self.recorder;
         if outcome == outcome::Outcome::Asked {
             self.learn_questions(told);
         }
-        let ended = || Ended { outcome, reason, trace: trace.unwrap_or(self.id) };
-        {
-            let mut kept = traffic.kept();
-            let kept = &mut *kept;
-            if self.unseen.is_some() || !kept.journal.ends_plain(self.number, at, ended) {
-                self.end_other(&mut kept.journal, at, ended(), told, target);
-            }
-            if let Some(server) = server {
-                kept.advance(at, traffic.base.1);
-                kept.count(server, took, outcome.is_failure());
-            }
-        }
+        let ended = Ended { outcome, reason, trace };
+        self.end_in(&mut traffic.kept().journal, at, ended, told, target);
         self.tell();
         // The answer is on its way, and is written with the rest.
-        let is_complete = told.is_none() || self.unseen.is_some();
+        let is_complete = told.is_none() || self.answer_unseen.is_some();
         if let Some(file) = file.as_ref().filter(|_| is_complete) {
             file.write(self.number);
         }
     }
 
-    /// Ends a call that has reached no server, or not only one, or whose answer nobody sees.
-    #[cold]
-    fn end_other(
+    /// The same, with the answer if nobody sees how it leaves.
+    fn end_in(
         &self,
         journal: &mut Journal,
         at: Instant,
@@ -158,7 +153,7 @@ impl Recording {
         if !journal.has_target(self.number) {
             journal.note(self.number, at, What::IsAbout(target()));
         }
-        if let (Some(told), Some(id)) = (told, &self.unseen) {
+        if let (Some(told), Some(id)) = (told, &self.answer_unseen) {
             let (id, outcome) = (Some(Id::clone(id)), told.clone());
             let answer = Message::Response { id, outcome };
             let mut room = Vec::new();

@@ -180,6 +180,14 @@ impl Traffic {
         self.updates.subscribe()
     }
 
+    /// The calls that go on and fit.
+    pub(super) fn running(&self, filter: &TrafficFilter) -> impl Iterator<Item = u64> {
+        let numbers = self.kept().journal.numbers();
+        let goes_on = move |it: &u64| self.kept().journal.has_ended(*it) == Some(false);
+        let fits = move |it: &CallEntry| self.fits(it, filter);
+        numbers.filter(goes_on).filter(move |it| self.entry(*it).as_ref().is_some_and(fits))
+    }
+
     /// Those of the calls that have ended or made way.
     pub(super) fn ended_of(&self, calls: &HashSet<u64>) -> Vec<u64> {
         let kept = self.kept();

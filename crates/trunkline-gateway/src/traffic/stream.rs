@@ -11,7 +11,7 @@ use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::time::{sleep, timeout};
 
 use super::filter::TrafficFilter;
-use super::{Traffic, UPDATES};
+use super::{MOST_CALLS, Traffic, UPDATES};
 use crate::policy::hidden::escape_json;
 
 /// Follows recorded calls.
@@ -20,7 +20,7 @@ pub struct TrafficUpdates {
     updates: broadcast::Receiver<u64>,
     filter: TrafficFilter,
     replica: Option<String>,
-    /// The calls that were told and go on: whoever has heard of one also hears of its end.
+    /// The calls that go on and were told, or could be listed: whoever has heard of one also hears of its end.
     running: HashSet<u64>,
     allowance: Allowance,
 }
@@ -33,12 +33,14 @@ impl TrafficUpdates {
         replica: Option<String>,
     ) -> Self {
         traffic.followers.fetch_add(1, Ordering::Relaxed);
+        let updates = traffic.follow();
         Self {
-            updates: traffic.follow(),
+            updates,
+            // Looked for once their ends are heard.
+            running: traffic.running(&filter).take(MOST_CALLS).collect(),
             traffic: Arc::clone(traffic),
             filter,
             replica,
-            running: HashSet::new(),
             allowance: Allowance::full(Instant::now()),
         }
     }
@@ -81,18 +83,20 @@ impl TrafficUpdates {
         for number in changed.iter().rev().copied().filter(|it| seen.insert(*it)) {
             let Some(entry) = self.traffic.entry(number) else {
                 // It has made way already.
+                self.running.remove(&number);
                 missed += 1;
                 continue;
             };
-            if !self.traffic.fits(&entry, &self.filter) {
+            // What was told is told to its end, even if it no longer fits.
+            let is_known = self.running.remove(&number);
+            if !is_known && !self.traffic.fits(&entry, &self.filter) {
                 continue;
             }
-            let is_known = self.running.remove(&number);
             if !is_known && !self.allowance.take() {
                 missed += 1;
                 continue;
             }
-            if entry.log.ended.is_none() && self.running.len() < UPDATES {
+            if entry.log.ended.is_none() && self.running.len() < MOST_CALLS {
                 self.running.insert(number);
             }
             told.push(self.traffic.summary(&entry, self.replica.as_deref()));

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use trunkline_proto::{Attached, CallKey, Cause, Peer, RequestStream};
 use trunkline_recording::recording::Recording as ReadRecording;
 use trunkline_testkit::Folder;
-use trunkline_transport::witness::Witness;
+use trunkline_transport::witness::{SentMessage, Witness};
 use trunkline_wire::jsonrpc::Id;
 use trunkline_wire::method::{self, Sender};
 use trunkline_wire::revision::Revision;
@@ -40,7 +40,7 @@ impl Scene {
         let (method, params) = (Method::ToolsCall.into(), Params::Object(params.clone()));
         let message = Message::Request { id: Id::Number(id), method, params };
         let attached = Attached::new(recording.clone());
-        self.server.sent(&message, None, None, Some(Cause::Attached(&attached)), Instant::now());
+        sent(&self.server, &message, Some(Cause::Attached(&attached)));
     }
 
     /// The server answers that.
@@ -60,6 +60,8 @@ impl Scene {
             meta: None,
             revision: Revision::LATEST,
             peer: Arc::new(Peer::default()),
+            via: RequestStream::default(),
+            is_unseen: false,
             wants_progress: false,
             log_level: None,
             attached: Attached::default(),
@@ -122,6 +124,10 @@ fn tool(name: &str, schema: Value) -> Arc<Tool> {
     Arc::new(serde_json::from_value(tool).unwrap())
 }
 
+fn sent(link: &Link, message: &Message, cause: Option<Cause<'_>>) {
+    link.sent(&SentMessage { message, text: None, via: None, cause, at: Instant::now() });
+}
+
 fn target(tool: &Arc<Tool>) -> CallTarget {
     let (server, name) = (Arc::from("a"), Arc::from(tool.name.as_str()));
     CallTarget::Known(Arc::new(Target { server, name, item: Item::Tool(Arc::clone(tool)) }))
@@ -130,10 +136,9 @@ fn target(tool: &Arc<Tool>) -> CallTarget {
 fn end(recording: &Recording, outcome: outcome::Outcome, told: Option<Json>) {
     let told = told.map(Ok);
     recording.end(
-        (outcome, None, None),
+        (outcome, None, Trace::new(7, 1)),
         told.as_ref(),
-        (Instant::now(), Duration::from_millis(5)),
-        None,
+        Instant::now(),
         CallTarget::default,
     );
 }
@@ -232,7 +237,7 @@ fn messages_are_shown_as_they_were_said_on_both_sides() {
     recording.asks(FROM_SERVER, &Json::empty_object());
     let roots = Json::parse(r#"{"roots":[]}"#).unwrap();
     recording.replies(TO_SERVER, Some(&roots));
-    scene.server.sent(&Message::result(id, roots), None, None, None, Instant::now());
+    sent(&scene.server, &Message::result(id, roots), None);
     let result = Json::parse(r#"{"b":1.50,"a":10000000000000000000000}"#).unwrap();
     scene.answer(&recording, 7, &result);
     end(&recording, Fine, Some(result));
@@ -322,7 +327,7 @@ mcpServers:
     scene.call(&plain, json!({ "text": echo }), json!({ "content": [{ "text": echo }] }));
     let named = scene.begin("resources/read", json!({ "uri": echo }));
     let about = || CallTarget::Named(Arc::from(echo.as_str()));
-    named.end((Fine, None, None), None, (Instant::now(), Duration::ZERO), None, about);
+    named.end((Fine, None, Trace::new(7, 1)), None, Instant::now(), about);
     let everything = scene.everything();
     for secret in secrets {
         assert!(!everything.contains(secret), "{secret} in {everything}");
@@ -389,6 +394,42 @@ async fn followers_hear_of_calls_that_fit_and_of_what_they_missed() {
     (0..2 * UPDATES).for_each(|_| scene.call(&say, json!({}), json!({})));
     let text = String::from_utf8(updates.next().await.unwrap()).unwrap();
     assert!(text.starts_with("event: dropped\ndata: {\"count\":"), "{text}");
+}
+
+#[tokio::test]
+async fn the_end_of_a_call_that_was_told_is_told_even_if_it_no_longer_fits() {
+    let mut scene = Scene::of(PLAIN);
+    let follow = |scene: &Scene, name: &str, value: &str| {
+        let mut filter = TrafficFilter::default();
+        filter.set(name, value).unwrap();
+        TrafficUpdates::new(&scene.recorder.traffic, filter, None)
+    };
+    async fn told(updates: &mut TrafficUpdates) -> Vec<Value> {
+        let text = String::from_utf8(updates.next().await.unwrap()).unwrap();
+        let calls = text.lines().filter_map(|it| it.strip_prefix("data: "));
+        calls.map(|it| serde_json::from_str(it).unwrap()).collect()
+    }
+    let listed = scene.begin("tools/list", json!({}));
+    let mut running = follow(&scene, "outcome", "running");
+    let mut ended = follow(&scene, "outcome", "ok");
+    let begun = scene.begin("tools/call", json!({ "name": "a.say" }));
+    let first = told(&mut running).await;
+    assert_eq!((first.len(), &first[0]["state"]), (1, &json!("running")), "{first:?}");
+    end(&begun, Fine, None);
+    end(&listed, Fine, None);
+    for (updates, count) in [(&mut running, 2), (&mut ended, 2)] {
+        let calls = told(updates).await;
+        let outcomes: Vec<_> = calls.iter().map(|it| &it["outcome"]).collect();
+        assert_eq!(outcomes, vec!["ok"; count], "{calls:?}");
+    }
+    // A call that it was never told of is none of its business.
+    let mut failed = follow(&scene, "outcome", "error");
+    for outcome in [Fine, outcome::Outcome::Error] {
+        let other = scene.begin("tools/list", json!({}));
+        end(&other, outcome, None);
+    }
+    let calls = told(&mut failed).await;
+    assert_eq!((calls.len(), &calls[0]["outcome"]), (1, &json!("error")), "{calls:?}");
 }
 
 #[tokio::test]

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
+use trunkline_wire::jsonrpc::ErrorObject;
+use trunkline_wire::method::Method;
 use trunkline_wire::model::{TASKS_EXTENSION, meta};
 use trunkline_wire::revision::{Era, Revision};
 
@@ -30,8 +32,8 @@ pub(super) struct TryClient {
     id: u64,
     /// The requests that are not answered.
     requests: BTreeMap<u64, Purpose>,
-    /// The questions that are not answered: in the stateful era with the ids of their requests.
-    questions: BTreeMap<String, Value>,
+    /// The questions that are not answered.
+    questions: BTreeMap<String, Question>,
     /// How many requests of the gateway there were.
     asked: u32,
     /// The answers of this round, in the stateless era.
@@ -41,6 +43,17 @@ pub(super) struct TryClient {
     task: Option<FollowedTask>,
     /// How it ended, while its last state is asked for.
     end: Option<Value>,
+    /// The error that ends it once its task is cancelled.
+    given_up: Option<Value>,
+}
+
+/// How a question came.
+#[derive(Clone, Debug)]
+enum Question {
+    /// As a request of this id, in the stateful era.
+    Request(Value),
+    /// In a result, in the stateless era.
+    Round { is_elicitation: bool },
 }
 
 /// What a request is for.
@@ -79,6 +92,7 @@ impl TryClient {
             state: None,
             task: None,
             end: None,
+            given_up: None,
         }
     }
 
@@ -108,7 +122,7 @@ impl TryClient {
                 self.asked += 1;
                 let name = format!("r{}", self.asked);
                 let told = json!({ "id": name, "method": method, "params": message["params"] });
-                self.questions.insert(name, id.clone());
+                self.questions.insert(name, Question::Request(id.clone()));
                 vec![Act::Tell("question", told)]
             }
             (Some("notifications/progress"), None) => {
@@ -132,21 +146,50 @@ impl TryClient {
         }
     }
 
-    /// The operator answers a question.
-    pub(super) fn answer(&mut self, question: &str, result: Value) -> Vec<Act> {
-        let Some(id) = self.questions.remove(question) else { return Vec::new() };
-        if self.revision.era() == Era::Stateful {
-            return vec![send(&json!({ "jsonrpc": "2.0", "id": id, "result": result }))];
-        }
+    /// The operator answers a question, or says why not.
+    pub(super) fn answer(&mut self, name: &str, outcome: Result<Value, ErrorObject>) -> Vec<Act> {
+        let is_elicitation = match self.questions.remove(name) {
+            None => return Vec::new(),
+            Some(Question::Request(id)) => {
+                let (member, value) = match outcome {
+                    Ok(result) => ("result", result),
+                    Err(error) => ("error", json!(error)),
+                };
+                return vec![send(&json!({ "jsonrpc": "2.0", "id": id, member: value }))];
+            }
+            Some(Question::Round { is_elicitation }) => is_elicitation,
+        };
+        let result = match outcome {
+            Ok(result) => result,
+            // `inputResponses` hold results alone (2026-07-28): a form can be cancelled, for the rest there is no way to
+            // say no.
+            Err(_) if is_elicitation => json!({ "action": "cancel" }),
+            Err(error) => return self.gives_up(&error),
+        };
         if let Some(task) = &self.task {
-            let params = json!({ "taskId": task.id, "inputResponses": { question: result } });
+            let params = json!({ "taskId": task.id, "inputResponses": { name: result } });
             return vec![self.request(Purpose::Answer, "tasks/update", params)];
         }
-        self.answers.insert(question.to_owned(), result);
+        self.answers.insert(name.to_owned(), result);
         match self.questions.is_empty() {
             true => vec![self.call()],
             false => Vec::new(),
         }
+    }
+
+    /// A question has an error for an answer, which cannot be said: the call ends, and its task is cancelled.
+    fn gives_up(&mut self, error: &ErrorObject) -> Vec<Act> {
+        let (revision, why) = (self.revision.as_str(), &error.message);
+        let message = format!(
+            "A client of {revision} cannot answer this question with an error, so the call was given up. {why}"
+        );
+        let end = json!({ "error": ErrorObject { message, ..error.clone() } });
+        if self.task.is_none() {
+            return vec![Act::Tell("done", end)];
+        }
+        self.given_up = Some(end);
+        let cancel = self.leave().map(|it| Act::Send(it.1));
+        cancel.into_iter().collect()
     }
 
     /// The time of [`Act::Wait`] is over.
@@ -254,7 +297,10 @@ impl TryClient {
             return acts;
         }
         match next {
-            Next::Done(data) => acts.push(Act::Tell("done", data)),
+            Next::Done(data) => {
+                let given_up = self.given_up.take().filter(|_| task.was_cancelled());
+                acts.push(Act::Tell("done", given_up.unwrap_or(data)));
+            }
             Next::Wait(time) => acts.push(Act::Wait(time)),
             Next::Asks(open, time) => {
                 let gone: Vec<_> =
@@ -283,14 +329,16 @@ impl TryClient {
     }
 
     fn asks(&mut self, name: String, question: &Value) -> Act {
-        self.questions.insert(name.clone(), Value::Null);
+        let is_elicitation = question["method"] == Method::ElicitationCreate.name();
+        self.questions.insert(name.clone(), Question::Round { is_elicitation });
         let (method, params) = (&question["method"], &question["params"]);
         Act::Tell("question", json!({ "id": name, "method": method, "params": params }))
     }
 
     /// The gateway no longer waits for the answer to its request.
     fn withdrawn(&mut self, request: &Value) -> Vec<Act> {
-        let found = self.questions.iter().find(|(_, id)| *id == request && !id.is_null());
+        let is_it = |it: &Question| matches!(it, Question::Request(id) if id == request);
+        let found = self.questions.iter().find(|(_, it)| is_it(it));
         let Some(name) = found.map(|it| it.0.clone()) else { return Vec::new() };
         self.questions.remove(&name);
         vec![Act::Tell("withdrawn", json!({ "id": name }))]

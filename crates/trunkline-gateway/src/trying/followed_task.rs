@@ -56,6 +56,11 @@ impl FollowedTask {
         matches!(status, Some("completed" | "failed" | "cancelled"))
     }
 
+    /// Whether it ended so.
+    pub(super) fn was_cancelled(&self) -> bool {
+        self.told.as_ref().is_some_and(|it| it.0 == "cancelled")
+    }
+
     /// Whether the operator was not asked this before.
     pub(super) fn is_new(&mut self, question: &str) -> bool {
         self.asked.insert(question.to_owned())

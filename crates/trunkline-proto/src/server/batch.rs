@@ -107,7 +107,8 @@ impl Server {
             self.shared.out.push_back(Output::NoReply(via));
         }
         let most = self.shared.config.bounds.batch_bytes;
-        let batch = (missing > 0).then(|| self.shared.batches.open(via, missing, most));
+        let batch = (missing > 0)
+            .then(|| self.shared.batches.get_or_insert_default().open(via, missing, most));
         let from = From { via, batch };
         for item in items {
             match item {

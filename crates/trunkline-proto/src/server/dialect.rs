@@ -67,7 +67,7 @@ impl Shared {
                 peer: Arc::default(),
                 token: None,
                 log_level: None,
-                dialect: Some(Step(exchange)),
+                dialect: Some(Box::new(Step(exchange))),
             };
             return self.call(from, facts, now);
         }

@@ -13,9 +13,9 @@ use trunkline_wire::revision::{Era, Revision};
 use super::{Config, unsupported_revision};
 use crate::Peer;
 
-/// The last envelope and the client it described.
+/// The last envelope and the client it described, if there was one.
 #[derive(Clone, Debug, Default)]
-pub struct EnvelopeCache(Option<Read>);
+pub struct EnvelopeCache(Option<Box<Read>>);
 
 #[derive(Clone, Debug)]
 struct Read {
@@ -93,7 +93,8 @@ impl EnvelopeCache {
                 None => None,
                 Some(token) => Some(place_of(token, meta.get())?),
             };
-            Some(Read { text: meta.clone(), known: Arc::clone(&known), token: place })
+            let (text, known) = (meta.clone(), Arc::clone(&known));
+            Some(Box::new(Read { text, known, token: place }))
         });
         Ok((known, token))
     }

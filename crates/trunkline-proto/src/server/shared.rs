@@ -28,7 +28,8 @@ pub(super) struct Shared {
     pub(super) calls: Calls<Owed>,
     pub(super) asked: Asked<Asker>,
     pub(super) listens: Listens,
-    pub(super) batches: batch::Batches,
+    /// Hardly anybody sends one.
+    pub(super) batches: Option<Box<batch::Batches>>,
     pub(super) envelopes: EnvelopeCache,
     pub(super) out: Queue<Output>,
     /// Where answers wait for their progress, if they have to.
@@ -41,7 +42,7 @@ pub(super) struct Shared {
 #[derive(Debug, Default)]
 pub(super) struct Owed {
     pub(super) batch: Option<batch::BatchId>,
-    pub(super) dialect: Option<dialect::Step>,
+    pub(super) dialect: Option<Box<dialect::Step>>,
     pub(super) via: RequestStream,
     /// Whether its answer may be a task of the session.
     pub(super) may_be_task: bool,
@@ -76,7 +77,7 @@ impl Shared {
             calls: Calls::default(),
             asked: Asked::default(),
             listens: Listens::default(),
-            batches: batch::Batches::default(),
+            batches: None,
             envelopes: EnvelopeCache::default(),
             out: Queue::new(),
             head_start: None,
@@ -120,6 +121,8 @@ impl Shared {
             meta: facts.meta,
             revision: facts.revision,
             peer: facts.peer,
+            via: from.from.via,
+            is_unseen: false,
             wants_progress: progress.is_some(),
             log_level: facts.log_level,
             attached: Attached::default(),
@@ -171,7 +174,7 @@ impl Shared {
         let from = From { via: owed.via, batch: owed.batch };
         let from = Asking { id, from };
         match owed.dialect {
-            Some(step) => self.finish_dialect(from, step, outcome, now),
+            Some(step) => self.finish_dialect(from, *step, outcome, now),
             None => self.reply(from, outcome),
         }
     }
@@ -257,7 +260,7 @@ impl Shared {
         }
         self.stop_asking(open.key);
         match open.with.batch {
-            Some(batch) => self.batches.forget(batch, &mut self.out),
+            Some(batch) => self.batches.get_or_insert_default().forget(batch, &mut self.out),
             None => self.out.push_back(Output::NoReply(open.with.via)),
         }
         self.out.push_back(Output::Abandon(open.key));
@@ -278,7 +281,9 @@ impl Shared {
     /// Sends a response, alone or as part of its batch.
     pub(super) fn send_in(&mut self, from: From, message: Message) {
         match from.batch {
-            Some(batch) => self.batches.add(batch, message, &mut self.out),
+            Some(batch) => {
+                self.batches.get_or_insert_default().add(batch, message, &mut self.out);
+            }
             None => self.send(message, Some(from.via)),
         }
     }
@@ -294,5 +299,5 @@ pub(super) struct Facts {
     pub(super) peer: Arc<Peer>,
     pub(super) token: Option<Json>,
     pub(super) log_level: Option<LogLevel>,
-    pub(super) dialect: Option<dialect::Step>,
+    pub(super) dialect: Option<Box<dialect::Step>>,
 }

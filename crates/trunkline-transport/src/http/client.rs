@@ -269,7 +269,8 @@ impl<H: Handler> HttpDriver<H> {
         if std::mem::take(&mut self.lets_listen) {
             return cx.waker().wake_by_ref();
         }
-        while let Poll::Ready(urged) = self.core.poll_next(cx, self.takes_commands()) {
+        let mut turn = None;
+        while let Poll::Ready(urged) = self.core.poll_next(cx, self.takes_commands(), &mut turn) {
             if urged == Some(Urged::Close) {
                 self.close();
             }

@@ -32,7 +32,7 @@ use super::message_text::MessageText;
 use super::response::{accepted, events, events_in, json_in, no_session};
 use super::session::{Posted, Session};
 use super::shared_sessions::{Asked, Begun, close_later};
-use super::sse::{KeepAlive, write_event};
+use super::sse::{Comments, write_event};
 use crate::handler::Handler;
 
 impl<H: Handler> Endpoint<H> {
@@ -300,8 +300,8 @@ impl<H: Handler> Endpoint<H> {
                         }
                     }
                 }
-                let keep_alive = KeepAlive::new(self.settings.limits.stream_keep_alive);
-                kept = Some(Box::pin(ExchangeEvents::new(exchange, written, keep_alive, listed)));
+                let comments = Comments::new(self.settings.limits.stream_keep_alive);
+                kept = Some(Box::pin(ExchangeEvents::new(exchange, written, comments, listed)));
                 if !is_begun {
                     return Poll::Pending;
                 }

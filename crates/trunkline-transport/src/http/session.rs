@@ -347,7 +347,7 @@ impl<H: Handler> Session<H> {
         let over = request.and_then(|it| state.core.handlers.release(it));
         state.end_if_done(now);
         let holds_until = state.core.conversation.holds_answer_until();
-        let posted = reader.and_then(|it| state.posted(it, self.tags, now));
+        let posted = reader.and_then(|it| state.posted(it, self.tags, || now));
         drop(state);
         drop(over);
         if let Some(until) = holds_until {
@@ -464,7 +464,12 @@ impl State {
     }
 
     /// How the POST of `reader` is answered, if it is known.
-    fn posted(&mut self, reader: Reader, tags: Tags, now: Instant) -> Option<Posted> {
+    fn posted(
+        &mut self,
+        reader: Reader,
+        tags: Tags,
+        now: impl FnOnce() -> Instant,
+    ) -> Option<Posted> {
         match self.streams.beginning(reader) {
             Beginning::Unknown => None,
             Beginning::Whole(status, text) => Some(Posted::Whole(status, text)),
@@ -476,7 +481,7 @@ impl State {
                 // Senders that wait for a reader are told when it reads.
                 let is_free = !self.streams.is_congested();
                 let tag = |it: &[u8]| tags.tag(it);
-                let all = is_free.then(|| self.streams.read_whole(reader, now, tag)).flatten();
+                let all = is_free.then(|| self.streams.read_whole(reader, now(), tag)).flatten();
                 Some(all.map_or(Posted::Events(reader), Posted::AllEvents))
             }
             Beginning::Silence => Some(Posted::NoReply),

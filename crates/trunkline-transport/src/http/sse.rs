@@ -21,16 +21,15 @@ pub(super) fn write_event(message: &Outgoing, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\n\n");
 }
 
-/// Sends a comment on a quiet stream, so that proxies do not take it for dead and we notice if it is.
-pub(super) struct KeepAlive {
+/// When a comment is sent on a quiet stream, so that proxies do not take it for dead and we notice if it is.
+pub(super) struct Comments {
     every: Duration,
-    timer: DeadlineTimer,
     due: Option<Instant>,
 }
 
-impl KeepAlive {
+impl Comments {
     pub(super) fn new(every: Duration) -> Self {
-        Self { every, timer: DeadlineTimer::default(), due: None }
+        Self { every, due: None }
     }
 
     /// An event was sent.
@@ -50,13 +49,30 @@ impl KeepAlive {
         write_comment("", &mut out);
         Some(out)
     }
+}
+
+/// The same with a timer of its own.
+pub(super) struct KeepAlive {
+    comments: Comments,
+    timer: DeadlineTimer,
+}
+
+impl KeepAlive {
+    pub(super) fn new(every: Duration) -> Self {
+        Self { comments: Comments::new(every), timer: DeadlineTimer::default() }
+    }
+
+    /// An event was sent.
+    pub(super) fn reset(&mut self) {
+        self.comments.reset();
+    }
 
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Vec<u8>> {
-        let due = self.due();
+        let due = self.comments.due();
         loop {
             ready!(self.timer.poll(Some(due), cx));
             // It may have been set before the last event.
-            if let Some(comment) = self.comment() {
+            if let Some(comment) = self.comments.comment() {
                 return Poll::Ready(comment);
             }
         }

@@ -124,6 +124,7 @@ impl Inner {
         }
     }
 
+    #[inline(always)]
     fn answer(
         self: &Arc<Self>,
         call: Call,
@@ -140,6 +141,8 @@ impl Inner {
         self.through(&self.layers, call, handle, Arc::new(inside))
     }
 
+    // A call is large: the way of a tool's is one function, so that it stays where it is.
+    #[inline(always)]
     fn dispatch(
         self: &Arc<Self>,
         call: Call,
@@ -148,6 +151,13 @@ impl Inner {
     ) -> Answer {
         match call.method.method {
             Method::ToolsCall => self.call_tool(call, handle, first),
+            _ => self.dispatch_other(call, handle),
+        }
+    }
+
+    #[inline(never)]
+    fn dispatch_other(self: &Arc<Self>, call: Call, handle: &ConversationHandle) -> Answer {
+        match call.method.method {
             Method::PromptsGet => self.get_prompt(call, handle),
             Method::ResourcesRead => self.read_resource(call, handle),
             Method::ToolsList => Answer::Now(self.list_tools(&call)),
@@ -169,6 +179,7 @@ impl Inner {
         }
     }
 
+    #[inline(always)]
     fn call_tool(
         self: &Arc<Self>,
         call: Call,
@@ -203,7 +214,7 @@ impl Inner {
         self.through(&layers, call, handle, Arc::new(inside))
     }
 
-    #[inline]
+    #[inline(always)]
     fn run_tool(
         self: &Arc<Self>,
         tool: Arc<ToolEntry>,

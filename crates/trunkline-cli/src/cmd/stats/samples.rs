@@ -67,10 +67,11 @@ pub(super) fn read(text: &str) -> BTreeMap<String, Numbers> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::time::{Duration, Instant};
 
     use trunkline_gateway::metrics::{Metrics, Outcome};
     use trunkline_gateway::pool::{Cause, Event, Why};
+    use trunkline_wire::method::Method;
 
     use super::*;
 
@@ -80,9 +81,14 @@ mod tests {
         for n in 0..100 {
             let outcome = if n < 7 { Outcome::Unavailable } else { Outcome::Ok };
             let took = Duration::from_millis(if n < 60 { 2 } else { 40 });
-            metrics.call_finished("git", "tools/call", outcome, took);
+            metrics.call_finished("git", Method::of("tools/call"), outcome, (Instant::now(), took));
         }
-        metrics.call_finished("git", "prompts/get", Outcome::Asked, Duration::from_secs(100));
+        metrics.call_finished(
+            "git",
+            Method::of("prompts/get"),
+            Outcome::Asked,
+            (Instant::now(), Duration::from_secs(100)),
+        );
         let git = metrics.server("git");
         let (id, cause, took) = (1, Cause::Call, Duration::ZERO);
         git.pool_event(&Event::Starting { id, cause });

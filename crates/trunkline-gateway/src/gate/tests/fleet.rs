@@ -6,9 +6,14 @@ use std::time::Duration;
 use serde_json::json;
 use trunkline_store::suite::Switched;
 use trunkline_store::{Memory, Store};
+use trunkline_transport::Limits;
+use trunkline_transport::http::SharedSessions;
+use trunkline_transport::http::forward::Forward;
 
 use super::*;
+use crate::cache::Cache;
 use crate::fleet::Fleet;
+use crate::placement::FOR_CALLER;
 use crate::policy::pins::{Approval, Part};
 
 const RATED: &str = "
@@ -19,12 +24,22 @@ mcpServers:
   a: { url: 'http://127.0.0.1:9/mcp' }
 ";
 
-/// Two replicas, and a switch that takes their store away.
-async fn pair() -> (Arc<AtomicBool>, [Gateway; 2]) {
+const SINGLETON: &str = "
+mcpServers:
+  a: { url: 'http://127.0.0.1:9/mcp', strategy: singleton }
+";
+
+/// A store, and a switch that takes it away.
+fn switched() -> (Arc<AtomicBool>, Arc<dyn Store>) {
     let is_away = Arc::new(AtomicBool::default());
     let switch = Arc::clone(&is_away);
     let is_switched = move || switch.load(Ordering::Relaxed);
-    let store: Arc<dyn Store> = Arc::new(Switched::new(Arc::default(), is_switched));
+    (is_away, Arc::new(Switched::new(Arc::default(), is_switched)))
+}
+
+/// Two replicas, and a switch that takes their store away.
+async fn pair() -> (Arc<AtomicBool>, [Gateway; 2]) {
+    let (is_away, store) = switched();
     let mut gateways = Vec::new();
     for me in ["first", "second"] {
         let settings = Settings {
@@ -129,6 +144,35 @@ async fn lists_that_one_replica_learns_are_shown_by_all() {
         offer(&a, description).await;
         until("the other has them", || shown(&b) == shown(&a)).await;
     }
+}
+
+#[tokio::test]
+async fn a_replica_that_is_asked_for_the_lists_of_its_singleton_answers_when_the_store_has_them() {
+    let ((is_away, store), keys) = (switched(), vec![[7; 32]]);
+    let forward = Forward::new(&keys, &[], &Limits::default()).unwrap();
+    let sessions = SharedSessions::new(Arc::new(fixture::Away("first")), &keys, forward);
+    let settings = Settings {
+        store: Arc::clone(&store),
+        fleet: Some(Fleet::new(Arc::clone(&store), keys, "first")),
+        sessions: Some(sessions),
+        ..fixture::settings()
+    };
+    let gateway = Gateway::open(fixture::plan(SINGLETON), settings).await.unwrap();
+    let server = Arc::clone(&gateway.0.active_plan().servers["a"]);
+    // It has the lists already, and the store does not.
+    is_away.store(true, Ordering::Relaxed);
+    offer(&gateway, "l").await;
+    is_away.store(false, Ordering::Relaxed);
+    let reader = Cache::new(store);
+    assert_eq!(reader.load(&server.plan().fingerprint()).await, None);
+    let sealed = server.placement.as_ref().unwrap().seal_caller("first", None);
+    let asks = call_of(Attached::default(), "tools/list", json!({}));
+    let asks = Call { meta: Some(Json::of(&json!({ FOR_CALLER: sealed }))), ..asks };
+    let view = gateway.0.view(Selector::All);
+    let told = call_placed(&gateway.0, &view, "a", asks, &ConversationHandle::unheard());
+    let Answer::Later(told) = told else { panic!("it is asked for lists") };
+    told.await.unwrap();
+    assert_eq!(reader.load(&server.plan().fingerprint()).await, Some(offers("l")));
 }
 
 #[tokio::test]

@@ -151,6 +151,8 @@ fn made(method: &str, params: Value, meta: Option<Json>, who: &str) -> Call {
         meta,
         revision: Revision::LATEST,
         peer: Arc::default(),
+        via: RequestStream::default(),
+        is_unseen: false,
         wants_progress: false,
         log_level: None,
         attached: Attached::new(Principal::new(who)),

@@ -2,16 +2,15 @@
 
 use std::ops::Range;
 
-use super::{BATCH, Slot};
+use super::{BATCH, More, Slot};
 
 /// Calls with consecutive numbers.
 #[derive(Debug)]
 pub(super) struct Calls {
     /// As many as were needed so far, and at most as many as there is room for.
     slots: Vec<Slot>,
-    /// The room, which is a power of two, less one.
-    mask: u64,
-    /// How many calls there may be.
+    /// How many calls there may be. There are no more slots: the next call gets one that has just made way, which the
+    /// processor has at hand.
     most: u64,
     first: u64,
     next: u64,
@@ -19,28 +18,27 @@ pub(super) struct Calls {
 
 impl Default for Calls {
     fn default() -> Self {
-        Self { slots: Vec::new(), mask: 0, most: 0, first: 1, next: 1 }
+        Self { slots: Vec::new(), most: 1, first: 1, next: 1 }
     }
 }
 
 impl Calls {
     /// From now on there is room for so many calls, and for all that there are.
     pub(super) fn have_room_for(&mut self, most: usize) {
-        self.most = most.max(self.len()).max(1) as u64;
-        let mask = self.most.next_power_of_two() - 1;
-        if mask == self.mask {
+        let most = most.max(self.len()).max(1);
+        if most as u64 == self.most && self.slots.capacity() >= most {
             return;
         }
         // As many as there can ever be: memory that is not used yet costs nothing.
-        let mut slots = Vec::with_capacity(mask as usize + 1);
+        let mut slots = Vec::with_capacity(most);
         if self.len() > 0 {
-            slots.resize_with(mask as usize + 1, Slot::default);
+            slots.resize_with(most, Slot::default);
         }
         for number in self.numbers() {
-            slots[(number & mask) as usize] =
-                std::mem::take(&mut self.slots[(number & self.mask) as usize]);
+            let before = self.place(number);
+            slots[(number % most as u64) as usize] = std::mem::take(&mut self.slots[before]);
         }
-        (self.slots, self.mask) = (slots, mask);
+        (self.slots, self.most) = (slots, most as u64);
     }
 
     /// Whether another one needs more room.
@@ -52,41 +50,49 @@ impl Calls {
     /// The slot of the next call, which is empty. There must be room for it.
     #[inline]
     pub(super) fn add(&mut self) -> &mut Slot {
-        let place = (self.next & self.mask) as usize;
+        let number = self.next;
+        let place = self.place(number);
         self.next += 1;
         if place >= self.slots.len() {
             self.grow(place);
         }
-        &mut self.slots[place]
+        let slot = &mut self.slots[place];
+        slot.number = number;
+        slot
     }
 
     #[cold]
     fn grow(&mut self, place: usize) {
-        let slots = (place + BATCH).min(self.mask as usize + 1);
+        let slots = (place + BATCH).min(self.most as usize);
         self.slots.resize_with(slots, Slot::default);
     }
 
-    /// Takes the oldest call out.
-    pub(super) fn remove_oldest(&mut self) -> Option<Slot> {
-        let oldest = std::mem::take(self.get_mut(self.first)?);
+    /// Empties the slot of the oldest call, where it is, if there is one: what it had beside its places, if anything.
+    #[inline]
+    pub(super) fn remove_oldest(&mut self) -> Option<Box<More>> {
+        if self.len() == 0 {
+            return None;
+        }
+        let place = self.place(self.first);
         self.first += 1;
-        Some(oldest)
+        self.slots[place].empty()
     }
 
     #[inline(always)]
     pub(super) fn get(&self, number: u64) -> Option<&Slot> {
-        if number.wrapping_sub(self.first) >= self.next - self.first {
-            return None;
-        }
-        self.slots.get((number & self.mask) as usize)
+        self.slots.get(self.place(number)).filter(|it| it.number == number)
     }
 
     #[inline(always)]
     pub(super) fn get_mut(&mut self, number: u64) -> Option<&mut Slot> {
-        if number.wrapping_sub(self.first) >= self.next - self.first {
-            return None;
-        }
-        self.slots.get_mut((number & self.mask) as usize)
+        let place = self.place(number);
+        self.slots.get_mut(place).filter(|it| it.number == number)
+    }
+
+    /// The place of a call of this number.
+    #[inline(always)]
+    fn place(&self, number: u64) -> usize {
+        (number % self.most) as usize
     }
 
     /// The numbers of the calls there are.
@@ -128,15 +134,38 @@ mod tests {
         calls.have_room_for(3);
         for round in 0..1_000 {
             if calls.is_full() {
-                assert_eq!(calls.remove_oldest().map(|it| it.written), Some(round - 2));
+                assert_eq!(calls.get(calls.first).map(|it| it.written), Some(round - 2));
+                assert!(calls.remove_oldest().is_none(), "it has its places alone");
             }
             add(&mut calls);
         }
         assert_eq!(marks(&calls), [(998, 998), (999, 999), (1_000, 1_000)]);
         assert!(calls.get(997).is_none() && calls.get(1_001).is_none() && calls.get(0).is_none());
-        assert!(calls.slots.len() <= 4, "{}", calls.slots.len());
-        while calls.remove_oldest().is_some() {}
+        assert_eq!(calls.slots.len(), 3);
+        (0..9).for_each(|_| drop(calls.remove_oldest()));
         assert_eq!((calls.len(), calls.next()), (0, 1_001));
+    }
+
+    #[test]
+    fn an_empty_slot_is_no_call() {
+        let mut calls = Calls::default();
+        calls.have_room_for(3);
+        let nothing = |calls: &mut Calls| {
+            (0..9).all(|it| calls.get(it).is_none() && calls.get_mut(it).is_none())
+        };
+        assert!(nothing(&mut calls));
+        (0..3).for_each(|_| add(&mut calls));
+        (0..3).for_each(|_| drop(calls.remove_oldest()));
+        assert!(calls.slots.len() == 3 && nothing(&mut calls));
+    }
+
+    #[test]
+    fn what_a_call_has_beside_its_places_goes_with_it() {
+        let mut calls = Calls::default();
+        calls.have_room_for(1);
+        calls.add().more = Some(Box::default());
+        assert!(calls.remove_oldest().is_some());
+        assert!(calls.add().more.is_none());
     }
 
     #[test]
@@ -145,7 +174,7 @@ mod tests {
         calls.have_room_for(5);
         (0..7).for_each(|_| {
             if calls.is_full() {
-                calls.remove_oldest();
+                drop(calls.remove_oldest());
             }
             add(&mut calls);
         });

@@ -1,9 +1,8 @@
 //! Whom messages belong to.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 use trunkline_proto::{Call, CallKey, server};
+use trunkline_testkit::Folder;
 use trunkline_transport::drive::Driver;
 use trunkline_transport::handler::Nobody;
 use trunkline_transport::{Limits, memory};
@@ -29,7 +28,11 @@ struct Scene {
 
 impl Scene {
     fn new() -> Self {
-        let plan = plan("mcpServers: {}");
+        Self::of("mcpServers: {}")
+    }
+
+    fn of(catalog: &str) -> Self {
+        let plan = plan(catalog);
         let recorder = Recorder::open(&Traffic::new(), &plan, None).unwrap().unwrap();
         let traffic = &recorder.traffic;
         traffic.uses(Some(&recorder));
@@ -45,21 +48,46 @@ impl Scene {
     }
 
     fn begin(&self, id: i64, meta: Option<Value>) -> Recording {
-        let call = Call {
+        self.begun(&self.call(id, meta))
+    }
+
+    fn call(&self, id: i64, meta: Option<Value>) -> Call {
+        Call {
             key: CallKey(id as u64),
             id: Id::Number(id),
             method: method::find("tools/call", Sender::Client, Revision::LATEST).unwrap(),
             params: Object::default(),
+            via: GENERAL,
+            is_unseen: false,
             wants_progress: meta.is_some(),
             meta: meta.map(|it| Json::of(&it)),
             revision: Revision::LATEST,
             peer: Arc::default(),
             log_level: None,
             attached: Attached::default(),
-        };
+        }
+    }
+
+    fn begun(&self, call: &Call) -> Recording {
         let caller = Arc::new(Caller::named("ann"));
-        let trace = Trace::new(7, id as u64);
-        self.recorder.begin(&call, &caller, &self.handle, trace, Instant::now())
+        let trace = Trace::new(7, call.key.0);
+        self.recorder.begin(call, &caller, &self.handle, trace, Instant::now())
+    }
+
+    /// A request comes with which a call begins.
+    fn calls(&self, id: i64, meta: &str, via: RequestStream) -> (Recording, String) {
+        let text = format!(
+            r#"{{"jsonrpc":"2.0", "id":{id}, "method":"tools/call", "params":{{"name":"a"{meta}}}}}"#
+        );
+        let Incoming::One(message) = Incoming::parse(text.as_bytes()) else { panic!("{text}") };
+        assert_eq!(message.text_read().map(|it| &**it), Some(&*text));
+        let Message::Request { params: Params::Object(mut params), .. } = message else {
+            panic!("{text}")
+        };
+        let meta = params.take("_meta");
+        let call = Call { params, via, is_unseen: true, ..self.call(id, None) };
+        let call = Call { wants_progress: meta.is_some(), meta, ..call };
+        (self.begun(&call), text)
     }
 
     /// The entries, oldest first: the method, and the ids or methods of what was said.
@@ -112,17 +140,27 @@ fn result(id: impl Into<Value>) -> Message {
     message(json!({ "jsonrpc": "2.0", "id": id.into(), "result": {} }))
 }
 
+fn error(id: i64, code: i64) -> Message {
+    let error = json!({ "code": code, "message": "No." });
+    message(json!({ "jsonrpc": "2.0", "id": id, "error": error }))
+}
+
+fn cancelled(id: i64) -> Message {
+    tells("notifications/cancelled", json!({ "requestId": id }))
+}
+
 fn tells(method: &str, params: Value) -> Message {
     message(json!({ "jsonrpc": "2.0", "method": method, "params": params }))
 }
 
 impl Link {
+    /// A message that is no call, or of whose call nothing is known yet.
     fn hears(&self, message: &Message, via: RequestStream) {
         self.received(message, via, Instant::now());
     }
 
     fn sends(&self, message: &Message, via: Option<RequestStream>, cause: Option<Cause<'_>>) {
-        self.sent(message, None, via, cause, Instant::now());
+        self.sent(&SentMessage { message, text: None, via, cause, at: Instant::now() });
     }
 }
 
@@ -130,9 +168,14 @@ const GENERAL: RequestStream = RequestStream(0);
 
 fn end(recording: &Recording) {
     let told: Outcome = Ok(Json::empty_object());
-    let ended = (outcome::Outcome::Ok, None, None);
-    let ends = (Instant::now(), Duration::ZERO);
-    recording.end(ended, Some(&told), ends, None, CallTarget::default);
+    let ended = (outcome::Outcome::Ok, None, Trace::new(7, 1));
+    recording.end(ended, Some(&told), Instant::now(), CallTarget::default);
+}
+
+/// A call ends for which nobody gets an answer any more.
+fn give_up(recording: &Recording) {
+    let over = (outcome::Outcome::Cancelled, None, Trace::new(7, 1));
+    recording.end(over, None, Instant::now(), CallTarget::default);
 }
 
 #[test]
@@ -170,10 +213,8 @@ fn a_call_has_its_messages_on_both_sides_and_the_rest_is_the_conversations() {
     client.sends(&result(7), Some(RequestStream(6)), None);
     end(&second);
     client.sends(&result(6), Some(RequestStream(4)), None);
-    let cancelled = |id: i64| tells("notifications/cancelled", json!({ "requestId": id }));
     client.hears(&cancelled(5), RequestStream(7));
-    let over = (outcome::Outcome::Cancelled, None, None);
-    first.end(over, None, (Instant::now(), Duration::ZERO), None, CallTarget::default);
+    give_up(&first);
     server.sends(&cancelled(2), None, None);
     client.sends(&tells("notifications/tools/list_changed", json!({})), None, None);
     assert_eq!(
@@ -186,6 +227,132 @@ fn a_call_has_its_messages_on_both_sides_and_the_rest_is_the_conversations() {
             "tools/call ok: c<6 s>3 s<notifications/message c>notifications/message s<3 c>6",
         ]
     );
+}
+
+#[test]
+fn a_call_begins_with_the_text_of_its_request_and_finds_its_answer_and_its_log() {
+    let scene = Scene::new();
+    let (plain, text) = scene.calls(1, "", RequestStream(1));
+    let (other, _) = scene.calls(2, "", RequestStream(2));
+    let (reports, with_token) =
+        scene.calls(3, r#","_meta":{"progressToken":"p"}"#, RequestStream(3));
+    let tells_to = |via, what: Value| {
+        let message = match what.get("progressToken") {
+            Some(_) => tells("notifications/progress", what),
+            None => tells("notifications/message", what),
+        };
+        scene.client.sends(&message, Some(RequestStream(via)), None);
+    };
+    tells_to(2, json!({}));
+    tells_to(1, json!({}));
+    tells_to(3, json!({ "progressToken": "p" }));
+    for (id, recording) in [(2, &other), (1, &plain), (3, &reports)] {
+        end(recording);
+        scene.client.sends(&result(id), Some(RequestStream(id as u64)), None);
+    }
+    let said = [
+        "tools/call ok: c<1 c>notifications/message c>1",
+        "tools/call ok: c<2 c>notifications/message c>2",
+        "tools/call ok: c<3 c>notifications/progress c>3",
+    ];
+    assert_eq!(scene.told(), said);
+    assert_eq!(scene.client.open(&mut scene.recorder.traffic.kept().open).len(), 0);
+    let exported = String::from_utf8(scene.recorder.traffic.export(&TrafficFilter::default()));
+    let exported = exported.unwrap();
+    for text in [text, with_token] {
+        let text = text.replace(", \"", ",\"");
+        assert!(exported.contains(&text), "{text}\n{exported}");
+    }
+}
+
+#[test]
+fn a_call_that_is_cancelled_when_its_answer_is_about_to_leave_has_ended() {
+    let scene = Scene::new();
+    let (_succeeded, _) = scene.calls(1, "", GENERAL);
+    let (at_work, _) = scene.calls(2, "", GENERAL);
+    let (failed, _) = scene.calls(3, "", GENERAL);
+    let over = (outcome::Outcome::ToolError, None, Trace::new(7, 1));
+    failed.end(over, Some(&Ok(Json::empty_object())), Instant::now(), CallTarget::default);
+    for id in [1, 2, 3, 4] {
+        scene.client.hears(&cancelled(id), GENERAL);
+    }
+    give_up(&at_work);
+    let said = |id: i64, outcome| format!("tools/call {outcome}: c<{id} c<notifications/cancelled");
+    let told = scene.told();
+    assert_eq!(told[..3], [said(1, "cancelled"), said(2, "cancelled"), said(3, "tool_error")]);
+    assert_eq!(told[3..], ["notifications/cancelled ok: c<notifications/cancelled"]);
+}
+
+#[tokio::test]
+async fn calls_whose_answers_do_not_leave_are_in_the_file() {
+    let folder = Folder::new();
+    let path = folder.join("traffic.jsonl");
+    let catalog =
+        format!("gateway: {{ recording: {{ file: {} }} }}\nmcpServers: {{}}", path.display());
+    let scene = Scene::of(&catalog);
+    let (recorder, _) = (Arc::clone(&scene.recorder), scene.calls(1, "", GENERAL));
+    scene.client.hears(&cancelled(1), GENERAL);
+    scene.calls(2, "", GENERAL);
+    let Scene { handle, client, driver, .. } = scene;
+    drop((handle, client, driver));
+    recorder.settled().await;
+    let text = std::fs::read_to_string(&path).unwrap();
+    let said = text.matches("\"method\":\"tools/call\"").count();
+    assert_eq!((said, text.lines().count()), (2, 4), "a beginning, and a cancellation: {text}");
+}
+
+#[test]
+fn a_request_with_the_id_of_an_open_call_is_the_conversations_and_so_is_its_refusal() {
+    for meta in ["", r#","_meta":{"progressToken":"p"}"#] {
+        let scene = Scene::new();
+        let (call, _) = scene.calls(5, meta, GENERAL);
+        scene.client.hears(&request(5, "tools/call"), GENERAL);
+        scene.client.sends(&error(5, code::INVALID_REQUEST), None, None);
+        if !call.is_plain {
+            end(&call);
+        }
+        scene.client.sends(&result(5), None, None);
+        assert_eq!(scene.told(), ["tools/call ok: c<5 c>5", "tools/call error: c<5 c>5"]);
+        // From now on the id is free.
+        scene.client.hears(&request(5, "ping"), GENERAL);
+        scene.client.sends(&result(5), None, None);
+        assert_eq!(scene.told()[1], "tools/call error: c<5 c>5 c<5 c>5");
+    }
+}
+
+#[test]
+fn an_error_for_another_message_is_no_answer_to_the_call_of_its_id() {
+    let scene = Scene::new();
+    let (_call, _) = scene.calls(5, "", GENERAL);
+    let refused = error(5, code::INVALID_REQUEST);
+    scene.client.sent(&SentMessage {
+        message: &refused,
+        text: Some(refused.to_text().as_bytes()),
+        via: None,
+        cause: None,
+        at: Instant::now(),
+    });
+    assert_eq!(scene.told(), ["tools/call running: c<5", "response ok: c>5"]);
+    scene.client.sends(&result(5), None, None);
+    // An error of the call itself is told to it before.
+    let (failed, _) = scene.calls(6, "", GENERAL);
+    let over = (outcome::Outcome::Refused, None, Trace::new(7, 1));
+    failed.end(over, Some(&Ok(Json::empty_object())), Instant::now(), CallTarget::default);
+    scene.client.sends(&error(6, code::INVALID_PARAMS), None, None);
+    let told = ["tools/call ok: c<5 c>5", "response ok: c>5", "tools/call refused: c<6 c>6"];
+    assert_eq!(scene.told(), told);
+}
+
+#[test]
+fn a_call_that_is_answered_at_its_deadline_has_not_succeeded() {
+    let scene = Scene::new();
+    let (succeeded, _) = scene.calls(5, "", GENERAL);
+    scene.client.sends(&error(5, code::INTERNAL_ERROR), None, None);
+    assert_eq!(scene.told(), ["tools/call error: c<5 c>5"]);
+    // Its handler may be stopped only after that.
+    give_up(&succeeded);
+    assert_eq!(scene.told(), ["tools/call cancelled: c<5 c>5"]);
+    assert_eq!(scene.client.open(&mut scene.recorder.traffic.kept().open).len(), 0);
 }
 
 #[test]
@@ -204,13 +371,13 @@ fn a_call_that_is_recorded_elsewhere_and_the_polls_of_tasks_are_nobodys() {
 #[test]
 fn the_arguments_of_a_call_that_nobody_looked_at_are_masked() {
     let scene = Scene::new();
-    let params = json!({ "name": "a.pay", "arguments": { "pin": "1234" } });
+    let params = json!({ "name": "a.pay", "arguments": { "pin": "zzzz" } });
     let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
     scene.client.hears(&message(call), GENERAL);
     scene.client.sends(&result(1), Some(GENERAL), None);
     let exported = scene.recorder.traffic.export(&TrafficFilter::default());
     let exported = String::from_utf8(exported).unwrap();
-    assert!(exported.contains(r#""arguments":"***""#) && !exported.contains("1234"), "{exported}");
+    assert!(exported.contains(r#""arguments":"***""#) && !exported.contains("zzzz"), "{exported}");
 }
 
 #[test]

@@ -31,8 +31,8 @@ fn an_old_revision_is_opened_and_asks_by_requests() {
     );
     let asked = json!({ "id": "r1", "method": "elicitation/create", "params": { "message": "?" } });
     assert_eq!(acts, [Act::Tell("question", asked)]);
-    assert_eq!(client.answer("r9", json!({})), [], "nobody asked that");
-    let acts = client.answer("r1", json!({ "action": "accept" }));
+    assert_eq!(client.answer("r9", Ok(json!({}))), [], "nobody asked that");
+    let acts = client.answer("r1", Ok(json!({ "action": "accept" })));
     assert_eq!(
         sent(&acts, 0),
         json!({ "jsonrpc": "2.0", "id": "s7", "result": { "action": "accept" } })
@@ -51,8 +51,8 @@ fn the_new_revision_asks_by_results_and_goes_on_with_all_answers() {
             "inputRequests":{"a":{"method":"roots/list"},"b":{"method":"elicitation/create","params":{}}}}}"#,
     );
     assert_eq!(acts.len(), 2);
-    assert_eq!(client.answer("a", json!({ "roots": [] })), []);
-    let acts = client.answer("b", json!({ "action": "decline" }));
+    assert_eq!(client.answer("a", Ok(json!({ "roots": [] }))), []);
+    let acts = client.answer("b", Ok(json!({ "action": "decline" })));
     let again = sent(&acts, 0);
     assert_eq!((&again["id"], &again["params"]["requestState"]), (&json!(2), &json!("s")));
     assert_eq!(
@@ -61,6 +61,63 @@ fn the_new_revision_asks_by_results_and_goes_on_with_all_answers() {
     );
     let acts = client.hear(r#"{"jsonrpc":"2.0","id":2,"error":{"code":-1,"message":"No."}}"#);
     assert_eq!(acts, [Act::Tell("done", json!({ "error": { "code": -1, "message": "No." } }))]);
+}
+
+fn no() -> ErrorObject {
+    ErrorObject::new(-1, "The user said no.")
+}
+
+const GIVEN_UP: &str = r#"done {"error":{"code":-1,"message":"A client of 2026-07-28 cannot answer this question with an error, so the call was given up. The user said no."}}"#;
+
+#[test]
+fn an_old_server_gets_an_error_for_its_request() {
+    let mut client = client(Revision::V2025_11_25);
+    client.begin();
+    hears(&mut client, 1, &json!({ "protocolVersion": "2025-11-25" }));
+    client.hear(r#"{"jsonrpc":"2.0","id":9,"method":"sampling/createMessage","params":{}}"#);
+    let data = Some(trunkline_wire::json::Json::parse("[1]").unwrap());
+    let acts = client.answer("r1", Err(ErrorObject { data, ..no() }));
+    let error = json!({ "code": -1, "message": "The user said no.", "data": [1] });
+    assert_eq!(sent(&acts, 0), json!({ "jsonrpc": "2.0", "id": 9, "error": error }));
+    assert_eq!(client.answer("r1", Err(no())), [], "it is answered");
+}
+
+#[test]
+fn a_round_has_no_errors_so_a_form_is_cancelled_and_the_rest_ends_the_call() {
+    let asks = json!({ "resultType": "input_required", "requestState": "s", "inputRequests": {
+        "form": { "method": "elicitation/create", "params": {} },
+        "roots": { "method": "roots/list" },
+    }});
+    for is_roots in [false, true] {
+        let mut client = client(Revision::V2026_07_28);
+        client.begin();
+        hears(&mut client, 1, &asks);
+        assert_eq!(client.answer("form", Err(no())), []);
+        let outcome = if is_roots { Err(no()) } else { Ok(json!({ "roots": [] })) };
+        let said = shown(&client.answer("roots", outcome));
+        match is_roots {
+            true => assert_eq!(said, GIVEN_UP),
+            false => {
+                assert!(said.contains(r#""form":{"action":"cancel"}"#), "{said}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_task_whose_question_has_an_error_for_an_answer_is_cancelled() {
+    let mut client = client(Revision::V2026_07_28);
+    client.begin();
+    let created = json!({ "resultType": "task", "taskId": "t", "status": "working" });
+    hears(&mut client, 1, &created);
+    client.due();
+    let open = json!({ "q": { "method": "sampling/createMessage", "params": {} } });
+    let asks = json!({ "taskId": "t", "status": "input_required", "inputRequests": open });
+    hears(&mut client, 2, &asks);
+    assert_eq!(shown(&client.answer("q", Err(no()))), r#"> tasks/cancel {"taskId":"t"}"#);
+    assert_eq!(hears(&mut client, 3, &json!({})), r#"> tasks/get {"taskId":"t"}"#);
+    let said = hears(&mut client, 4, &json!({ "taskId": "t", "status": "cancelled" }));
+    assert!(said.ends_with(&format!("\n{GIVEN_UP}")), "{said}");
 }
 
 #[test]
@@ -120,7 +177,7 @@ fn a_task_of_2026_07_28_is_followed_through_its_question_to_its_result() {
     client.due();
     assert_eq!(hears(&mut client, 4, &asks), "wait 70", "it is asked once");
     assert_eq!(
-        shown(&client.answer("q", json!({ "action": "accept" }))),
+        shown(&client.answer("q", Ok(json!({ "action": "accept" })))),
         r#"> tasks/update {"inputResponses":{"q":{"action":"accept"}},"taskId":"t"}"#
     );
     assert_eq!(hears(&mut client, 5, &json!({})), r#"> tasks/get {"taskId":"t"}"#);
@@ -142,7 +199,7 @@ fn a_question_that_a_task_no_longer_asks_is_withdrawn() {
     client.due();
     let said = hears(&mut client, 3, &json!({ "taskId": "t", "status": "working" }));
     assert!(said.contains("withdrawn {\"id\":\"q\"}"), "{said}");
-    assert_eq!(client.answer("q", json!({})), []);
+    assert_eq!(client.answer("q", Ok(json!({}))), []);
 }
 
 #[test]

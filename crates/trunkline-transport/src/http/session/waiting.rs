@@ -70,7 +70,7 @@ impl<'a, H: Handler> Waiting<'a, H> {
         loop {
             let Some(reader) = self.reader else { return Poll::Ready(Posted::NoReply) };
             let mut state = self.session.lock();
-            if let Some(posted) = state.posted(reader, self.session.tags, now()) {
+            if let Some(posted) = state.posted(reader, self.session.tags, now) {
                 drop(state);
                 self.reader = None;
                 return Poll::Ready(posted);

@@ -13,7 +13,7 @@ use trunkline_auth::Principal;
 use trunkline_auth::tag::random_name;
 use trunkline_proto::input_required::Journal;
 use trunkline_proto::task::{Record, SavedTask, TaskOutcome};
-use trunkline_proto::{Attached, Call, CallKey, Peer};
+use trunkline_proto::{Attached, Call, CallKey, Peer, RequestStream};
 use trunkline_store::{Entry, Expect, Lease, Pending, Store, StoreError, Swap, Version};
 use trunkline_transport::clock::now;
 use trunkline_transport::conversation_handle::ConversationHandle;
@@ -131,6 +131,8 @@ impl Plan {
             meta: self.meta.clone(),
             revision,
             peer: Arc::new(peer),
+            via: RequestStream::default(),
+            is_unseen: false,
             wants_progress: false,
             log_level: None,
             attached,

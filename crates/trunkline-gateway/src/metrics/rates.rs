@@ -1,17 +1,18 @@
 //! How many calls a server gets and how long they take, in steps of ten seconds over a quarter of an hour.
 
 use std::collections::VecDeque;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 /// The last steps of one server.
 #[derive(Debug, Default)]
 pub(crate) struct Rates {
-    /// The newest step is the last; steps without calls between others are there, too.
-    steps: VecDeque<Step>,
-    /// The number of the newest step.
-    newest: u64,
+    /// The newest step, and when it ends; `None` before the first call.
+    newest: Step,
+    end: Option<Instant>,
+    /// Those before it, the oldest first; steps without calls between others are there, too.
+    older: VecDeque<Step>,
 }
 
 #[derive(Clone, Debug)]
@@ -29,28 +30,32 @@ impl Default for Step {
 }
 
 impl Rates {
-    /// A call ended in the step of this number; they are counted from any fixed moment.
+    /// A call ended at this moment, after so many microseconds.
     #[inline]
-    pub(crate) fn note(&mut self, took: Duration, has_failed: bool, step: u64) {
-        self.advance(step);
-        let Some(step) = self.steps.back_mut() else { return };
+    pub(crate) fn note(&mut self, at: Instant, micros: u64, has_failed: bool) {
+        if self.end.is_none_or(|end| at >= end) {
+            self.advance(at);
+        }
+        let step = &mut self.newest;
         step.count += 1;
         step.failed += u32::from(has_failed);
-        step.buckets[bucket(took)] += 1;
+        step.buckets[bucket(micros)] += 1;
     }
 
-    /// The percentiles of all steps, and each step, oldest first.
-    pub(crate) fn show(&mut self, step: u64) -> Value {
-        self.advance(step);
-        let mut all = Step::default();
-        for step in &self.steps {
+    /// The percentiles of all steps up to now, and each step, oldest first.
+    pub(crate) fn show(&mut self, now: Instant) -> Value {
+        if self.end.is_some_and(|end| now >= end) {
+            self.advance(now);
+        }
+        let (mut all, empty) = (Step::default(), Step::default());
+        let known = self.older.iter().chain([&self.newest]);
+        for step in known.clone() {
             all.count += step.count;
             all.failed += step.failed;
             all.buckets.iter_mut().zip(step.buckets).for_each(|(sum, it)| *sum += it);
         }
-        let missing = STEPS - self.steps.len();
-        let empty = Step::default();
-        let steps = std::iter::repeat_n(&empty, missing).chain(&self.steps).map(Step::show);
+        let missing = STEPS - self.older.len() - 1;
+        let steps = std::iter::repeat_n(&empty, missing).chain(known).map(Step::show);
         let mut told = all.show();
         told["count"] = json!(all.count);
         told["failed"] = json!(all.failed);
@@ -58,22 +63,20 @@ impl Rates {
         told
     }
 
-    #[inline]
-    fn advance(&mut self, number: u64) {
-        if number != self.newest || self.steps.is_empty() {
-            self.advance_to(number);
-        }
-    }
-
-    fn advance_to(&mut self, number: u64) {
-        let ahead = number.saturating_sub(self.newest).min(STEPS as u64);
-        let more = if self.steps.is_empty() { 1 } else { ahead };
-        self.newest = self.newest.max(number);
-        for _ in 0..more {
-            if self.steps.len() >= STEPS {
-                self.steps.pop_front();
+    /// Begins the step of this moment, which is not before the end of the newest.
+    #[cold]
+    fn advance(&mut self, at: Instant) {
+        let Some(end) = self.end else {
+            self.end = Some(at + Duration::from_secs(STEP));
+            return;
+        };
+        let more = at.saturating_duration_since(end).as_secs() / STEP + 1;
+        self.end = Some(end + Duration::from_secs(more * STEP));
+        for _ in 0..more.min(STEPS as u64) {
+            self.older.push_back(std::mem::take(&mut self.newest));
+            if self.older.len() >= STEPS {
+                self.older.pop_front();
             }
-            self.steps.push_back(Step::default());
         }
     }
 }
@@ -102,10 +105,9 @@ impl Step {
     }
 }
 
-/// The bucket of a duration: the exponent of its microseconds, and their two next bits.
-fn bucket(took: Duration) -> usize {
-    let micros = took.as_secs().saturating_mul(1_000_000);
-    let micros = micros.saturating_add(u64::from(took.subsec_micros())).max(4);
+/// The bucket of so many microseconds: their exponent, and their two next bits.
+fn bucket(micros: u64) -> usize {
+    let micros = micros.max(4);
     let exponent = micros.ilog2();
     let bits = (micros >> (exponent - 2)) & 3;
     ((exponent as usize - 2) * 4 + bits as usize).min(BUCKETS - 1)
@@ -129,17 +131,13 @@ const BUCKETS: usize = 104;
 mod tests {
     use super::*;
 
-    fn at(seconds: u64) -> u64 {
-        seconds / STEP
-    }
-
     #[test]
     fn percentiles_are_within_an_eighth_of_the_truth() {
-        let mut rates = Rates::default();
+        let (mut rates, began) = (Rates::default(), Instant::now());
         for n in 1..=1000_u64 {
-            rates.note(Duration::from_micros(n * 100), n % 10 == 0, at(1000));
+            rates.note(began, n * 100, n % 10 == 0);
         }
-        let told = rates.show(at(1005));
+        let told = rates.show(began + Duration::from_secs(5));
         for (name, expected) in [("p50", 50.0), ("p95", 95.0), ("p99", 99.0)] {
             let found = told[name].as_f64().unwrap();
             assert!((found / expected - 1.0).abs() < 0.125, "{name}: {found}");
@@ -152,11 +150,17 @@ mod tests {
 
     #[test]
     fn a_quarter_of_an_hour_is_remembered() {
-        let mut rates = Rates::default();
-        rates.note(Duration::from_millis(1), false, at(0));
-        rates.note(Duration::from_millis(1), false, at(600));
-        assert_eq!(rates.show(at(899))["count"], 2);
-        assert_eq!(rates.show(at(900))["count"], 1);
+        let (mut rates, began) = (Rates::default(), Instant::now());
+        let at = |seconds| began + Duration::from_secs(seconds);
+        assert_eq!(rates.show(at(0))["count"], 0);
+        rates.note(at(0), 1_000, false);
+        rates.note(at(600), 1_000, false);
+        // One that ended before, and is counted later.
+        rates.note(at(599), 1_000, false);
+        let steps = rates.show(at(600))["steps"].take();
+        assert_eq!([&steps[29]["rate"], &steps[89]["rate"]], [&json!(0.1), &json!(0.2)]);
+        assert_eq!(rates.show(at(899))["count"], 3);
+        assert_eq!(rates.show(at(900))["count"], 2);
         assert_eq!(rates.show(at(100_000))["count"], 0);
         assert_eq!(rates.show(at(100_000))["p99"], Value::Null);
     }
@@ -165,10 +169,10 @@ mod tests {
     fn every_duration_has_a_bucket() {
         let mut last = 0;
         for micros in (0..40).map(|it| 1_u64 << it) {
-            let found = bucket(Duration::from_micros(micros));
+            let found = bucket(micros);
             assert!(found >= last && found < BUCKETS);
             last = found;
         }
-        assert_eq!(bucket(Duration::MAX), BUCKETS - 1);
+        assert_eq!(bucket(u64::MAX), BUCKETS - 1);
     }
 }
