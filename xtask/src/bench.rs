@@ -4,6 +4,7 @@ mod build;
 mod callgrind;
 mod chart;
 mod counted;
+mod counts;
 mod figures;
 mod gateway;
 mod growth;

@@ -144,7 +144,8 @@ pub fn npm() -> Result<(), String> {
 }
 
 fn pip() -> Result<(), String> {
-    let requirements = run::file("peers/requirements.txt")?;
+    // Its programs name the folder that they were installed in: one that was moved is made anew.
+    let requirements = format!("{}# {}\n", run::file("peers/requirements.txt")?, venv().display());
     if !is_stamped(&venv(), &requirements) {
         run::run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(venv()))?;
         let mut pip = Command::new(venv().join("bin/python"));

@@ -1,4 +1,4 @@
-//! HTTP in, one upstream out, ids rewritten on the way and nothing else: the limit of a gateway.
+//! HTTP in, one upstream out, ids rewritten on the way and nothing else: hyper and serde_json with nothing around them.
 
 mod envelope;
 mod http;
@@ -9,13 +9,15 @@ use std::error::Error;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use http_body_util::{BodyExt, Full};
+use http_body_util::BodyExt;
 use hyper::body::{Body, Bytes, Incoming};
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::service::service_fn;
 use hyper::{Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
+
+use self::envelope::Parts;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
@@ -75,7 +77,7 @@ async fn accept(listener: &TcpListener) -> Result<TcpStream, Box<dyn Error>> {
 
 async fn serve<F>(client: TcpStream, respond: impl Fn(hyper::Request<Incoming>) -> F)
 where
-    F: Future<Output = Result<Response<Full<Bytes>>, Infallible>>,
+    F: Future<Output = Result<Response<Parts>, Infallible>>,
 {
     let connection = hyper::server::conn::http1::Builder::new()
         .serve_connection(TokioIo::new(client), service_fn(respond));
@@ -99,14 +101,14 @@ async fn whole(mut body: Incoming) -> Result<Bytes, hyper::Error> {
     Ok(whole.into())
 }
 
-fn json(text: Vec<u8>) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(text.into()));
+fn json(text: Parts) -> Response<Parts> {
+    let mut response = Response::new(text);
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }
 
-fn status(status: StatusCode) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::default());
+fn status(status: StatusCode) -> Response<Parts> {
+    let mut response = Response::new(Parts::default());
     *response.status_mut() = status;
     response
 }

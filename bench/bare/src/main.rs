@@ -1,4 +1,4 @@
-//! Lines of JSON-RPC on stdin → answers on stdout, with nothing in between: the limit the others are compared with.
+//! Lines of JSON-RPC on stdin → answers on stdout, with serde_json and nothing around it: what the others are compared with.
 
 use std::io::{self, BufRead, BufReader, Write};
 

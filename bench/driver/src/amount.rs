@@ -1,7 +1,9 @@
 //! How much to measure: a time or a number of calls.
 
+use std::process::Command;
 use std::time::Duration;
 
+use crate::process::Process;
 use crate::words::number;
 
 /// When a measurement ends.
@@ -29,6 +31,8 @@ pub struct Volume {
     pub amount: Amount,
     /// After this long what was started is killed, whatever it does.
     pub deadline: Duration,
+    /// A command that is run when all is ready, before the calls.
+    pub ready: Option<String>,
 }
 
 impl Volume {
@@ -40,16 +44,33 @@ impl Volume {
             "--milliseconds" => {
                 self.amount = Amount::Time(Duration::from_millis(number(option, value)?))
             }
+            "--ready" => self.ready = Some(value.into()),
             "--deadline" => self.deadline = Duration::from_secs(number(option, value)?),
             _ => return Ok(false),
         }
         Ok(true)
+    }
+
+    /// Tells whoever waits for it that the calls begin.
+    pub fn say_ready(&self, process: &Process) -> Result<(), String> {
+        let Some(command) = &self.ready else { return Ok(()) };
+        let command = command.replace("{pid}", &process.id().to_string());
+        let mut words = command.split(' ');
+        let mut told = Command::new(words.next().unwrap_or_default());
+        let output = told.args(words).output();
+        match output.map_err(|error| format!("`{command}` does not start: {error}."))? {
+            output if output.status.success() => Ok(()),
+            output => {
+                let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
+                Err(format!("`{command}` failed: {}", complaint.trim()))
+            }
+        }
     }
 }
 
 impl Default for Volume {
     fn default() -> Volume {
         let amount = Amount::Time(Duration::from_secs(1));
-        Volume { payload: 100, amount, deadline: Duration::from_secs(60) }
+        Volume { payload: 100, amount, deadline: Duration::from_secs(60), ready: None }
     }
 }

@@ -25,6 +25,7 @@ fn measure(options: &Options, subject: &Subject) -> Result<(), String> {
     if let Amount::Time(time) = volume.amount {
         load.run(|| scene.gateway_cpu(), Amount::Time(time / 3))?;
     }
+    volume.say_ready(scene.gateway())?;
     let upstream_before = scene.upstream_cpu();
     let (measured, replies) = load.run(|| scene.gateway_cpu(), volume.amount)?;
     let upstream_cpu = scene.upstream_cpu().saturating_sub(upstream_before);

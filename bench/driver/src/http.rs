@@ -28,6 +28,7 @@ fn measure(options: &Options, subject: &Subject) -> Result<(), String> {
     if let Amount::Time(time) = volume.amount {
         load.run(|| server.cpu(), Amount::Time(time / WARM_UP))?;
     }
+    volume.say_ready(&server)?;
     let (measured, replies) = load.run(|| server.cpu(), volume.amount)?;
     let mut report = report(options, measured, &replies);
     report["label"] = json!(subject.label);

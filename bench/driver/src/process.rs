@@ -125,6 +125,10 @@ impl Process {
         cpu_of(self.child.id())
     }
 
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Itself and all that it has started.
     pub fn family(&self) -> Vec<u32> {
         let mut family = vec![self.child.id()];

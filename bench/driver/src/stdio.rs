@@ -26,6 +26,7 @@ fn measure(options: &Options, subject: &Subject) -> Result<(), String> {
             let warm_up = Amount::Time(time / WARM_UP);
             measure::run(&mut server, &mut calls, mode, options.depth, warm_up)?;
         }
+        volume.say_ready(&server.process)?;
         let measured = measure::run(&mut server, &mut calls, mode, options.depth, volume.amount)?;
         let mut report = report(options, &server, mode, measured);
         report["label"] = json!(subject.label);

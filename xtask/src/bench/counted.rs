@@ -17,12 +17,21 @@ pub struct Measurement {
     pub command: Vec<String>,
     /// How many calls the shorter run makes, and how many more the longer one does.
     pub calls: (u64, u64),
+    /// Whether it is counted from the first call on. The two runs differ in their starts as well, and where there is much to
+    /// start that is more than all calls take.
+    pub is_late: bool,
 }
 
 impl Measurement {
     pub fn new(name: &str, load: &[&str], command: Vec<String>) -> Measurement {
         let load = load.iter().map(|word| (*word).to_owned()).collect();
-        Measurement { name: name.to_owned(), load, command, calls: (Self::CALLS, Self::CALLS) }
+        Measurement {
+            name: name.to_owned(),
+            load,
+            command,
+            calls: (Self::CALLS, Self::CALLS),
+            is_late: false,
+        }
     }
 
     /// The driver's words for an amount, the program perhaps started `under` another.
@@ -34,11 +43,22 @@ impl Measurement {
         words
     }
 
+    /// Its name as that of a file.
+    pub fn file(&self) -> String {
+        self.name.replace(|it: char| !it.is_ascii_alphanumeric(), "-")
+    }
+
     fn count(&self, programs: &Programs, core: u32) -> Result<PerCall, String> {
         let run = |calls: u64| {
-            let file: String = self.name.replace(|it: char| !it.is_ascii_alphanumeric(), "-");
-            let callgrind = programs.callgrind(&file);
-            let mut words = self.words(&["--calls", &calls.to_string()], &callgrind.command);
+            let callgrind = programs.callgrind(&self.file());
+            let mut under = callgrind.command.clone();
+            let calls = calls.to_string();
+            let mut amount = vec!["--calls", &calls];
+            if self.is_late {
+                under.push("--instr-atstart=no".to_owned());
+                amount.extend(["--ready", "vgdb --pid={pid} instrumentation on"]);
+            }
+            let mut words = self.words(&amount, &under);
             words.splice(1..1, ["--deadline".to_owned(), Self::DEADLINE.to_string()]);
             programs.drive_on(core, &words)?;
             callgrind.profile()

@@ -1,6 +1,6 @@
 //! Reports of the driver → medians and ratios.
 
-use std::fmt::Display;
+use std::fmt::{self, Display};
 
 use super::{median, number};
 
@@ -61,11 +61,7 @@ impl Figures {
 
     /// The median of each figure over the rounds; `None` when it failed or was left out.
     pub fn median(&self, case: &impl Display, label: &str) -> Option<Sample> {
-        let case = case.to_string();
-        let of = |pick: fn(&Sample) -> f64| {
-            let all = self.samples.iter().filter(|s| s.0 == case && s.1 == label);
-            median(all.map(|s| pick(&s.2)).collect())
-        };
+        let of = |pick| median(self.all(case, label, pick));
         Some(Sample {
             calls_per_s: of(|s| s.calls_per_s)?,
             p50_us: of(|s| s.p50_us)?,
@@ -81,8 +77,48 @@ impl Figures {
         label: &str,
         to: &str,
         pick: fn(&Sample) -> f64,
-    ) -> Option<f64> {
-        Some(pick(&self.median(case, label)?) / pick(&self.median(case, to)?))
+    ) -> Option<Ratio> {
+        Ratio::of(self.all(case, label, pick), self.all(case, to, pick))
+    }
+
+    /// A figure of every round.
+    pub fn all(&self, case: &impl Display, label: &str, pick: fn(&Sample) -> f64) -> Vec<f64> {
+        let case = case.to_string();
+        let all = self.samples.iter().filter(|s| s.0 == case && s.1 == label);
+        all.map(|s| pick(&s.2)).collect()
+    }
+}
+
+/// A figure of one program by that of another.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ratio {
+    pub of_medians: f64,
+    /// The least and the most of the rounds' own ratios; `None` when there was one round.
+    spread: Option<(f64, f64)>,
+}
+
+impl Ratio {
+    /// Of figures that were measured in the same rounds.
+    pub fn of(ours: Vec<f64>, theirs: Vec<f64>) -> Option<Ratio> {
+        let rounds = || ours.iter().zip(&theirs).map(|(ours, theirs)| ours / theirs);
+        let spread =
+            (rounds().fold(f64::INFINITY, f64::min), rounds().fold(f64::NEG_INFINITY, f64::max));
+        let spread = (rounds().count() > 1).then_some(spread);
+        Some(Ratio { of_medians: median(ours)? / median(theirs)?, spread })
+    }
+}
+
+impl From<f64> for Ratio {
+    /// What was not measured in rounds.
+    fn from(of_medians: f64) -> Ratio {
+        Ratio { of_medians, spread: None }
+    }
+}
+
+impl Display for Ratio {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{:.2}", self.of_medians)?;
+        self.spread.map_or(Ok(()), |(least, most)| write!(out, " ({least:.2}–{most:.2})"))
     }
 }
 
@@ -114,9 +150,18 @@ mod tests {
             let half = Sample { calls_per_s: calls_per_s / 2.0, ..Sample::default() };
             figures.add(&"case", OURS, half);
         }
-        assert_eq!(figures.ratio(&"case", OURS, BARE, |s| s.calls_per_s), Some(0.5));
-        assert_eq!(figures.ratio(&"case", OURS, "rmcp", |s| s.calls_per_s), None);
-        assert_eq!(figures.ratio(&"other", OURS, BARE, |s| s.calls_per_s), None);
+        let ratio = |case: &str, to| figures.ratio(&case, OURS, to, |s| s.calls_per_s);
+        assert_eq!(ratio("case", BARE).map(|it| it.of_medians), Some(0.5));
+        assert_eq!((ratio("case", "rmcp"), ratio("other", BARE)), (None, None));
+    }
+
+    #[test]
+    fn a_ratio_says_how_far_its_rounds_are_apart() {
+        let ratio = |ours: &[f64]| Ratio::of(ours.into(), vec![10.0; ours.len()]);
+        let shown = |ours| ratio(ours).map(|it| it.to_string());
+        assert_eq!(shown(&[5.0, 6.0, 5.9]), Some("0.59 (0.50–0.60)".into()));
+        assert_eq!(shown(&[5.0]), Some("0.50".into()));
+        assert_eq!(shown(&[]), None);
     }
 
     #[test]

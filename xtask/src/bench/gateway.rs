@@ -6,6 +6,7 @@ mod report;
 
 use self::cases::{CASES, Case, GATEWAYS, Gateway, Upstream};
 use super::counted::Measurement;
+use super::counts::{self, Counts};
 use super::figures::{Figures, Sample};
 use super::programs::{self, Programs};
 use super::{Bench, keep_only, load_average, verdict, write_result};
@@ -17,7 +18,8 @@ pub fn run(args: &[String]) -> Result<(), String> {
     let bench = Bench::prepare(options)?;
     let mut results = Figures::new(bench.options.rounds, load_average());
     bench.measure(&mut results);
-    let text = report::text(&results, &bench.options.gateways);
+    let counts = if bench.options.quick { Vec::new() } else { bench.count(&mut results) };
+    let text = report::text(&results, &bench.options.gateways, &counts);
     print!("{text}");
     if !bench.options.quick && bench.options.gateways.len() == GATEWAYS.len() {
         write_result("gateway.md", &text)?;
@@ -93,6 +95,29 @@ impl Bench<Options> {
                 }
             }
         }
+    }
+
+    /// Instructions and system calls of the gateways that are worth counting.
+    fn count(&self, results: &mut Figures) -> Vec<(String, &'static str, Counts)> {
+        if let Err(sentence) = counts::prepare() {
+            results.failures.push(sentence);
+            return Vec::new();
+        }
+        let mut counted = Vec::new();
+        for case in CASES.iter().filter(|case| case.connections > 1) {
+            let gateways = self.options.gateways.iter().filter(|it| it.is_counted(case));
+            for gateway in gateways {
+                if results.has_failed(case, gateway.label) {
+                    continue;
+                }
+                eprintln!("counting: {case}, {}", gateway.label);
+                match Counts::of(&self.programs, &measurement(&self.programs, case, gateway)) {
+                    Ok(counts) => counted.push((case.to_string(), gateway.label, counts)),
+                    Err(sentence) => results.fail(case, gateway.label, &sentence),
+                }
+            }
+        }
+        counted
     }
 
     /// One run of the driver; its JSON.

@@ -87,11 +87,10 @@ fn measure(
 ) -> Vec<Curve> {
     let mut all = Vec::new();
     for line in axis.lines {
-        let sizes = axis.sizes.iter().copied().filter(|size| *size <= line.largest);
-        for size in sizes.take(if is_quick { 2 } else { usize::MAX }) {
+        for &size in axis.sizes.iter().take(if is_quick { 2 } else { usize::MAX }) {
             let measurement = (line.measurement)(programs, size);
             let name = format!("{}, {}, {size}", axis.name, line.label);
-            all.push((line.label, size, Measurement { name, ..measurement }));
+            all.push((line.label, size, Measurement { name, is_late: true, ..measurement }));
         }
     }
     let measurements: Vec<&Measurement> = all.iter().map(|(.., measurement)| measurement).collect();
@@ -151,10 +150,11 @@ fn plot(axis: &Axis, curves: &[Curve]) -> String {
 }
 
 const HEAD: &str = "# How the cost of a call grows\n\n\
-    Written by `cargo xtask bench growth`: instructions a call by callgrind, of programs with little optimization, so that the\n\
-    shape counts and not the height; [instructions.md](instructions.md) has the height. `trunkline` is a server,\n\
-    `gateway` the library of `trunkline serve` in front of a bare server. The number beside a word is the exponent between the\n\
-    two largest sizes: 0 is flat, 1 is linear.\n";
+    Written by `cargo xtask bench growth`: instructions a call by callgrind, from the first call on, so that no start is in\n\
+    them, of programs with little optimization, so that the shape counts and not the height;\n\
+    [instructions.md](instructions.md) has the height. `trunkline` is a server, `gateway` the library of `trunkline serve` in\n\
+    front of a bare server. The number beside a word is the exponent between the two largest\n\
+    sizes: 0 is flat, 1 is linear.\n";
 
 /// Below this exponent nothing that is worth a name grows.
 const FLAT: f64 = 0.15;

@@ -8,6 +8,7 @@ mod targets;
 use self::cases::{Case, LABELS};
 use self::results::Results;
 use super::counted::Measurement;
+use super::counts::{self, Counts};
 use super::programs::{self, Programs};
 use super::{Bench, keep_only, load_average, rounds, verdict, write_result};
 
@@ -83,13 +84,10 @@ impl Bench<Options> {
         }
     }
 
-    /// Instructions and system calls of 2 N calls less those of N: start and end cancel out.
     fn count(&self, results: &mut Results) {
-        for tool in ["valgrind", "strace"] {
-            if let Err(sentence) = programs::ensure(tool) {
-                results.figures.failures.push(sentence);
-                return;
-            }
+        if let Err(sentence) = counts::prepare() {
+            results.figures.failures.push(sentence);
+            return;
         }
         for case in cases::counted() {
             for label in self.options.labels.clone() {
@@ -97,50 +95,12 @@ impl Bench<Options> {
                     continue;
                 }
                 eprintln!("counting: {}, {label}", case.name);
-                match self.count_one(&case, label) {
+                match Counts::of(&self.programs, &self.measurement(&case, label)) {
                     Ok(counts) => results.counts.push((case.name.clone(), label, counts)),
                     Err(sentence) => results.figures.fail(&case, label, &sentence),
                 }
             }
         }
-    }
-
-    fn count_one(&self, case: &Case, label: &str) -> Result<results::Counts, String> {
-        let callgrind = self.programs.callgrind(label);
-        let instructions = |calls| {
-            self.drive_counted(case, label, calls, &callgrind.command)?;
-            Ok::<_, String>(callgrind.profile()?.instructions)
-        };
-        let (once, twice) = (instructions(CALLS)?, instructions(2 * CALLS)?);
-        let strace = self.programs.strace(label);
-        let system_calls = |calls| {
-            self.drive_counted(case, label, calls, &strace.command)?;
-            strace.system_calls()
-        };
-        let (few, many) = (system_calls(CALLS)?, system_calls(2 * CALLS)?);
-        let per_call = |count: u64, of: u64| of.saturating_sub(count) as f64 / CALLS as f64;
-        Ok(results::Counts {
-            instructions: per_call(once, twice),
-            system_calls: many
-                .iter()
-                .map(|(name, count)| {
-                    (name.clone(), per_call(few.get(name).copied().unwrap_or(0), *count))
-                })
-                .filter(|(_, count)| *count >= 0.005)
-                .collect(),
-        })
-    }
-
-    fn drive_counted(
-        &self,
-        case: &Case,
-        label: &str,
-        calls: u64,
-        under: &[String],
-    ) -> Result<(), String> {
-        let amount = ["--deadline", "300", "--calls", &calls.to_string()];
-        let words = self.measurement(case, label).words(&amount, under);
-        self.programs.drive(&words).map(drop)
     }
 
     /// One case of one program, as the driver is told it.
@@ -158,8 +118,6 @@ cargo xtask bench http [OPTIONS]
   --rounds N            interleaved rounds, 3 or more (3)
   --quick               a minute instead of ten: fewer cases, shorter, nothing counted, nothing written
   --only LABEL,…        of `bare`, `trunkline` and `rmcp`; nothing is written";
-
-const CALLS: u64 = 1000;
 
 #[cfg(test)]
 mod tests {

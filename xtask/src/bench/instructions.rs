@@ -8,7 +8,7 @@ mod stages;
 
 use std::process::Command;
 
-use self::paths::{Kind, PATHS, Path, Side};
+use self::paths::{Kind, PATHS, Path, RECORDINGS, Recording, Side};
 use super::callgrind::PerCall;
 use super::counted::count;
 use super::programs::{self, Program, Programs};
@@ -26,7 +26,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
     if options.is_quick {
         let checked = measure(&build_quickly(&options.paths)?, &options.paths)?;
         // What is promised is promised of a release.
-        let text = report::paths(&checked, |_| None);
+        let text = report::paths(&checked, false) + &report::recording(&checked);
         print!("{text}{}", most_costly(&checked, options.functions));
         if options.renews {
             let table = report::json(&json::parse(&table)?, &[], &checked, &rustc);
@@ -117,10 +117,42 @@ impl Counted {
     }
 }
 
+/// What recording a call costs.
+struct Recorded {
+    pair: &'static Recording,
+    /// Instructions a call, outside of the allocator.
+    recorded: f64,
+    unrecorded: f64,
+}
+
+impl Recorded {
+    /// Of every pair that was counted.
+    fn all(counted: &[Counted]) -> Vec<Recorded> {
+        let cost = |name| {
+            let it = counted.iter().find(|it| it.path.name == name)?;
+            Some(stages::outside_allocator(&it.ours))
+        };
+        let recorded = |pair: &'static Recording| {
+            let (recorded, unrecorded) = cost(pair.on).zip(cost(pair.off))?;
+            Some(Recorded { pair, recorded, unrecorded })
+        };
+        RECORDINGS.iter().filter_map(recorded).collect()
+    }
+
+    fn ratio(&self) -> f64 {
+        self.recorded / self.unrecorded
+    }
+
+    fn is_met(&self) -> bool {
+        self.ratio() <= self.pair.most
+    }
+}
+
 /// Builds what the paths need, and the binary only if one of them does.
 fn build(paths: &[&'static Path]) -> Result<Programs, String> {
     let programs = Programs::build(needed(paths))?;
-    if paths.iter().any(|path| matches!(path.kind, Kind::Gateway(_))) {
+    let is_binary = |it: Kind| matches!(it, Kind::Gateway(_) | Kind::UnrecordedGateway(_));
+    if paths.iter().any(|path| is_binary(path.kind)) {
         programs::trunkline()?;
     }
     Ok(programs)

@@ -2,7 +2,7 @@
 
 use super::counted::Measurement;
 use super::figures::needed;
-use super::gateway::cases::{BARE, SESSION};
+use super::gateway::cases::{BARE, SESSION, STATELESS};
 use super::growth::axes::{
     self, GATEWAY, Line, Load, SERVER, gateway, idle, idle_lines, line, told,
 };
@@ -17,7 +17,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
     let (mut rows, mut eaches, mut failures) = (Vec::new(), Vec::new(), Vec::new());
     for thing in &THINGS {
         let count = if is_quick { thing.count / 10 } else { thing.count };
-        for Line { label, measurement, .. } in thing.lines {
+        for Line { label, measurement } in thing.lines {
             eprintln!("{}, {label}", thing.what);
             match held(&programs, *measurement, count) {
                 Ok(held) => {
@@ -116,7 +116,7 @@ fn targets(eaches: &[(&str, &str, f64)]) -> String {
     out
 }
 
-static THINGS: [Thing; 7] = [
+static THINGS: [Thing; 8] = [
     Thing {
         what: "a session, all on one connection",
         count: 9990,
@@ -125,6 +125,11 @@ static THINGS: [Thing; 7] = [
     Thing { what: IDLE, count: 1000, lines: &idle_lines!("--idle") },
     Thing { what: "the same with a GET stream", count: 1000, lines: &idle_lines!("--streams") },
     Thing { what: IN_FLIGHT, count: 1000, lines: &idle_lines!("--parked") },
+    Thing {
+        what: "a call of 2026-07-28 in flight on a connection of its own",
+        count: 1000,
+        lines: &idle_lines!("--parked-stateless", STATELESS),
+    },
     Thing {
         what: "the same with a call that waits for an answer of the user",
         count: 1000,
@@ -148,7 +153,7 @@ const HEAD: &str = "# What things take in memory\n\n\
     that are alike mean that there is no cliff. The programs are built with little optimization, which moves code and not\n\
     what is held. `bare` is hyper with nothing around it, `trunkline` a server, `gateway` the library of `trunkline serve`.\n\
     A call in flight has a session and a connection of its own: what it takes itself is the difference to the row of idle\n\
-    connections. [sessions.md](sessions.md) compares with rmcp, and [texts.md](texts.md) has long texts.\n\n\
+    connections, and one of 2026-07-28 has no session. [sessions.md](sessions.md) compares with rmcp, and [texts.md](texts.md) has long texts.\n\n\
     | one of these | how many | | one | many | each | of a tenth, of the rest |\n|---|---|---|---|---|---|---|\n";
 
 pub const USAGE: &str = "\

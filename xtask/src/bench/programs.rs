@@ -102,8 +102,10 @@ impl Programs {
     /// What to put before a command to have its system calls counted.
     pub fn strace(&self, name: &str) -> Watched {
         let out = self.folder.join(format!("strace.{name}.out"));
-        // `-I 2`: the driver ends it with a signal, which must not be blocked.
-        let command = ["strace", "-f", "-c", "-I", "2", "-o", &out.to_string_lossy()];
+        // `-I 2`: the driver ends it with a signal, which must not be blocked. `-b`: all its threads, and nothing that it
+        // starts.
+        let out_name = out.to_string_lossy();
+        let command = ["strace", "-f", "-b", "execve", "-c", "-I", "2", "-o", &out_name];
         Watched { command: command.map(str::to_owned).into(), out }
     }
 }

@@ -20,10 +20,10 @@ pub fn label(x: f64, y: f64, anchor: &str, fill: &str, text: &str) -> String {
 
 pub fn colour(name: &str) -> &'static str {
     match name {
-        "bare" => "#9aa5b1",
-        "bare gateway" => "#57606a",
-        "trunkline" => "#1f6feb",
-        "trunkline stdio" => "#8ab4f8",
+        "bare" | "bare, 2025-11-25" => "#9aa5b1",
+        "bare gateway" | "bare, 2026-07-28" => "#57606a",
+        "trunkline" | "trunkline, 2025-11-25" => "#1f6feb",
+        "trunkline stdio" | "trunkline, 2026-07-28" => "#8ab4f8",
         "gateway" => "#2da44e",
         "bare stdio" => "#c8ced5",
         "rmcp" => "#e0803a",

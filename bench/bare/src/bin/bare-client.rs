@@ -1,4 +1,4 @@
-//! Calls → POSTs on one hyper connection for each task: the limit of a Streamable HTTP client.
+//! Calls → POSTs on one hyper connection for each task, with serde_json and nothing around them.
 
 use std::borrow::Cow;
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! POSTed JSON-RPC → its answer, with hyper and nothing else: the limit of a Streamable HTTP server.
+//! POSTed JSON-RPC → its answer, with hyper and serde_json and nothing around them.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -78,7 +78,8 @@ async fn respond(
     Ok(response)
 }
 
-/// The notification as one event, the result as the other, with the ids that the older revisions want.
+/// The notification as one event and the result as the other, both of which are known at once: in one body, with the ids
+/// that the older revisions want.
 fn two_events(message: &Request) -> Response<Out> {
     let [open, first_id, second_id] = match message.is_stateless() {
         true => [b"".as_slice(), b"", b""],
@@ -88,13 +89,14 @@ fn two_events(message: &Request) -> Response<Out> {
             b"id: 3-2-0000000000000000\n",
         ],
     };
-    let mut first = [open, first_id, b"data: "].concat();
-    message.progress(&mut first);
-    first.extend_from_slice(b"\n\n");
-    let mut second = [second_id, b"data: "].concat();
-    message.answer(&mut second);
-    second.extend_from_slice(b"\n\n");
-    stream(Out::Two(Some(first.into()), Some(second.into())))
+    let mut events = [open, first_id, b"data: "].concat();
+    message.progress(&mut events);
+    events.extend_from_slice(b"\n\n");
+    events.extend_from_slice(second_id);
+    events.extend_from_slice(b"data: ");
+    message.answer(&mut events);
+    events.extend_from_slice(b"\n\n");
+    stream(Out::Full(Some(events.into())))
 }
 
 fn get_or_delete(request: &hyper::Request<Incoming>, sessions: &Sessions) -> Response<Out> {
@@ -131,7 +133,6 @@ fn status(status: StatusCode) -> Response<Out> {
 /// The bodies that are sent.
 enum Out {
     Full(Option<Bytes>),
-    Two(Option<Bytes>, Option<Bytes>),
     Open(mpsc::Receiver<Bytes>),
 }
 
@@ -145,7 +146,6 @@ impl Body for Out {
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let bytes = match &mut *self {
             Out::Full(bytes) => bytes.take(),
-            Out::Two(first, second) => first.take().or_else(|| second.take()),
             Out::Open(receiver) => match receiver.poll_recv(cx) {
                 Poll::Ready(bytes) => bytes,
                 Poll::Pending => return Poll::Pending,
@@ -155,7 +155,7 @@ impl Body for Out {
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(self, Out::Full(None) | Out::Two(None, None))
+        matches!(self, Out::Full(None))
     }
 
     fn size_hint(&self) -> SizeHint {

@@ -78,5 +78,5 @@ driver gateway [OPTIONS] -- GATEWAY [ARGUMENT…]
   --path PATH           where the gateway takes calls (/mcp)
   --tool NAME           what it calls the upstream's `echo` (echo)
   --label, --revision (2025-11-25), --connections, --payload, --milliseconds, --calls, --sessions …,
-                        --show, --deadline   as with `http`
+                        --show, --ready, --deadline   as with `http`
   `{port}` in the arguments or the text becomes a free port; a gateway without it prints its address first";

@@ -89,6 +89,10 @@ impl Scene {
         Err(format!("it was still busy with itself after {} s.", limit.as_secs()))
     }
 
+    pub fn gateway(&self) -> &Process {
+        &self.gateway
+    }
+
     /// What the gateway has used, with what it has started except for the stdio server.
     pub fn gateway_cpu(&self) -> Result<Duration, String> {
         let (ours, _) = self.family();

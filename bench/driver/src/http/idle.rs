@@ -6,7 +6,7 @@ use super::exchange::{Connection, Endpoint, NO_SESSION};
 use crate::calls::{Calls, PARK, QUESTION, Revision};
 use crate::words::number;
 
-/// Who is there without calling; all of them have sessions of 2025-11-25.
+/// Who is there without calling; all of them have sessions of 2025-11-25 but where it says otherwise.
 #[derive(Clone, Copy, Default)]
 pub struct Idle {
     /// All on one connection.
@@ -19,6 +19,8 @@ pub struct Idle {
     pub calls: usize,
     /// The same, and a call that has asked something.
     pub questions: usize,
+    /// Connections without a session, and a call of 2026-07-28 on each that is not answered.
+    pub stateless_calls: usize,
 }
 
 impl Idle {
@@ -30,6 +32,7 @@ impl Idle {
             "--streams" => &mut self.streams,
             "--parked" => &mut self.calls,
             "--questions" => &mut self.questions,
+            "--parked-stateless" => &mut self.stateless_calls,
             _ => return Ok(false),
         };
         *count = number(option, value)?;
@@ -58,6 +61,10 @@ impl Idle {
         for _ in 0..self.calls {
             held.push(begin(endpoint, &greeting, PARK)?.0);
         }
+        let stateless = Calls::new(Revision::V2026_07_28, &calls.tool, 1);
+        for _ in 0..self.stateless_calls {
+            held.push(begin(endpoint, &stateless, PARK)?.0);
+        }
         for _ in 0..self.questions {
             let (mut own, request) = begin(endpoint, &greeting, QUESTION)?;
             own.question(&request)?;
@@ -67,7 +74,8 @@ impl Idle {
     }
 }
 
-/// A session with a call of its own; a call that parks is sent, one that asks is yet to be.
+/// A connection, with a session if its revision has them, and a call of its own; a call that parks is sent, one that asks
+/// is yet to be.
 fn begin(
     endpoint: &Endpoint,
     greeting: &Calls,
@@ -76,9 +84,13 @@ fn begin(
     // A gateway has a name for the server before it.
     let calls = Calls::new(greeting.revision, &greeting.tool.replace("echo", tool), 100);
     let mut own = endpoint.connect()?;
-    let session = own.greet(&calls)?.ok_or(NO_SESSION)?;
+    let session = match calls.revision {
+        Revision::V2025_11_25 => Some(own.greet(&calls)?.ok_or(NO_SESSION)?),
+        Revision::V2026_07_28 => None,
+    };
     let (body, _) = calls.template();
-    let request = own.post(calls.revision, "tools/call", Some(&calls.tool), Some(&session), body);
+    let (revision, name) = (calls.revision, Some(calls.tool.as_str()));
+    let request = own.post(revision, "tools/call", name, session.as_deref(), body);
     if tool == PARK {
         own.stream
             .write_all(&request)

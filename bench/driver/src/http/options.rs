@@ -62,5 +62,7 @@ driver http [OPTIONS] -- SERVER [ARGUMENT…]      the server prints its address
   --sessions N          sessions of 2025-11-25 that are opened first and do nothing, all on one connection; or
   --idle, --streams, --parked, --questions N    with a connection each; a GET stream; a call that is not answered; a
                         call that has asked
+  --parked-stateless N  connections with a call of 2026-07-28 that is not answered
   --show yes            print the first request and response to stderr
+  --ready COMMAND       run when all is ready, before the calls; `{pid}` becomes the server's
   --deadline SECONDS    when a silent server is killed (60)";

@@ -74,4 +74,5 @@ driver stdio [OPTIONS] -- SERVER [ARGUMENT…]
   --depth N             calls in flight when pipelined (64)
   --milliseconds N      how long one measurement takes (1000), after a warm-up of a fifth of it
   --calls N             a number of calls instead of a time, and no warm-up
+  --ready COMMAND       run when all is ready, before the calls; `{pid}` becomes the server's
   --deadline SECONDS    when a silent server is killed (60)";

@@ -2,10 +2,11 @@
 
 use std::error::Error;
 use std::future::pending;
+use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use trunkline::{Args, Context, Server, ToolError, tool};
+use trunkline::{Args, Context, Limits, Server, ToolError, tool};
 
 #[derive(Deserialize, JsonSchema)]
 struct Echo {
@@ -37,6 +38,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         None => 0,
     };
     let mut server = Server::builder("echo", "0.1.0")
+        .limits(limits())
         .tool(tool("echo", echo).about("Returns the text"))
         .tool(tool("progress", progress).about("Reports progress once and returns the text"))
         .tool(tool("park", park).about("Never answers"))
@@ -48,3 +50,16 @@ async fn main() -> Result<(), Box<dyn Error>> {
     println!("{}", listener.local_addr()?);
     Ok(server.build().http().serve(listener, pending()).await?)
 }
+
+fn limits() -> Limits {
+    let limits = Limits::default().body_bytes(LONGEST).message_bytes(LONGEST);
+    let limits = limits.bodies_bytes(2 * LONGEST).bodies_share(2 * LONGEST);
+    let limits = limits.answers_bytes(2 * LONGEST).answers_share(2 * LONGEST);
+    limits.header_read(NEVER).keep_alive(NEVER).stream_keep_alive(NEVER)
+}
+
+/// What is measured may be longer than clients need.
+const LONGEST: usize = 32 << 20;
+/// What happens by the clock, a comment on each quiet stream and a look at each connection, would be counted as part of the
+/// calls that it happens to fall among.
+const NEVER: Duration = Duration::from_secs(3600);

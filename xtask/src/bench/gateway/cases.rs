@@ -24,6 +24,11 @@ impl Gateway {
         (case.upstream == Upstream::Stdio || self.speaks_http_upstream)
             && (case.revision == SESSION || self.speaks_stateless)
     }
+
+    /// Whether what it takes there is counted: what compiles while it runs takes another amount each time.
+    pub fn is_counted(&self, case: &Case) -> bool {
+        self.takes(case) && ![NPM, PYPI].contains(&self.label)
+    }
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -73,9 +78,15 @@ pub static EMBEDDED_GATEWAY: Gateway = Gateway {
 };
 
 /// The same with the recorder off.
-pub static UNRECORDED_GATEWAY: Gateway = Gateway {
+pub static UNRECORDED_EMBEDDED_GATEWAY: Gateway = Gateway {
     label: EMBEDDED,
     what: "the library of `trunkline serve`, which records nothing",
+    ..UNRECORDED_GATEWAY
+};
+
+/// The binary with the recorder off.
+pub const UNRECORDED_GATEWAY: Gateway = Gateway {
+    what: "`trunkline serve`, which records nothing",
     stdio_config: "gateway: { recording: off }\nmcpServers:\n  e:\n    command: {child}\n    maxConcurrent: 1024\n    maxInstances: 1\n",
     http_config: "gateway: { recording: off }\nmcpServers:\n  e:\n    url: http://{upstream}/mcp\n    maxConcurrent: 1024\n    maxInstances: 1\n",
     ..OUR_GATEWAY
@@ -153,6 +164,7 @@ mod tests {
             CASES.iter().filter(|case| gateway.takes(case)).count()
         };
         assert_eq!([BARE, OURS, RUST_PROXY, NPM, PYPI].map(takes), [8, 8, 4, 2, 2]);
+        assert!(GATEWAYS[2].is_counted(&CASES[0]) && !GATEWAYS[3].is_counted(&CASES[0]));
         assert_eq!(CASES[3].to_string(), "2025-11-25, HTTP, 16");
     }
 }

@@ -1,20 +1,31 @@
 //! Results → the page and the JSON of `bench/results`, with each promise about the gateway.
 
-use super::super::figures::{Figures, Sample};
+use super::super::counts::{self, Counts};
+use super::super::figures::{Figures, Ratio, Sample};
 use super::super::thousands;
 use super::cases::{
     BARE, CASES, Case, GATEWAYS, Gateway, NPM, OURS, PYPI, RUST_PROXY, SESSION, Upstream,
 };
 
 /// The whole page, which is also what is printed.
-pub fn text(results: &Figures, gateways: &[&Gateway]) -> String {
+pub fn text(
+    results: &Figures,
+    gateways: &[&Gateway],
+    counts: &[(String, &'static str, Counts)],
+) -> String {
     let mut out = format!(
         "# `tools/call` through a gateway\n\n\
          Written by `cargo xtask bench gateway`: medians of {} interleaved rounds, load average {} when they began.\n\
          The driver has one core; the gateway and the upstream share another. The upstream is `bare` over stdio and\n\
          `bare-http` over HTTP; it echoes 100 bytes. A case is the revision that the client speaks, the upstream, and the\n\
          number of connections, each with one call in flight; with 2025-11-25 each has a session of its own. Every answer was\n\
-         checked. CPU is the gateway's for one call, without the upstream's, which is beside it. All log errors alone.\n\n",
+         checked. CPU is the gateway's for one call, without the upstream's, which is beside it. All log errors alone. Behind a\n\
+         ratio is the least and the most of the rounds' own.\n\n\
+         `trunkline` records its calls, as it does unless told otherwise. Its catalog has one server with `maxConcurrent: 1024`,\n\
+         so that no call waits for another, and `maxInstances: 1`. There are no tokens, no rules and no TLS, and it\n\
+         takes a runtime of one thread because it has one core. `mcp-proxy` has a file that says its address, its log level\n\
+         and one backend, without tokens, rules and TLS as well; the others are told as much by their command lines. `bare` is\n\
+         built with the profile that `trunkline` is released with.\n\n",
         results.rounds, results.load
     );
     for gateway in gateways {
@@ -25,7 +36,7 @@ pub fn text(results: &Figures, gateways: &[&Gateway]) -> String {
     }
     out += "\n## Targets\n\n| | target | measured | |\n|---|---|---|---|\n";
     for target in targets(results) {
-        let measured = target.measured.map_or("not measured".into(), |m| format!("{m:.2}"));
+        let measured = target.measured.map_or("not measured".into(), |it| it.to_string());
         let mark = if target.is_met() { "✓" } else { "✗" };
         out += &format!("| {} | {} | {measured} | {mark} |\n", target.what, target.bound());
     }
@@ -37,7 +48,7 @@ pub fn text(results: &Figures, gateways: &[&Gateway]) -> String {
             let Some(median) = results.median(case, gateway.label) else { continue };
             let ratio = |pick: fn(&Sample) -> f64| {
                 let ratio = results.ratio(case, gateway.label, BARE, pick);
-                ratio.map_or("–".into(), |ratio| format!("{ratio:.2}"))
+                ratio.map_or("–".into(), |ratio| format!("{:.2}", ratio.of_medians))
             };
             out += &format!(
                 "| {} | {} | {} | {} | {:.0} µs | {} | {:.0} µs | {:.1} µs | {} | {:.1} µs |\n",
@@ -53,6 +64,12 @@ pub fn text(results: &Figures, gateways: &[&Gateway]) -> String {
                 median.upstream_us,
             );
         }
+    }
+    if !counts.is_empty() {
+        out += "\n## Counted\n\n\
+            What one call takes the gateway, without the upstream: instructions by callgrind, system calls by strace. What\n\
+            compiles while it runs is left out.\n\n";
+        out += &counts::table(counts);
     }
     for failure in &results.failures {
         out += &format!("\nFailed: {failure}\n");
@@ -81,7 +98,8 @@ pub fn json(results: &Figures) -> String {
     let targets: Vec<String> = targets(results)
         .iter()
         .map(|target| {
-            let measured = target.measured.map_or("null".into(), |m| format!("{m:.4}"));
+            let measured =
+                target.measured.map_or("null".into(), |m| format!("{:.4}", m.of_medians));
             format!(
                 "    {{\"what\":\"{}\",\"target\":\"{}\",\"measured\":{measured},\"met\":{}}}",
                 target.what,
@@ -105,14 +123,14 @@ struct Target {
     least: Option<f64>,
     most: Option<f64>,
     /// `None` when it was not measured.
-    measured: Option<f64>,
+    measured: Option<Ratio>,
 }
 
 impl Target {
     fn is_met(&self) -> bool {
-        self.measured.is_some_and(|measured| {
-            self.least.is_none_or(|least| measured >= least)
-                && self.most.is_none_or(|most| measured <= most)
+        self.measured.is_some_and(|Ratio { of_medians, .. }| {
+            self.least.is_none_or(|least| of_medians >= least)
+                && self.most.is_none_or(|most| of_medians <= most)
         })
     }
 
@@ -190,6 +208,8 @@ mod tests {
         ];
         assert_eq!(met, expected.map(|(what, met)| (what.to_owned(), met)));
         assert!(json(&results).contains(r#""met":true"#));
-        assert!(text(&results, &[&GATEWAYS[0]]).contains("| 2025-11-25, stdio, 1 | bare | 100 |"));
+        assert!(
+            text(&results, &[&GATEWAYS[0]], &[]).contains("| 2025-11-25, stdio, 1 | bare | 100 |")
+        );
     }
 }

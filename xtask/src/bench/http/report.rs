@@ -1,6 +1,7 @@
 //! Results → the page and the charts of `bench/results`.
 
 use super::super::chart::{Bar, Chart, Group};
+use super::super::counts;
 use super::super::figures::Sample;
 use super::super::thousands;
 use super::cases::{self, Case, Kind, OURS};
@@ -13,8 +14,9 @@ pub fn text(results: &Results) -> String {
         "# `tools/call` over Streamable HTTP\n\n\
          Written by `cargo xtask bench http`: medians of {} interleaved rounds, load average {} when they began.\n\
          Driver and server have a core each, every program has one thread, TCP_NODELAY is set everywhere, and every\n\
-         answer was checked. `bare` is hyper with nothing around it; `rmcp` is rmcp 3.8 in axum. A case is a revision,\n\
-         the kind of reply, the length of the text and the number of connections, each with one call in flight.\n\
+         answer was checked. `bare` is hyper and serde_json with nothing around them; `rmcp` is rmcp 3.8 in axum. All are\n\
+         built with one profile. Behind a ratio is the least and the most of the rounds' own. A case is a revision, the kind of\n\
+         reply, the length of the text and the number of connections, each with one call in flight.\n\
          `SSE` calls a tool that reports progress once before it answers. With 2025-11-25 rmcp answers every call with\n\
          a stream.\n",
         results.figures.rounds, results.figures.load
@@ -29,7 +31,7 @@ pub fn text(results: &Results) -> String {
             Bound::AtLeast(least) => format!("≥ {least:.2}"),
             Bound::AtMost(most) => format!("≤ {most:.2}"),
         };
-        let measured = target.measured.map_or("not measured".into(), |m| format!("{m:.2}"));
+        let measured = target.measured.map_or("not measured".into(), |it| it.to_string());
         let mark = if target.is_met() { "✓" } else { "✗" };
         out += &format!("| {} | {bound} | {measured} | {mark} |\n", target.what);
     }
@@ -44,7 +46,7 @@ pub fn text(results: &Results) -> String {
     if !results.counts.is_empty() {
         out += "\n## Counted\n\n";
         out += "What one call takes the server: instructions by callgrind, system calls by strace.\n\n";
-        out += &counted(results);
+        out += &counts::table(&results.counts);
     }
     for failure in &results.figures.failures {
         out += &format!("\nFailed: {failure}\n");
@@ -69,7 +71,7 @@ pub fn charts(results: &Results) -> Vec<(&'static str, String)> {
     };
     let clients = |case: &Case| match case.kind {
         Kind::Client { mode: "shared", .. } | Kind::Server { .. } | Kind::Tools(_) => None,
-        Kind::Client { mode, tasks } => Some((mode == "stateless" && tasks == 16).then_some(0.50)),
+        Kind::Client { tasks, .. } => Some((tasks == 16).then_some(0.70)),
     };
     let to_bare = "bare hyper is 1; longer is better";
     let less = "bare hyper is 1; shorter is better";
@@ -97,7 +99,7 @@ fn chart(
     for case in cases::all() {
         let Some(target) = target(&case) else { continue };
         let bars = results.labels.iter().filter(|label| **label != "bare").filter_map(|label| {
-            let value = results.figures.ratio(&case, label, "bare", pick)?;
+            let value = results.figures.ratio(&case, label, "bare", pick)?.of_medians;
             let target = target.filter(|_| *label == OURS);
             Some(Bar { label, value, text: format!("{value:.2}"), target })
         });
@@ -117,7 +119,7 @@ fn table(results: &Results, wanted: impl Fn(&Case) -> bool) -> String {
                 results
                     .figures
                     .ratio(case, label, to, pick)
-                    .map_or("–".into(), |ratio| format!("{ratio:.2}"))
+                    .map_or("–".into(), |ratio| format!("{:.2}", ratio.of_medians))
             };
             out += &format!(
                 "| {} | {label} | {} | {} | {} | {:.2} µs | {} | {:.0} µs | {:.0} µs |\n",
@@ -131,25 +133,6 @@ fn table(results: &Results, wanted: impl Fn(&Case) -> bool) -> String {
                 median.p99_us
             );
         }
-    }
-    out
-}
-
-fn counted(results: &Results) -> String {
-    let mut out =
-        "| case | | instructions | reads and writes | system calls |\n|---|---|---|---|---|\n"
-            .to_owned();
-    for (case, label, counts) in &results.counts {
-        let mut calls: Vec<_> = counts.system_calls.iter().collect();
-        calls.sort_by(|a, b| b.1.total_cmp(a.1));
-        let calls: Vec<String> =
-            calls.iter().map(|(name, count)| format!("{name} {count:.2}")).collect();
-        out += &format!(
-            "| {case} | {label} | {} | {:.2} | {} |\n",
-            thousands(counts.instructions as u64),
-            counts.reads_and_writes(),
-            calls.join(", ")
-        );
     }
     out
 }

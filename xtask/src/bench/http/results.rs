@@ -1,7 +1,6 @@
 //! Reports of the driver → the figures and counts of every case.
 
-use std::collections::BTreeMap;
-
+use super::super::counts::Counts;
 use super::super::figures::{Figures, Sample};
 use super::cases::{Case, Kind};
 
@@ -12,21 +11,6 @@ pub fn sample(case: &Case, report: &str) -> Result<Sample, String> {
         _ => "server_cpu_us",
     };
     Sample::read(report, cpu, None)
-}
-
-/// What one call takes when nothing else is measured.
-pub struct Counts {
-    pub instructions: f64,
-    pub system_calls: BTreeMap<String, f64>,
-}
-
-impl Counts {
-    /// Those that move the bytes of calls; waiting is shared by many.
-    pub fn reads_and_writes(&self) -> f64 {
-        let moves =
-            |name: &str| ["read", "write", "recv", "send"].iter().any(|kind| name.contains(kind));
-        self.system_calls.iter().filter(|(name, _)| moves(name)).map(|(_, count)| count).sum()
-    }
 }
 
 pub struct Results {

@@ -3,8 +3,9 @@
 use std::fmt;
 
 use super::super::thousands;
-use super::Counted;
+use super::paths::Recording;
 use super::stages::outside_allocator;
+use super::{Counted, Recorded};
 use crate::json::{self, Json};
 
 /// Fails with a sentence for every path that became too dear: by the ratio to the bare program of what is not the
@@ -32,6 +33,13 @@ pub fn compare(counted: &[Counted], table: &str, rustc: &str) -> Result<(), Stri
                 "`{name}` became cheaper: {now}; the table says {before}. Renew it to hold the ground."
             );
         }
+    }
+    for it in Recorded::all(counted).iter().filter(|it| !it.is_met()) {
+        let Recording { on, off, most } = it.pair;
+        dearer.push(format!(
+            "`{on}`, which records its calls, takes {:.3} times the instructions of `{off}`, which does not; {most:.2} is the most.",
+            it.ratio()
+        ));
     }
     if rustc != known {
         println!(
@@ -132,6 +140,23 @@ mod tests {
     #[test]
     fn what_makes_both_programs_dearer_is_let_through() {
         assert_eq!(compare(&counted(1200.0, 2420.0, 5.0), TABLE, "rustc 2"), Ok(()));
+    }
+
+    #[test]
+    fn a_recorder_that_costs_more_than_is_promised_is_too_dear() {
+        let table = r#"{"checked":{"rustc":"rustc 1",
+            "embedded":{"outside_allocator":1040,"bare_outside_allocator":1000,"allocations":5},
+            "unrecorded":{"outside_allocator":1000,"bare_outside_allocator":1000,"allocations":5}}}"#;
+        let named = |name: &str, ours| {
+            let path = PATHS.iter().find(|path| path.name == name).expect("it is counted");
+            counted(1000.0, ours, 5.0).into_iter().map(move |it| Counted { path, ..it })
+        };
+        let compared = |on| {
+            let both: Vec<_> = named("embedded", on).chain(named("unrecorded", 1000.0)).collect();
+            compare(&both, table, "rustc 1")
+        };
+        assert_eq!(compared(1029.0), Ok(()));
+        assert!(compared(1032.0).unwrap_err().contains("takes 1.032 times the instructions"));
     }
 
     #[test]

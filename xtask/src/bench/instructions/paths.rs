@@ -2,7 +2,8 @@
 
 use super::super::counted::Measurement;
 use super::super::gateway::cases::{
-    EMBEDDED_GATEWAY, GATEWAYS, SESSION, STATELESS, UNRECORDED_GATEWAY, Upstream, case,
+    EMBEDDED_GATEWAY, GATEWAYS, SESSION, STATELESS, UNRECORDED_EMBEDDED_GATEWAY,
+    UNRECORDED_GATEWAY, Upstream, case,
 };
 use super::super::gateway::measurement;
 use super::super::programs::{self, Program, Programs};
@@ -15,6 +16,8 @@ pub struct Path {
     pub kind: Kind,
     /// How many times the bare program's instructions it may take, where that is promised.
     pub most: Option<f64>,
+    /// How many allocations it may take, where that is promised.
+    pub most_allocations: Option<f64>,
     /// Whether the tests count it, in a build that takes half the time of a release.
     pub is_checked: bool,
 }
@@ -28,9 +31,11 @@ pub enum Kind {
     Client(&'static str),
     /// `trunkline serve`.
     Gateway(Upstream),
+    /// The same with the recorder off.
+    UnrecordedGateway(Upstream),
     /// The same without the binary around it.
     Embedded(Upstream),
-    /// The same with the recorder off.
+    /// That with the recorder off.
     Unrecorded(Upstream),
 }
 
@@ -47,7 +52,7 @@ impl Path {
             Kind::Gateway(Upstream::Http) => "gateway to an HTTP server",
             Kind::Embedded(Upstream::Stdio) => "the gateway's library to a stdio server",
             Kind::Embedded(Upstream::Http) => "the gateway's library to an HTTP server",
-            Kind::Unrecorded(_) => "the same with the recorder off",
+            Kind::Unrecorded(_) | Kind::UnrecordedGateway(_) => "the same with the recorder off",
         };
         format!("{kind}, {}", self.revision)
     }
@@ -61,8 +66,10 @@ impl Path {
             Kind::Embedded(_) | Kind::Unrecorded(_) => {
                 (&programs::BARE_GATEWAY, &programs::EMBEDDED_GATEWAY)
             }
-            Kind::Gateway(_) if side == Side::Ours => return None,
-            Kind::Gateway(_) => (&programs::BARE_GATEWAY, &programs::BARE_GATEWAY),
+            Kind::Gateway(_) | Kind::UnrecordedGateway(_) if side == Side::Ours => return None,
+            Kind::Gateway(_) | Kind::UnrecordedGateway(_) => {
+                (&programs::BARE_GATEWAY, &programs::BARE_GATEWAY)
+            }
         };
         Some(if side == Side::Bare { bare } else { ours })
     }
@@ -95,11 +102,15 @@ impl Path {
             Kind::Client(mode) => {
                 Measurement::new(&name, &["client", "--server", &server, "--mode", mode], command())
             }
-            Kind::Gateway(upstream) | Kind::Embedded(upstream) | Kind::Unrecorded(upstream) => {
+            Kind::Gateway(upstream)
+            | Kind::UnrecordedGateway(upstream)
+            | Kind::Embedded(upstream)
+            | Kind::Unrecorded(upstream) => {
                 let gateway = match (side, self.kind) {
                     (Side::Bare, _) => &GATEWAYS[0],
                     (Side::Ours, Kind::Embedded(_)) => &EMBEDDED_GATEWAY,
-                    (Side::Ours, Kind::Unrecorded(_)) => &UNRECORDED_GATEWAY,
+                    (Side::Ours, Kind::Unrecorded(_)) => &UNRECORDED_EMBEDDED_GATEWAY,
+                    (Side::Ours, Kind::UnrecordedGateway(_)) => &UNRECORDED_GATEWAY,
                     (Side::Ours, _) => &GATEWAYS[1],
                 };
                 let measurement = measurement(programs, &case(self.revision, upstream, 1), gateway);
@@ -125,7 +136,7 @@ impl Side {
 }
 
 const fn path(name: &'static str, revision: &'static str, kind: Kind) -> Path {
-    Path { name, revision, kind, most: None, is_checked: false }
+    Path { name, revision, kind, most: None, most_allocations: None, is_checked: false }
 }
 
 impl Path {
@@ -136,23 +147,29 @@ impl Path {
     const fn at_most(self, most: f64) -> Path {
         Path { most: Some(most), ..self }
     }
+
+    const fn allocating(self, most: f64) -> Path {
+        Path { most_allocations: Some(most), ..self }
+    }
 }
 
-pub const PATHS: [Path; 20] = [
+pub const PATHS: [Path; 22] = [
     path("stdio", SESSION, Kind::Stdio("sequential")).checked(),
     path("stdio-26", STATELESS, Kind::Stdio("sequential")),
-    path("pipelined", SESSION, Kind::Stdio("pipelined")),
-    path("pipelined-26", STATELESS, Kind::Stdio("pipelined")),
-    path("http", SESSION, Kind::Http("json")).at_most(1.35).checked(),
-    path("http-26", STATELESS, Kind::Http("json")).at_most(1.35).checked(),
-    path("sse", SESSION, Kind::Http("sse")),
+    path("pipelined", SESSION, Kind::Stdio("pipelined")).checked(),
+    path("pipelined-26", STATELESS, Kind::Stdio("pipelined")).checked(),
+    path("http", SESSION, Kind::Http("json")).at_most(1.35).allocating(12.0).checked(),
+    path("http-26", STATELESS, Kind::Http("json")).at_most(1.35).allocating(12.0).checked(),
+    path("sse", SESSION, Kind::Http("sse")).checked(),
     path("sse-26", STATELESS, Kind::Http("sse")).checked(),
     path("client", SESSION, Kind::Client("session")),
     path("client-26", STATELESS, Kind::Client("stateless")).checked(),
     path("gateway", SESSION, Kind::Gateway(Upstream::Stdio)).at_most(1.6),
     path("gateway-26", STATELESS, Kind::Gateway(Upstream::Stdio)).at_most(1.6),
-    path("gateway-http", SESSION, Kind::Gateway(Upstream::Http)),
-    path("gateway-http-26", STATELESS, Kind::Gateway(Upstream::Http)),
+    path("gateway-off", SESSION, Kind::UnrecordedGateway(Upstream::Stdio)),
+    path("gateway-off-26", STATELESS, Kind::UnrecordedGateway(Upstream::Stdio)),
+    path("gateway-http", SESSION, Kind::Gateway(Upstream::Http)).at_most(1.6),
+    path("gateway-http-26", STATELESS, Kind::Gateway(Upstream::Http)).at_most(1.6),
     path("embedded", SESSION, Kind::Embedded(Upstream::Stdio)).checked(),
     path("embedded-26", STATELESS, Kind::Embedded(Upstream::Stdio)).checked(),
     path("embedded-http", SESSION, Kind::Embedded(Upstream::Http)),
@@ -161,6 +178,30 @@ pub const PATHS: [Path; 20] = [
     path("unrecorded-26", STATELESS, Kind::Unrecorded(Upstream::Stdio)).checked(),
 ];
 
+/// A path that records its calls and the same path that does not.
+pub struct Recording {
+    pub on: &'static str,
+    pub off: &'static str,
+    /// How many times what is not recorded it may take.
+    pub most: f64,
+}
+
+const fn recording(on: &'static str, off: &'static str, most: f64) -> Recording {
+    Recording { on, off, most }
+}
+
+pub const RECORDINGS: [Recording; 4] = [
+    recording("gateway", "gateway-off", RECORDED),
+    recording("gateway-26", "gateway-off-26", RECORDED),
+    recording("embedded", "unrecorded", RECORDED),
+    recording("embedded-26", "unrecorded-26", RECORDED + BUILDS),
+];
+
+/// What is promised.
+const RECORDED: f64 = 1.03;
+/// What two builds of the same code path differ by at 2026-07-28 in the profile of the tests, which promises nothing.
+const BUILDS: f64 = 0.02;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -168,8 +209,18 @@ mod tests {
     #[test]
     fn what_is_checked_with_the_tests_needs_no_release_of_the_binary() {
         let checked: Vec<&Path> = PATHS.iter().filter(|path| path.is_checked).collect();
-        assert!((5..=9).contains(&checked.len()));
+        // Each takes a few seconds on two cores, of programs that are built once for all of them.
+        assert!((5..=12).contains(&checked.len()));
         assert!(checked.iter().all(|path| path.is_quick()));
+    }
+
+    #[test]
+    fn what_records_has_a_path_beside_it_that_does_not() {
+        for pair in &RECORDINGS {
+            let [on, off] = [pair.on, pair.off].map(|name| PATHS.iter().find(|it| it.name == name));
+            let (on, off) = on.zip(off).expect("both are counted");
+            assert_eq!((on.revision, on.is_checked), (off.revision, off.is_checked));
+        }
     }
 
     #[test]

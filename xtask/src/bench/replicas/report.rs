@@ -74,7 +74,7 @@ fn targets(results: &Results) -> Vec<Target> {
         targets.push(Target { what, is_least, bound, measured });
     };
     let ratio = |case: &Case, label, of, pick: fn(&Sample) -> f64| {
-        results.figures.ratio(case, label, of, pick)
+        results.figures.ratio(case, label, of, pick).map(|it| it.of_medians)
     };
     for case in &CASES[..2] {
         let throughput = ratio(case, OWNER, ALONE, |it| it.calls_per_s);
