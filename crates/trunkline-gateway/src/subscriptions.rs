@@ -90,6 +90,8 @@ struct Subscription {
     group: Option<InstanceGroup>,
     /// Until when the client's calls wait for it.
     until: Instant,
+    /// Whether it has been in place.
+    has_been: bool,
     /// Whether it lives in a request of its own (`subscriptions/listen`), apart from the client's calls.
     is_apart: bool,
 }
@@ -270,6 +272,8 @@ impl Subscriptions {
                 }
                 match &subscription.place {
                     None if client.is_listing => return Some((subscription.until, None)),
+                    // Where it is was not found out in time: the call may change what it is about.
+                    None => subscription.until = now,
                     Some(place) if *place.server == *server => {
                         let held = subscription.group.as_ref().and_then(|it| held.get(it));
                         let Some(held) = held else { continue };
@@ -340,6 +344,30 @@ impl Subscriptions {
         }
     }
 
+    /// Subscriptions get into place at an instance. Whoever's calls did not wait so long may have missed
+    /// changes, and is told of one.
+    fn arrive(&self, host: &dyn Host, group: &InstanceGroup, uris: &HashSet<Arc<str>>) {
+        let now = Instant::now();
+        let mut late = Vec::new();
+        for (conversation, client) in &mut self.lock().clients {
+            for (shown, subscription) in &mut client.wanted {
+                let place = subscription.place.as_ref();
+                let is_there = place.is_some_and(|it| uris.contains(&it.uri));
+                if subscription.has_been || !is_there || subscription.group.as_ref() != Some(group)
+                {
+                    continue;
+                }
+                subscription.has_been = true;
+                if subscription.until <= now {
+                    late.push((shown.clone(), *conversation));
+                }
+            }
+        }
+        for (shown, conversation) in late {
+            host.tell(&Change::Resource(shown), &HashSet::from([conversation]));
+        }
+    }
+
     /// An instance replaces one that is gone: everything subscribed to there may have changed.
     pub(crate) fn all_updated(&self, host: &dyn Host, server: &str, instance: u64) {
         let uris: HashSet<Arc<str>> = {
@@ -373,6 +401,7 @@ impl Subscriptions {
                     place: None,
                     group: None,
                     until,
+                    has_been: false,
                     is_apart,
                 });
             }

@@ -15,7 +15,7 @@ use trunkline_wire::method::Method;
 use trunkline_wire::model::SubscriptionFilter;
 use trunkline_wire::revision::Era;
 
-use super::Host;
+use super::{Host, SETTLED};
 use crate::caller::Caller;
 use crate::client_profile::ClientProfile;
 use crate::pool::{Cause, Profile, Want};
@@ -100,10 +100,11 @@ pub(crate) async fn hold(
             let _held = lease.stay();
             // Changes missed while no subscription was in place are reported once there is one again.
             let settled = |now: HashSet<Arc<str>>| {
+                let Some(host) = host.upgrade() else { return };
+                // First, since calls that wait go on as soon as it is in place.
+                host.subscriptions().arrive(&*host, &post.group, &now);
                 in_place.send_replace(now);
-                if std::mem::replace(&mut is_missing, false)
-                    && let Some(host) = host.upgrade()
-                {
+                if std::mem::replace(&mut is_missing, false) {
                     host.subscriptions().all_updated(&*host, &instance.server, instance.id);
                 }
             };
@@ -132,7 +133,16 @@ pub(crate) async fn also(
     mut wanted: Wanted,
     in_place: InPlace,
 ) {
-    let settled = |now| drop(in_place.send_replace(now));
+    let began = tokio::time::Instant::now();
+    let settled = |now: HashSet<Arc<str>>| {
+        let was_waited_for = !in_place.borrow().is_empty() || began.elapsed() < SETTLED;
+        in_place.send_replace(now.clone());
+        if !was_waited_for && let Some(host) = host.upgrade() {
+            for uri in &now {
+                host.subscriptions().updated(&*host, &instance.server, instance.id, uri);
+            }
+        }
+    };
     keep(&host, &instance, &mut wanted, settled).await;
 }
 

@@ -1,10 +1,12 @@
 //! Servers that speak both eras, and subscriptions that meet the calls of their session.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use trunkline::model::SubscriptionFilter;
 use trunkline::{Change, Client, Revision};
+use trunkline_testkit::peer::PATIENCE;
 
 use super::place::{Place, SOON, person, text, until};
+use crate::run::TRUNKLINE;
 
 /// The revisions that a server was asked to shake hands in.
 fn handshakes(place: &Place) -> usize {
@@ -159,3 +161,32 @@ async fn hears_more(listener: &mut trunkline::client::Listener) -> bool {
 
 const ANN: &str = "the-token-of-ann-is-long";
 const BOB: &str = "the-token-of-bob-is-long";
+
+/// The demo, which is told of subscriptions to resources only behind a call of `echo`.
+fn deaf_at_first(revision: Revision) -> Value {
+    let holding = r#"/"resourceSubscriptions":\["|resources\/subscribe/{h;d};/"name":"echo"/{p;x}"#;
+    json!({
+        "command": "sh",
+        "args": ["-c", "sed -u -E \"$1\" | \"$0\" demo", TRUNKLINE, holding],
+        "protocolVersion": revision.to_string(),
+        "strategy": "singleton",
+    })
+}
+
+#[tokio::test]
+async fn a_change_that_a_late_subscription_missed_is_told_once_it_is_in_place() {
+    for server in [Revision::V2025_11_25, Revision::V2026_07_28] {
+        let place = Place::new("eras-late");
+        let gateway = place.serve(json!({ "a": deaf_at_first(server) })).await;
+        let client = person(&gateway, Revision::V2025_11_25).await;
+        client.list_resources().await.unwrap();
+        let readme = "demo://readme".to_owned();
+        let filter = SubscriptionFilter::new().resource_subscriptions(vec![readme.clone()]);
+        let mut listener = client.listen(filter).await.unwrap();
+        text(&client, "a.touch", json!({ "uri": readme })).await;
+        // Nothing changes from now on.
+        text(&client, "a.echo", json!({ "text": "go on" })).await;
+        let heard = tokio::time::timeout(PATIENCE, listener.next()).await;
+        assert_eq!(heard.ok().flatten(), Some(Change::Resource(readme)), "{server}");
+    }
+}
