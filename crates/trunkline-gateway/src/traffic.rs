@@ -489,8 +489,8 @@ fn token_of(meta: &Json) -> Option<Json> {
     Object::parse(meta.get()).ok()?.take(meta::PROGRESS_TOKEN)
 }
 
-/// The calls that are remembered, beside the bound on their bytes.
-const MOST_CALLS: usize = 10_000;
+/// The calls that are remembered, beside the bound on their bytes: with those that make way at once a power of two.
+const MOST_CALLS: usize = (1 << 14) - journal::BATCH;
 /// The changes that wait for a follower.
 const UPDATES: usize = 4_096;
 

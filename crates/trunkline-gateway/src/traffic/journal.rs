@@ -556,7 +556,7 @@ fn room_for(texts: &mut [u8], used: usize, bytes: usize) -> Option<&mut [u8]> {
 }
 
 /// How many calls make way at once, for those that are too many.
-const BATCH: usize = 64;
+pub(super) const BATCH: usize = 64;
 /// How many names a call may have: rounds and tasks.
 const MOST_NAMES: usize = 64;
 /// The bounds of one call: events, messages, the bytes of one message and of all that are kept.

@@ -1,7 +1,8 @@
 //! What the recorder needs for conversations of one request, used again for the next ones.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use trunkline_proto::Attached;
 
 use super::Traffic;
@@ -21,7 +22,7 @@ struct Ring {
 impl OneRequestLinks {
     /// A link for a conversation of one request of this client.
     pub(crate) fn link(self: &Arc<Self>, traffic: &Arc<Traffic>, attached: &Attached) -> Arc<Link> {
-        let mut ring = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ring = self.0.lock();
         let Ring { links, next } = &mut *ring;
         let at = *next % LINKS;
         *next = at + 1;
@@ -51,7 +52,7 @@ impl OneRequestLinks {
 
     /// Lets go of those that nobody uses, such as when no more calls are recorded.
     pub(crate) fn clear(&self) {
-        let mut ring = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ring = self.0.lock();
         let Ring { links, .. } = std::mem::take(&mut *ring);
         drop(ring);
         drop(links);
@@ -60,7 +61,7 @@ impl OneRequestLinks {
     /// This link is not used again: its entry ends with its conversation.
     #[cold]
     pub(super) fn remove(&self, link: &Link) {
-        let mut ring = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ring = self.0.lock();
         let at = ring.links.iter().position(|it| std::ptr::eq(&raw const **it, link));
         let removed = at.map(|at| ring.links.swap_remove(at));
         drop(ring);

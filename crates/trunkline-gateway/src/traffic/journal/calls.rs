@@ -9,16 +9,19 @@ use super::{BATCH, More, Slot};
 pub(super) struct Calls {
     /// As many as were needed so far, and at most as many as there is room for.
     slots: Vec<Slot>,
-    /// How many calls there may be. There are no more slots: the next call gets one that has just made way, which the
-    /// processor has at hand.
+    /// How many calls there may be. If that is a power of two there are no more slots: the next call gets one that has
+    /// just made way, which the processor has at hand.
     most: u64,
+    /// The places that there may be, less one: they are the next power of two, as a division takes longer than all else
+    /// that finds a call.
+    mask: u64,
     first: u64,
     next: u64,
 }
 
 impl Default for Calls {
     fn default() -> Self {
-        Self { slots: Vec::new(), most: 1, first: 1, next: 1 }
+        Self { slots: Vec::new(), most: 1, mask: 0, first: 1, next: 1 }
     }
 }
 
@@ -26,19 +29,21 @@ impl Calls {
     /// From now on there is room for so many calls, and for all that there are.
     pub(super) fn have_room_for(&mut self, most: usize) {
         let most = most.max(self.len()).max(1);
-        if most as u64 == self.most && self.slots.capacity() >= most {
+        let places = most.next_power_of_two();
+        if most as u64 == self.most && self.slots.capacity() >= places {
             return;
         }
         // As many as there can ever be: memory that is not used yet costs nothing.
-        let mut slots = Vec::with_capacity(most);
+        let mut slots = Vec::with_capacity(places);
         if self.len() > 0 {
-            slots.resize_with(most, Slot::default);
+            slots.resize_with(places, Slot::default);
         }
+        let mask = places as u64 - 1;
         for number in self.numbers() {
             let before = self.place(number);
-            slots[(number % most as u64) as usize] = std::mem::take(&mut self.slots[before]);
+            slots[(number & mask) as usize] = std::mem::take(&mut self.slots[before]);
         }
-        (self.slots, self.most) = (slots, most as u64);
+        (self.slots, self.most, self.mask) = (slots, most as u64, mask);
     }
 
     /// Whether another one needs more room.
@@ -63,7 +68,7 @@ impl Calls {
 
     #[cold]
     fn grow(&mut self, place: usize) {
-        let slots = (place + BATCH).min(self.most as usize);
+        let slots = (place + BATCH).min(self.mask as usize + 1);
         self.slots.resize_with(slots, Slot::default);
     }
 
@@ -92,7 +97,7 @@ impl Calls {
     /// The place of a call of this number.
     #[inline(always)]
     fn place(&self, number: u64) -> usize {
-        (number % self.most) as usize
+        (number & self.mask) as usize
     }
 
     /// The numbers of the calls there are.
@@ -141,7 +146,7 @@ mod tests {
         }
         assert_eq!(marks(&calls), [(998, 998), (999, 999), (1_000, 1_000)]);
         assert!(calls.get(997).is_none() && calls.get(1_001).is_none() && calls.get(0).is_none());
-        assert_eq!(calls.slots.len(), 3);
+        assert_eq!(calls.slots.len(), 4);
         (0..9).for_each(|_| drop(calls.remove_oldest()));
         assert_eq!((calls.len(), calls.next()), (0, 1_001));
     }
@@ -156,7 +161,7 @@ mod tests {
         assert!(nothing(&mut calls));
         (0..3).for_each(|_| add(&mut calls));
         (0..3).for_each(|_| drop(calls.remove_oldest()));
-        assert!(calls.slots.len() == 3 && nothing(&mut calls));
+        assert!(calls.slots.len() == 4 && nothing(&mut calls));
     }
 
     #[test]
