@@ -25,7 +25,7 @@ use trunkline_transport::auth::HttpFetch;
 use trunkline_transport::budget::{Budget, Held};
 use trunkline_transport::http::forward::AnswersForwarded;
 use trunkline_transport::http::{
-    Answers, Budgets, Endpoint, HttpBody, LetIn, RequestBody, Settings, plain, refuse,
+    Answers, Budgets, Endpoint, HttpBody, LentHead, LetIn, RequestBody, Settings, plain, refuse,
 };
 
 use crate::accounts;
@@ -385,15 +385,15 @@ impl Answers for Front {
         request: Request<RequestBody>,
         memo: &Mutex<EnvelopeCache>,
     ) -> Response<HttpBody> {
-        let (mut head, mut body) = request.into_parts();
-        self.answer_in_place(&mut head, &mut body, memo).await
+        let (head, mut body) = request.into_parts();
+        self.answer_in_place(&mut head.into(), &mut body, memo).await
     }
 
     // In its caller the future is made where it stays: it is large.
     #[inline]
     fn answer_in_place(
         &self,
-        head: &mut request::Parts,
+        head: &mut LentHead,
         body: &mut RequestBody,
         memo: &Mutex<EnvelopeCache>,
     ) -> impl Future<Output = Response<HttpBody>> + Send {

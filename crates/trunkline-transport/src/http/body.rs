@@ -9,7 +9,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
-use http::{Request, StatusCode, request};
+use http::{Request, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::sync::mpsc;
@@ -19,6 +19,7 @@ use trunkline_wire::jsonrpc;
 
 use super::budgets::Meter;
 use super::idle_tracker::{IdleTracker, RequestGuard};
+use super::lent_head::LentHead;
 use super::message_text::MessageText;
 use super::serve::feed::Feed;
 
@@ -259,8 +260,8 @@ impl RequestBody {
     }
 
     /// The request with this head, out of the connection that it stayed with.
-    pub fn take_whole(&mut self, head: &mut request::Parts) -> Request<Self> {
-        let head = std::mem::replace(head, Request::new(()).into_parts().0);
+    pub fn take_whole(&mut self, head: &mut LentHead) -> Request<Self> {
+        let head = head.take();
         let source = std::mem::replace(&mut self.source, Source::Nothing);
         Request::from_parts(head, Self { source, tracker: self.tracker.take() })
     }

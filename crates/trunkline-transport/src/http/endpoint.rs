@@ -29,6 +29,7 @@ use super::budgets::Budgets;
 use super::entry::By;
 use super::expiry::Expiry;
 use super::lasting::Lasting;
+use super::lent_head::LentHead;
 use super::response::{accepted, empty, events, events_in, no_session};
 use super::serve::Answers;
 use super::session::{OpenRequest, Session};
@@ -184,15 +185,15 @@ impl<H: Handler> Endpoint<H> {
         request: Request<B>,
         envelopes: &Mutex<EnvelopeCache>,
     ) -> Response<HttpBody> {
-        let (mut head, body) = request.into_parts();
-        self.answer_any(&mut head, body, envelopes, By::Nobody).await
+        let (head, body) = request.into_parts();
+        self.answer_any(&mut head.into(), body, envelopes, By::Nobody).await
     }
 
     /// The same of a request that stays where it is.
     #[inline]
     pub fn answer_in_place<B: Body>(
         &self,
-        head: &mut request::Parts,
+        head: &mut LentHead,
         body: B,
         envelopes: &Mutex<EnvelopeCache>,
     ) -> impl Future<Output = Response<HttpBody>> {
@@ -228,7 +229,7 @@ impl<H: Handler> Endpoint<H> {
     /// Answers a request that was let in. Of a POST, the head may be checked yet.
     pub(super) async fn route<B: Body>(
         &self,
-        head: &mut request::Parts,
+        head: &mut LentHead,
         place: Entrance,
         body: B,
         envelopes: &Mutex<EnvelopeCache>,
@@ -491,7 +492,7 @@ impl<H: Handler> Answers for Endpoint<H> {
     #[inline]
     fn answer_in_place(
         &self,
-        head: &mut request::Parts,
+        head: &mut LentHead,
         body: &mut RequestBody,
         envelopes: &Mutex<EnvelopeCache>,
     ) -> impl Future<Output = Response<HttpBody>> + Send {

@@ -15,6 +15,7 @@ use trunkline_proto::server::EnvelopeCache;
 use super::body::HttpBody;
 use super::endpoint::{Endpoint, Entrance};
 use super::h1::fields::MAX_FIELDS;
+use super::lent_head::LentHead;
 use super::response::refuse;
 use crate::handler::Handler;
 
@@ -60,7 +61,8 @@ impl<H: Handler> Endpoint<H> {
         request: Request<B>,
         path: &str,
     ) -> Result<LetIn<B>, Response<HttpBody>> {
-        let (mut head, body) = request.into_parts();
+        let (head, body) = request.into_parts();
+        let mut head = LentHead::from(head);
         let place = match head.uri.path().strip_prefix(path) {
             Some("/sse") => Entrance::Events,
             Some("/messages") => Entrance::Messages,
@@ -77,7 +79,7 @@ impl<H: Handler> Endpoint<H> {
         };
         match checked {
             Continue(body) => {
-                Ok(LetIn { request: Request::from_parts(head, body), by: By::Endpoint })
+                Ok(LetIn { request: Request::from_parts(head.take(), body), by: By::Endpoint })
             }
             Break(outcome) => Err(self.finish(&head, outcome)),
         }
@@ -89,14 +91,14 @@ impl<H: Handler> Endpoint<H> {
         LetIn { request, by }: LetIn<B>,
         envelopes: &Mutex<EnvelopeCache>,
     ) -> Response<HttpBody> {
-        let (mut head, body) = request.into_parts();
-        self.answer_any(&mut head, body, envelopes, by).await
+        let (head, body) = request.into_parts();
+        self.answer_any(&mut head.into(), body, envelopes, by).await
     }
 
     #[inline]
     pub(super) async fn answer_any<B: Body>(
         &self,
-        head: &mut request::Parts,
+        head: &mut LentHead,
         body: B,
         envelopes: &Mutex<EnvelopeCache>,
         let_in: By,
@@ -162,7 +164,7 @@ impl<H: Handler> Endpoint<H> {
     /// Checks the sender, after everything else in the head.
     pub(super) async fn enter_with<B: Body>(
         &self,
-        head: &mut request::Parts,
+        head: &mut LentHead,
         body: B,
         path: &str,
     ) -> Checked<B> {

@@ -16,6 +16,7 @@ use trunkline_wire::jsonrpc::{Incoming, Message};
 
 use super::body::{HttpBody, MAX_UNREAD, UNREAD_TIME};
 use super::endpoint::Endpoint;
+use super::lent_head::LentHead;
 use super::post::id_of;
 use super::response::{empty, json};
 use crate::handler::Handler;
@@ -23,11 +24,11 @@ use crate::handler::Handler;
 impl<H: Handler> Endpoint<H> {
     /// Authenticates a request and records the principal for handlers. Replaces any principal that a
     /// layer in front recorded.
-    pub(super) async fn enter(&self, head: &mut request::Parts, path: &str) -> Result<(), Refusal> {
+    pub(super) async fn enter(&self, head: &mut LentHead, path: &str) -> Result<(), Refusal> {
         let Some(gate) = &self.settings.gate else { return Ok(()) };
         // The gate bounds its own lookups: an unauthenticated request that waits for one takes no place
         // of a call.
-        head.extensions.remove::<Principal>();
+        head.extensions_mut().remove::<Principal>();
         let headers = head.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
         let (full, query) = (head.uri.path(), head.uri.query());
         let view = HeadView::new(head.method.as_str(), full, query, headers).served_at(path);
@@ -39,12 +40,14 @@ impl<H: Handler> Endpoint<H> {
             }
         };
         if let Some(nonce) = nonce.and_then(|it| HeaderValue::try_from(it).ok()) {
-            head.extensions.insert(Nonce(nonce));
+            head.extensions_mut().insert(Nonce(nonce));
         }
-        head.extensions.insert(principal.map_err(|denied| self.refusal(denied))?);
+        let principal = principal.map_err(|denied| self.refusal(denied))?;
+        head.extensions_mut().insert(principal);
         // From here on the token can neither be logged nor forwarded.
-        head.headers.remove(header::AUTHORIZATION);
-        head.headers.remove(DPOP);
+        let headers = head.headers_mut();
+        headers.remove(header::AUTHORIZATION);
+        headers.remove(DPOP);
         Ok(())
     }
 

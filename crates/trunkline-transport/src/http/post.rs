@@ -28,6 +28,7 @@ use super::endpoint::{Endpoint, Listed, attached};
 use super::entry::check_fields;
 use super::exchange::{ExchangeEvents, Owned};
 use super::expiry::Expiry;
+use super::lent_head::LentHead;
 use super::message_text::MessageText;
 use super::response::{accepted, events, events_in, json_in, no_session};
 use super::session::{Posted, Session};
@@ -38,7 +39,7 @@ use crate::handler::Handler;
 impl<H: Handler> Endpoint<H> {
     pub(super) async fn post<B: Body>(
         &self,
-        head: &mut request::Parts,
+        head: &mut LentHead,
         body: B,
         envelopes: &Mutex<EnvelopeCache>,
         begun: &Begun<H>,
@@ -391,8 +392,8 @@ impl<H: Handler> Endpoint<H> {
 }
 
 /// The header fields of a request that nobody asks about any more: only an origin is, at the end.
-fn room(head: &mut request::Parts, has_origin: bool) -> Option<&mut HeaderMap> {
-    (!has_origin).then_some(&mut head.headers)
+fn room(head: &mut LentHead, has_origin: bool) -> Option<&mut HeaderMap> {
+    head.room().filter(|_| !has_origin)
 }
 
 /// Whether a message gets a response, if only an empty one.

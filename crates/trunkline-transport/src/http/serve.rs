@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
-use http::{Request, Response, request};
+use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::server::conn::http2;
 use hyper::service::service_fn;
@@ -29,6 +29,7 @@ use trunkline_proto::server::EnvelopeCache;
 use self::connection::{End, serve_h1};
 use super::body::{HttpBody, RequestBody};
 use super::idle_tracker::{IdleTracker, TrackedStream};
+use super::lent_head::LentHead;
 use super::linger::linger;
 use super::listener::{Accepted, Listener};
 use crate::limits::Limits;
@@ -50,7 +51,7 @@ pub trait Answers: Send + Sync + 'static {
     #[inline]
     fn answer_in_place(
         &self,
-        head: &mut request::Parts,
+        head: &mut LentHead,
         body: &mut RequestBody,
         envelopes: &Envelopes,
     ) -> impl Future<Output = Response<HttpBody>> + Send {
@@ -78,7 +79,7 @@ impl<A: Answers> Answers for UntilLeft<A> {
 
     fn answer_in_place(
         &self,
-        head: &mut request::Parts,
+        head: &mut LentHead,
         body: &mut RequestBody,
         envelopes: &Envelopes,
     ) -> impl Future<Output = Response<HttpBody>> + Send {

@@ -37,6 +37,7 @@ use super::body::{HttpBody, Once, read};
 use super::endpoint::{Endpoint, Entrance};
 use super::entry::By;
 use super::forward::{Forward, Gone, OwnRequests, Unforwarded, moved};
+use super::lent_head::LentHead;
 use super::replicas::{Peer, Place, Replicas, SessionRecord, Unavailable};
 use super::response::{json, no_session, refuse};
 use super::session::{OpenRequest, Session};
@@ -313,7 +314,7 @@ impl<H: Handler> Endpoint<H> {
     pub(super) async fn route_elsewhere<B: Body>(
         &self,
         Astray { id, is_forwarded }: Astray,
-        head: &mut request::Parts,
+        head: &mut LentHead,
         place: Entrance,
         body: B,
         envelopes: &Mutex<EnvelopeCache>,

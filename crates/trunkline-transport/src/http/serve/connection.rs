@@ -11,13 +11,12 @@ use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
 use bytes::Bytes;
-use http::request::Parts;
 use http::{HeaderMap, Method, Response, StatusCode};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 
 use super::feed::Feed;
-use super::request_head::{Framing, HeadReader, WrongHead, empty_lines, no_head};
+use super::request_head::{Framing, HeadReader, WrongHead, empty_lines};
 use super::response_head::{
     CONTINUE, Follow, LAST_CHUNK, Sent, declared_length, has_no_body, write_chunk, write_head,
 };
@@ -28,6 +27,7 @@ use crate::http::h1::fields::is_whole;
 use crate::http::h1::inlet::{BodyLength, Inlet, Left, cut_off};
 use crate::http::h1::outlet::{LONG, Outlet};
 use crate::http::idle_tracker::IdleTracker;
+use crate::http::lent_head::LentHead;
 use crate::limits::Limits;
 
 /// How a connection ended.
@@ -49,7 +49,7 @@ pub(super) async fn serve_h1<A: Answers>(
     limits: &Limits,
 ) -> End {
     let envelopes = Envelopes::default();
-    let (mut heads, mut head) = (HeadReader::default(), no_head());
+    let (mut heads, mut head) = (HeadReader::default(), LentHead::default());
     let mut connection = Connection::new(stream, tracker, limits);
     loop {
         let framing = match poll_fn(|cx| connection.poll_head(&mut heads, &mut head, cx)).await {
@@ -185,7 +185,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
     fn poll_head(
         &mut self,
         heads: &mut HeadReader,
-        head: &mut Parts,
+        head: &mut LentHead,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Framing, Next>> {
         loop {

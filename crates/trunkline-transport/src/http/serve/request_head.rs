@@ -8,10 +8,11 @@ use std::ops::Range;
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, HeaderName, HeaderValue};
 use http::request::Parts;
-use http::{HeaderMap, Method, Request, StatusCode, Uri, Version};
+use http::{HeaderMap, Method, StatusCode, Uri, Version};
 
 use crate::http::h1::fields::{Field, WrongFields, digits, is_name, is_token, parts, read_fields};
 use crate::http::h1::inlet::BodyLength;
+use crate::http::lent_head::LentHead;
 
 /// What a head says of the rest of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,20 +52,19 @@ struct Last {
     after: Bytes,
     method: Method,
     uri: Uri,
+    /// Lent to the request while it is answered.
     headers: HeaderMap,
     framing: Framing,
 }
 
 impl HeadReader {
-    /// Gives back what a head takes, but for what is kept here.
-    pub(super) fn forget(&self, head: &mut Parts) {
-        match self.last {
-            Some(_) => {
-                head.headers = HeaderMap::new();
-                head.extensions.clear();
-            }
+    /// Takes back what a head was lent, and gives up what else it takes.
+    pub(super) fn forget(&mut self, head: &mut LentHead) {
+        match (&mut self.last, head.give_back()) {
+            (Some(last), Some(headers)) => last.headers = headers,
+            (Some(_), None) => {}
             // Its target is a part of its text.
-            None => *head = no_head(),
+            (None, _) => *head = LentHead::default(),
         }
     }
 
@@ -74,7 +74,7 @@ impl HeadReader {
         &mut self,
         text: &[u8],
         limit: usize,
-        head: &mut Parts,
+        head: &mut LentHead,
     ) -> Result<Option<(Framing, usize)>, WrongHead> {
         if let Some(again) = self.last.as_mut().and_then(|it| it.again(text, limit, head)) {
             return Ok(Some(again));
@@ -94,11 +94,11 @@ impl HeadReader {
         let framing = Framing::of(&self.fields, text, line.is_oldest)?;
         let all = Bytes::copy_from_slice(&text[..end]);
         let uri = Uri::from_maybe_shared(all.slice(line.target));
+        let head = head.own();
         head.method = Method::from_bytes(&all[line.method]).map_err(|_| MALFORMED)?;
         head.uri = uri.map_err(|_| MALFORMED)?;
         head.headers = self.headers(&all, &framing)?;
         head.version = if line.is_oldest { Version::HTTP_10 } else { Version::HTTP_11 };
-        head.extensions.clear();
         self.remember(&all, head, framing);
         Ok(Some((framing, end)))
     }
@@ -147,7 +147,12 @@ impl HeadReader {
 
 impl Last {
     /// The head that `text` begins with, if it is this one but for the length of the body.
-    fn again(&mut self, text: &[u8], limit: usize, head: &mut Parts) -> Option<(Framing, usize)> {
+    fn again(
+        &mut self,
+        text: &[u8],
+        limit: usize,
+        head: &mut LentHead,
+    ) -> Option<(Framing, usize)> {
         let rest = text.strip_prefix(&*self.before)?;
         let here = match rest.strip_prefix(&*self.length) {
             Some(after) if after.starts_with(&self.after) => self.length.len(),
@@ -163,11 +168,10 @@ impl Last {
                 here
             }
         };
+        let head = head.lend(std::mem::take(&mut self.headers));
         head.method = self.method.clone();
         head.uri = self.uri.clone();
-        head.headers = self.headers.clone();
         head.version = Version::HTTP_11;
-        head.extensions.clear();
         Some((self.framing, self.before.len() + here + self.after.len()))
     }
 }
@@ -287,11 +291,6 @@ pub(super) fn empty_lines(text: &[u8]) -> usize {
             _ => return at,
         }
     }
-}
-
-/// A head before any was read.
-pub(super) fn no_head() -> Parts {
-    Request::new(()).into_parts().0
 }
 
 const MALFORMED: WrongHead = WrongHead::Refused(StatusCode::BAD_REQUEST);

@@ -274,11 +274,11 @@ impl Answers for Lasting {
 
     async fn answer_in_place(
         &self,
-        head: &mut Parts,
+        head: &mut LentHead,
         _: &mut RequestBody,
         _: &Envelopes,
     ) -> Response<HttpBody> {
-        head.extensions.insert(Arc::new(Dropped(Arc::clone(&self.gone))));
+        head.extensions_mut().insert(Arc::new(Dropped(Arc::clone(&self.gone))));
         let events = self.events.lock().expect("nobody panicked").take();
         Response::new(HttpBody::pieces(events.expect("it is asked once")))
     }
