@@ -11,6 +11,8 @@ export class HttpTap {
         /** The bodies of requests, and those of responses as far as they have come. @type {{ type: string, text: string }[]} */
         tap.requests = [];
         tap.responses = [];
+        /** Each request with its response, if one came: the same copies. */
+        tap.exchanges = [];
         tap.target = new URL(url);
         tap.server = createServer((near, answer) => tap.#carry(near, answer));
         tap.server.listen(0, '127.0.0.1');
@@ -24,18 +26,19 @@ export class HttpTap {
         const { hostname, port, host } = this.target;
         const headers = { ...near.headers, host };
         const far = forward({ hostname, port, method: near.method, path: near.url, headers });
-        const sent = keep(this.requests, near);
+        const exchange = { request: keep(this.requests, near), response: null };
+        this.exchanges.push(exchange);
         near.on('data', (bytes) => {
-            sent.push(bytes);
+            exchange.request.chunks.push(bytes);
             far.write(bytes);
         });
         near.on('end', () => far.end());
         far.on('response', (response) => {
-            const said = keep(this.responses, response);
+            exchange.response = keep(this.responses, response);
             answer.writeHead(response.statusCode, response.headers);
             answer.flushHeaders();
             response.on('data', (bytes) => {
-                said.push(bytes);
+                exchange.response.chunks.push(bytes);
                 answer.write(bytes);
             });
             response.on('end', () => answer.end());
@@ -56,7 +59,7 @@ export class HttpTap {
 function keep(all, { headers }) {
     const copy = { type: (headers['content-type'] ?? '').split(';')[0], chunks: [] };
     all.push(copy);
-    return copy.chunks;
+    return copy;
 }
 
 /** The messages in bodies: one, a batch, or those of an event stream. */
