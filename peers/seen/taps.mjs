@@ -11,7 +11,7 @@ export class HttpTap {
         /** The bodies of requests, and those of responses as far as they have come. @type {{ type: string, text: string }[]} */
         tap.requests = [];
         tap.responses = [];
-        /** Each request with its response, if one came: the same copies. */
+        /** Each request with its response, if one came: the same copies, and when the last of their bytes passed. */
         tap.exchanges = [];
         tap.target = new URL(url);
         tap.server = createServer((near, answer) => tap.#carry(near, answer));
@@ -29,7 +29,7 @@ export class HttpTap {
         const exchange = { request: keep(this.requests, near), response: null };
         this.exchanges.push(exchange);
         near.on('data', (bytes) => {
-            exchange.request.chunks.push(bytes);
+            add(exchange.request, bytes);
             far.write(bytes);
         });
         near.on('end', () => far.end());
@@ -38,7 +38,7 @@ export class HttpTap {
             answer.writeHead(response.statusCode, response.headers);
             answer.flushHeaders();
             response.on('data', (bytes) => {
-                exchange.response.chunks.push(bytes);
+                add(exchange.response, bytes);
                 answer.write(bytes);
             });
             response.on('end', () => answer.end());
@@ -60,6 +60,11 @@ function keep(all, { headers }) {
     const copy = { type: (headers['content-type'] ?? '').split(';')[0], chunks: [] };
     all.push(copy);
     return copy;
+}
+
+function add(copy, bytes) {
+    copy.chunks.push(bytes);
+    copy.at = Date.now();
 }
 
 /** The messages in bodies: one, a batch, or those of an event stream. */
