@@ -82,7 +82,21 @@ export function inBodies(bodies) {
 /** The messages in the copies that `tee.mjs` made: one a line. */
 export function inFiles(folder, name) {
     const files = readdirSync(folder).filter((file) => file.endsWith(`.${name}`));
-    return files.flatMap((file) => readFileSync(join(folder, file), 'utf8').split('\n').slice(0, -1).flatMap(messages));
+    return files.flatMap((file) => inFile(folder, file));
+}
+
+/** The questions of servers in those copies that got no answer. */
+export function unanswered(folder) {
+    const files = readdirSync(folder).filter((file) => file.endsWith('.in'));
+    return files.flatMap((file) => {
+        const said = inFile(folder, file.replace(/in$/, 'out')).filter((it) => it.method === undefined);
+        const asked = inFile(folder, file).filter((it) => it.method !== undefined && it.id !== undefined);
+        return asked.filter(({ id }) => !said.some((it) => it.id === id));
+    });
+}
+
+function inFile(folder, file) {
+    return readFileSync(join(folder, file), 'utf8').split('\n').slice(0, -1).flatMap(messages);
 }
 
 function messages(text) {
