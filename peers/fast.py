@@ -134,20 +134,27 @@ async def converse(checks: Checks, way: Way, revision: str, mode: str) -> None:
     await checks.check("connects and closes without answers", without_answers, 30)
 
 
-async def main(command: list[str]) -> int:
+async def main(words: list[str]) -> int:
     checks = Checks()
     handshakes = [(revision, "legacy") for revision in LEGACY]
-    async with serve(command) as origin:
-        for revision, mode in [*handshakes, (MODERN, MODERN), (MODERN, "auto")]:
-            await converse(checks, Way("http", origin), revision, mode)
-        for revision, mode in handshakes:
-            await converse(checks, Way("sse", origin), revision, mode)
+
+    async def run(way: Way, ways: list[tuple[str, str]]) -> None:
+        for revision, mode in ways:
+            await converse(checks, way, revision, mode)
+
+    every = [*handshakes, (MODERN, MODERN), (MODERN, "auto")]
+    if words[0] == "--url":
+        await run(Way("http", words[1].removesuffix("/mcp")), every)
+    else:
+        async with serve(words) as origin:
+            await run(Way("http", origin), every)
+            await run(Way("sse", origin), handshakes)
     return checks.end()
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 2:
-        sys.exit("usage: python fast.py COMMAND [ARG…]")
+    if sys.argv[1:] in ([], ["--url"]):
+        sys.exit("usage: python fast.py COMMAND [ARG…] | --url URL")
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
     sys.exit(anyio.run(main, sys.argv[1:]))

@@ -9,13 +9,13 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { assert, Inbox, within } from './check.mjs';
 
-/** What a script is told: `[--http|--bridge] COMMAND [ARG…]`, the server's command line and how to reach it. */
+/** What a script is told: `[--http|--bridge] COMMAND [ARG…]`, the server's command line and how to reach it; or `--url URL`, where it is. */
 export function told(script) {
     const words = process.argv.slice(2);
-    const over = /^--(http|bridge)$/.exec(words[0])?.[1] ?? 'stdio';
+    const over = /^--(http|bridge|url)$/.exec(words[0])?.[1] ?? 'stdio';
     const line = over === 'stdio' ? words : words.slice(1);
     if (line.length === 0) {
-        console.error(`usage: node ${script} [--http|--bridge] COMMAND [ARG…]`);
+        console.error(`usage: node ${script} [--http|--bridge] COMMAND [ARG…] | --url URL`);
         process.exit(2);
     }
     return { over, line };

@@ -136,7 +136,7 @@ async def converse(checks: Checks, way: Way, revision: str, mode: str) -> None:
     await checks.check("connects and closes without answers", without_answers, 30)
 
 
-async def main(command: list[str], over_http: bool) -> int:
+async def main(command: list[str], over: str) -> int:
     checks = Checks()
     handshakes = [(revision, "legacy") for revision in LEGACY]
     every = [*handshakes, (MODERN, MODERN), (MODERN, "auto")]
@@ -148,7 +148,9 @@ async def main(command: list[str], over_http: bool) -> int:
             checks.prefix = f"py {way.name} {MODERN}"
             await checks.check("connects and closes with the tasks extension", lambda: tasks(checks, way), 30)
 
-    if over_http:
+    if over == "--url":
+        await run(Way("http", command, command[0].removesuffix("/mcp")), every)
+    elif over == "--http":
         async with serve(command) as origin:
             await run(Way("http", command, origin), every)
             await run(Way("sse", command, origin), handshakes)
@@ -158,9 +160,11 @@ async def main(command: list[str], over_http: bool) -> int:
 
 
 if __name__ == "__main__":
-    http, words = sys.argv[1:2] == ["--http"], [word for word in sys.argv[1:] if word != "--http"]
+    over, words = "", sys.argv[1:]
+    if words[:1] in (["--http"], ["--url"]):
+        over, *words = words
     if not words:
-        sys.exit("usage: python py.py [--http] COMMAND [ARG…]")
+        sys.exit("usage: python py.py [--http] COMMAND [ARG…] | --url URL")
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
-    sys.exit(anyio.run(main, words, http))
+    sys.exit(anyio.run(main, words, over))

@@ -1,5 +1,5 @@
-// `trunkline record`, `diff` and `replay` with other projects' clients and servers: a tap changes nothing, a replay finds
-// nothing, and a client that meets the recording in the server's place hears the same.
+// `trunkline record`, `diff` and `replay` with other projects' clients and servers, over stdio and HTTP: a tap changes
+// nothing, a replay finds nothing, and a client that meets the recording in the server's place hears the same.
 import { existsSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -76,4 +76,6 @@ await taps.check('the demo over HTTP is played over HTTP', async () => {
 });
 await taps.client('ts1.mjs', 'node', here('ts1.mjs'));
 await taps.client('ts2.mjs', 'node', here('ts2.mjs'));
+await taps.clientOverHttp('ts1.mjs', 'node', here('ts1.mjs'));
+await taps.clientOverHttp('ts2.mjs', 'node', here('ts2.mjs'));
 await taps.end();

@@ -1,5 +1,5 @@
-// Recordings of the PyPI client and of our own, each in every era that it speaks, questions included: the same run against the
-// recording has the same answers. And a server with one changed tool differs from its recording in that tool alone.
+// Recordings of the PyPI clients and of our own, over stdio and HTTP, each in every era that it speaks, questions included:
+// the same run against the recording has the same answers. And a server with one changed tool differs from its recording in that tool alone.
 import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -65,4 +65,5 @@ await taps.check('a server with one changed tool differs in that tool alone', as
 });
 
 await taps.client('py.py', python, here('py.py'));
+for (const script of ['py.py', 'fast.py']) await taps.clientOverHttp(script, python, here(script));
 await taps.end();

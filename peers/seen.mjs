@@ -11,7 +11,7 @@ import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/cli
 import { assert, Checks, Inbox, within } from './check.mjs';
 import { CAPABILITIES, Person } from './demo.mjs';
 import { freePort, serve, start } from './http.mjs';
-import { HttpTap, inBodies, inFiles } from './seen/taps.mjs';
+import { HttpTap, inBodies, inFiles, unanswered } from './seen/taps.mjs';
 
 const [trunkline] = process.argv.slice(2);
 if (trunkline === undefined) {
@@ -61,9 +61,9 @@ async function gateway(servers) {
     return { url: found.url, ask, stop };
 }
 
-/** Follows the stream of calls: what was told of each, and when it was told to be over. */
+/** Follows the stream of calls: what was told of each, when it was told first, and when it was told to be over. */
 function follow(ask) {
-    const [over, told, abort] = [new Map(), new Inbox(), new AbortController()];
+    const [begun, over, told, abort] = [new Map(), new Map(), new Inbox(), new AbortController()];
     const opened = ask('/v1/traffic/stream', { signal: abort.signal });
     const reading = opened.then(async (answer) => {
         let rest = '';
@@ -75,11 +75,14 @@ function follow(ask) {
                 if (data === undefined) continue;
                 const call = JSON.parse(data);
                 told.push(call);
-                if (call.state === 'done' && !over.has(call.id)) over.set(call.id, { at: Date.now(), call });
+                if (!begun.has(call.id)) begun.set(call.id, Date.now());
+                // What ends with a question is only a round.
+                const isOver = call.state === 'done' && call.outcome !== 'asked';
+                if (isOver && !over.has(call.id)) over.set(call.id, { at: Date.now(), call });
             }
         }
     }).catch(() => {});
-    return { over, told, opened, stop: () => (abort.abort(), reading) };
+    return { begun, over, told, opened, stop: () => (abort.abort(), reading) };
 }
 
 /** The npm client, of 2026-07-28 or of the revisions before. */
@@ -100,8 +103,12 @@ async function connect(url, era) {
 /** Everything that a client does: lists, tools, prompts, resources, questions, progress, logs, a call that it cancels. */
 async function use(client, era, { told }, ended) {
     const call = async (name, args = {}, options = {}, more = {}) => {
+        const before = taps.client.exchanges.length;
         const result = await client.callTool({ name, arguments: args, ...more }, { timeout: 20_000, ...options });
-        ended.push({ name, at: Date.now(), client: `seen-${era}` });
+        // From bytes to bytes: a client takes up to 300 ms until it sends its first call.
+        const own = taps.client.exchanges.slice(before).filter(({ request }) => request.chunks.length > 0);
+        const at = Math.max(...own.map(({ response }) => response?.at ?? 0));
+        ended.push({ name, began: own[0].request.at, at, client: `seen-${era}` });
         return result;
     };
     await client.listTools();
@@ -230,6 +237,12 @@ const seen = () => {
     return Object.fromEntries(Object.entries(all).map(([place, it]) => [place, it.map(masked)]));
 };
 
+/**
+ * What a process asked and nobody answered: the gateway answers each question that it reads, so it had hung up. The everything
+ * server asks for roots 350 ms after the handshake, which is about when one that was started for its lists is done.
+ */
+const unheard = () => ['everything', 'demo'].flatMap((folder) => unanswered(join(dir, folder)).map(spelled));
+
 try {
     const stream = follow(served.ask);
     assert.equal((await stream.opened).status, 200);
@@ -241,14 +254,16 @@ try {
             await client.close();
         }, 60_000);
     }
-    await checks.check('its calls appear in the stream within 200 ms of their end', async () => {
-        const late = ended.map(({ name, at, client }) => {
+    await checks.check('each of its calls is in the stream within 200 ms of its beginning, and again of its end', async () => {
+        const late = ended.flatMap(({ name, began, at, client }) => {
             const told = [...stream.over.values()].filter(({ call }) => call.name === name && call.client?.name === client);
-            return Math.min(...told.map((it) => Math.max(0, it.at - at)));
+            assert.equal(told.length, 1, `${name} of ${client}`);
+            const [over] = told;
+            return [stream.begun.get(over.call.id) - began, Math.max(0, over.at - at)];
         }).sort((one, other) => one - other);
-        const median = late[Math.floor(late.length / 2)];
-        console.log(`   ${late.length} calls, half within ${median} ms, the last after ${late.at(-1)} ms`);
-        assert.ok(median <= 200 && late.every(Number.isFinite), late.join());
+        const within = (share) => late[Math.ceil(late.length * share) - 1];
+        console.log(`   ${late.length / 2} calls: half within ${within(0.5)} ms, 95 % within ${within(0.95)} ms, all within ${late.at(-1)} ms`);
+        assert.ok(late.at(-1) <= 200, late.join());
     });
     let last;
     for (const [what, of] of [['a call shows', 'detail'], ['an export has', 'exported']]) {
@@ -257,7 +272,8 @@ try {
                 const [wire, record] = [seen(), await recorded(served.ask)];
                 last = { wire, record };
                 return PLACES.flatMap((place) => {
-                    const { missing, left } = compare(wire[place], record[of][place]);
+                    const { missing: all, left } = compare(wire[place], record[of][place]);
+                    const missing = place === 'server in' ? all.filter((it) => !unheard().includes(it)) : all;
                     const lines = (word, all) => all.slice(0, 3).map((it) => `${place} ${word}: ${it.slice(0, 300)}`);
                     return [...lines(`${missing.length} not recorded`, missing), ...lines(`${left.length} not on the wire`, left)];
                 });

@@ -3,8 +3,8 @@ import { assert, failure, within } from './check.mjs';
 import { text } from './demo.mjs';
 import { Wire } from './http.mjs';
 
-/** Checks how the conversation went over HTTP, then ends its session; what it left is gone. */
-export async function ends(checks, { client, transport, log, errors }) {
+/** Checks how the conversation went over HTTP. */
+export async function keepsItsSession(checks, { transport, log, errors }) {
     await checks.check('every exchange was in the session and none was refused', async () => {
         const { sessionId } = transport;
         assert.match(sessionId, /^[\x21-\x7e]{16,}$/);
@@ -22,6 +22,10 @@ export async function ends(checks, { client, transport, log, errors }) {
         assert.ok(came('POST', 'application/json'), 'no answer as JSON');
         assert.ok(came('POST', 'text/event-stream'), 'no answer as SSE');
     });
+}
+
+/** Ends the session of a conversation; what it left is gone. */
+export async function ends(checks, { client, transport, log }) {
     await checks.check('a session that was ended is gone', async () => {
         const { sessionId } = transport;
         await transport.terminateSession();

@@ -3,6 +3,8 @@ import { mkdir, mkdtemp, readFile, readdir, rm, writeFile } from 'node:fs/promis
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { assert, Checks, run } from './check.mjs';
+import { serve, start } from './http.mjs';
+import { HttpTap, inBodies } from './seen/taps.mjs';
 
 export class Taps {
     static async begin(trunkline, name) {
@@ -76,8 +78,60 @@ export class Taps {
         });
     }
 
+    /** The same over HTTP, at a URL: what it asks the recording, and what it hears, is what it asked and heard before. */
+    async clientOverHttp(name, program, script) {
+        const { trunkline } = this;
+        const path = this.file(`${name} over HTTP`);
+        let before;
+        const demo = await serve([trunkline, 'demo']);
+        await this.check(`${name} talks to the demo over HTTP through a tap`, async () => {
+            const words = ['record', path, String(demo.url), '--listen', '127.0.0.1:0'];
+            const tap = await start(trunkline, words, /use (http:\/\/\S+\/mcp);/);
+            try {
+                before = await overheard(program, script, tap.found[1]);
+            } finally {
+                assert.equal(await tap.stop(), 0);
+            }
+        });
+        await this.check(`${name}: what it said over HTTP, said again`, () => this.same(path, [String(demo.url)]));
+        await demo.stop();
+        await this.check(`${name} talks to the recording over HTTP, and hears the same`, async () => {
+            const words = ['replay', path, '--as-server', '--listen', '127.0.0.1:0'];
+            const stage = await start(trunkline, words, /(http:\/\/\S+\/mcp)\./);
+            try {
+                const now = await overheard(program, script, stage.found[1]);
+                assert.ok(now.length > 200, `${now.length} requests were answered`);
+                assert.deepEqual(now, before);
+            } finally {
+                await stage.stop('SIGKILL').catch(() => {});
+            }
+        });
+    }
+
     async end() {
         await rm(this.folder, { recursive: true });
         this.checks.end();
     }
+}
+
+/** Runs a client at a URL: each of its requests that was answered, with all that came in the response, as a sorted list of texts. */
+async function overheard(program, script, url) {
+    // It shares nothing with the recorder.
+    const wire = await HttpTap.to(url);
+    try {
+        const { code, said } = await run(program, [script, '--url', String(wire.url)], 120_000);
+        assert.equal(code, 0, said);
+        return wire.exchanges.flatMap(answered).sort();
+    } finally {
+        wire.close();
+    }
+}
+
+function answered({ request, response }) {
+    const [asked] = inBodies([request]);
+    const heard = response === null ? [] : inBodies([response]);
+    // How much a call has said when it is cancelled is chance.
+    if (!heard.some((it) => it.id === asked?.id && it.method === undefined)) return [];
+    // Where a client asks the same in two runs, the states that the server made up are all that tells its answers apart.
+    return [JSON.stringify([asked, ...heard], (name, value) => (name === 'requestState' ? '' : value))];
 }

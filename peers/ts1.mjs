@@ -9,7 +9,7 @@ import {
 import { assert, Checks, Inbox, overhear, REVISIONS, within } from './check.mjs';
 import { CAPABILITIES, converse, converseWithoutCapabilities, Person, text } from './demo.mjs';
 import { bridge, noting, PROMPTLY, serve, told } from './http.mjs';
-import { ends, handsOnProgress, resumes, staysStateless } from './sessions.mjs';
+import { ends, handsOnProgress, keepsItsSession, resumes, staysStateless } from './sessions.mjs';
 
 const { over, line } = told('ts1.mjs');
 
@@ -91,8 +91,11 @@ async function conversation(way, revision) {
     await converse(all, peer, revision);
     if (revision === '2025-11-25') await tasks(all, peer);
     if (way.name === 'http') {
-        await handsOnProgress(all, peer);
-        await ends(all, peer);
+        await keepsItsSession(all, peer);
+        if (over === 'http') {
+            await handsOnProgress(all, peer);
+            await ends(all, peer);
+        }
     }
     await all.check('closes', () => peer.client.close());
 
@@ -104,6 +107,8 @@ async function conversation(way, revision) {
 const revisions = REVISIONS.filter((revision) => revision < '2026-07-28');
 if (over === 'stdio') {
     for (const revision of revisions) await conversation(stdio(line), revision);
+} else if (over === 'url') {
+    for (const revision of revisions) await conversation(streamable(new URL(line[0])), revision);
 } else {
     const server = await serve(line);
     if (over === 'bridge') {

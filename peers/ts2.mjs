@@ -4,7 +4,7 @@ import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { assert, Checks, Inbox, overhear, REVISIONS, within } from './check.mjs';
 import { CAPABILITIES, converse, converseWithoutCapabilities, Person } from './demo.mjs';
 import { bridge, noting, PROMPTLY, serve, told } from './http.mjs';
-import { ends, handsOnProgress, leavesNothing, resumes } from './sessions.mjs';
+import { ends, handsOnProgress, keepsItsSession, leavesNothing, resumes } from './sessions.mjs';
 
 const { over, line } = told('ts2.mjs');
 const MODERN = '2026-07-28';
@@ -85,8 +85,9 @@ async function conversation(way, choice) {
     await converse(all, { ...peer, lingers: way.lingers }, choice.revision);
     if (choice.revision === MODERN) await discovery(all, peer);
     if (way.name === 'http') {
-        await handsOnProgress(all, peer);
-        await (choice.revision === MODERN ? leavesNothing : ends)(all, peer);
+        await (choice.revision === MODERN ? leavesNothing : keepsItsSession)(all, peer);
+        if (over === 'http') await handsOnProgress(all, peer);
+        if (over === 'http' && choice.revision !== MODERN) await ends(all, peer);
     }
     await all.check('closes', () => peer.client.close());
 
@@ -98,6 +99,8 @@ async function conversation(way, choice) {
 if (over === 'stdio') {
     for (const choice of CHOICES) await conversation(stdio(StdioClientTransport), choice);
     await conversation(stdio(InPlace), { ...CHOICES.at(-1), choice: 'probing in place' });
+} else if (over === 'url') {
+    for (const choice of CHOICES) await conversation(streamable(new URL(line[0])), choice);
 } else {
     const server = await serve(line);
     if (over === 'bridge') {

@@ -11,6 +11,8 @@ export class HttpTap {
         /** The bodies of requests, and those of responses as far as they have come. @type {{ type: string, text: string }[]} */
         tap.requests = [];
         tap.responses = [];
+        /** Each request with its response, if one came: the same copies, and when the last of their bytes passed. */
+        tap.exchanges = [];
         tap.target = new URL(url);
         tap.server = createServer((near, answer) => tap.#carry(near, answer));
         tap.server.listen(0, '127.0.0.1');
@@ -24,18 +26,19 @@ export class HttpTap {
         const { hostname, port, host } = this.target;
         const headers = { ...near.headers, host };
         const far = forward({ hostname, port, method: near.method, path: near.url, headers });
-        const sent = keep(this.requests, near);
+        const exchange = { request: keep(this.requests, near), response: null };
+        this.exchanges.push(exchange);
         near.on('data', (bytes) => {
-            sent.push(bytes);
+            add(exchange.request, bytes);
             far.write(bytes);
         });
         near.on('end', () => far.end());
         far.on('response', (response) => {
-            const said = keep(this.responses, response);
+            exchange.response = keep(this.responses, response);
             answer.writeHead(response.statusCode, response.headers);
             answer.flushHeaders();
             response.on('data', (bytes) => {
-                said.push(bytes);
+                add(exchange.response, bytes);
                 answer.write(bytes);
             });
             response.on('end', () => answer.end());
@@ -56,7 +59,12 @@ export class HttpTap {
 function keep(all, { headers }) {
     const copy = { type: (headers['content-type'] ?? '').split(';')[0], chunks: [] };
     all.push(copy);
-    return copy.chunks;
+    return copy;
+}
+
+function add(copy, bytes) {
+    copy.chunks.push(bytes);
+    copy.at = Date.now();
 }
 
 /** The messages in bodies: one, a batch, or those of an event stream. */
@@ -74,7 +82,21 @@ export function inBodies(bodies) {
 /** The messages in the copies that `tee.mjs` made: one a line. */
 export function inFiles(folder, name) {
     const files = readdirSync(folder).filter((file) => file.endsWith(`.${name}`));
-    return files.flatMap((file) => readFileSync(join(folder, file), 'utf8').split('\n').slice(0, -1).flatMap(messages));
+    return files.flatMap((file) => inFile(folder, file));
+}
+
+/** The questions of servers in those copies that got no answer. */
+export function unanswered(folder) {
+    const files = readdirSync(folder).filter((file) => file.endsWith('.in'));
+    return files.flatMap((file) => {
+        const said = inFile(folder, file.replace(/in$/, 'out')).filter((it) => it.method === undefined);
+        const asked = inFile(folder, file).filter((it) => it.method !== undefined && it.id !== undefined);
+        return asked.filter(({ id }) => !said.some((it) => it.id === id));
+    });
+}
+
+function inFile(folder, file) {
+    return readFileSync(join(folder, file), 'utf8').split('\n').slice(0, -1).flatMap(messages);
 }
 
 function messages(text) {

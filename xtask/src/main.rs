@@ -82,7 +82,7 @@ const CHORES: &[(&str, &str, &str, Chore)] = &[
     (
         "web",
         "web [--check]",
-        "take the console's libraries from npm, list its files, check its types; `--check` writes nothing",
+        "take the console's libraries from npm, check its types; `--check` writes nothing",
         web::run,
     ),
     (

@@ -1,31 +1,37 @@
 //! The console's page: a path of the admin listener → an embedded file.
 //!
-//! The page is in the folder `web`, as ES modules that a browser reads as they are. `cargo xtask web` writes the list
-//! of its files and puts the libraries it uses into `web/vendor`.
+//! The page is in the folder `web`, as ES modules that a browser reads as they are. The build compresses its files, and
+//! browsers get them so; [`unpack`] is for everybody else. `cargo xtask web` puts the libraries that the page uses into
+//! `web/vendor`.
 #![forbid(unsafe_code)]
 
-mod files;
 #[cfg(test)]
 mod tests;
 
-use files::FILES;
+use miniz_oxide::inflate;
 
 /// A file of the page.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct File {
     /// The media type, for `Content-Type`.
     pub content_type: &'static str,
-    /// The content.
-    pub bytes: &'static [u8],
-    /// The entity tag with its quotes, for `ETag`; it depends on the content alone.
-    pub etag: String,
+    /// The content, as `Content-Encoding: gzip` has it (RFC 1952).
+    pub gzip: &'static [u8],
+    /// What an entity tag begins with; it depends on the content alone.
+    pub tag: &'static str,
 }
 
 /// The file at a path: `/` is the page, the rest is below `/web/`.
 pub fn file(path: &str) -> Option<File> {
     let path = if path == "/" { PAGE } else { path };
-    let (_, bytes) = FILES.iter().find(|(known, _)| *known == path)?;
-    Some(File { content_type: content_type(path), bytes, etag: etag(bytes) })
+    let (_, tag, gzip) = FILES.iter().find(|(known, ..)| *known == path)?;
+    Some(File { content_type: content_type(path), gzip, tag })
+}
+
+/// The content of a [`File`] as it was before its compression.
+pub fn unpack(gzip: &[u8]) -> Vec<u8> {
+    let deflated = gzip.get(HEAD..gzip.len().saturating_sub(TAIL)).expect("it is a file of ours");
+    inflate::decompress_to_vec(deflated).expect("it is a file of ours")
 }
 
 fn content_type(path: &str) -> &'static str {
@@ -38,12 +44,9 @@ fn content_type(path: &str) -> &'static str {
     }
 }
 
-/// FNV-1a: it tells one build of the page from another and protects nothing.
-fn etag(bytes: &[u8]) -> String {
-    let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-    });
-    format!("\"{hash:016x}\"")
-}
-
+/// The path of each, its tag, and its compressed content: `build.rs` writes this list.
+static FILES: &[(&str, &str, &[u8])] = &include!(concat!(env!("OUT_DIR"), "/files.rs"));
 const PAGE: &str = "/web/index.html";
+/// The lengths of what stands around the compressed content: `build.rs` writes neither a name nor a comment.
+const HEAD: usize = 10;
+const TAIL: usize = 8;

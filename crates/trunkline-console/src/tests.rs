@@ -4,10 +4,17 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use super::{FILES, file};
+use super::{FILES, file, unpack};
+
+/// The path of each file, and its text.
+fn texts() -> impl Iterator<Item = (&'static str, String)> {
+    FILES.iter().map(|(path, _, gzip)| {
+        (*path, String::from_utf8(unpack(gzip)).expect("a file of the page is text"))
+    })
+}
 
 #[test]
-fn the_list_is_what_is_in_the_folder() {
+fn what_is_embedded_is_what_is_in_the_folder() {
     let mut found = BTreeSet::new();
     let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("web")];
     while let Some(folder) = folders.pop() {
@@ -17,12 +24,50 @@ fn the_list_is_what_is_in_the_folder() {
                 folders.push(path);
             } else if !path.to_string_lossy().ends_with(".d.ts") {
                 let root = concat!(env!("CARGO_MANIFEST_DIR"), "/");
-                found.insert(path.to_string_lossy().replacen(root, "/", 1));
+                let text = fs::read_to_string(&path).expect("a file of the page is text");
+                found.insert((path.to_string_lossy().replacen(root, "/", 1), text));
             }
         }
     }
-    let listed: BTreeSet<String> = FILES.iter().map(|(path, _)| (*path).to_owned()).collect();
-    assert_eq!(listed, found, "run `cargo xtask web`");
+    let embedded: BTreeSet<(String, String)> =
+        texts().map(|(path, text)| (path.to_owned(), text)).collect();
+    let paths = |all: &BTreeSet<(String, String)>| -> Vec<String> {
+        all.iter().map(|(path, _)| path.clone()).collect()
+    };
+    assert_eq!(paths(&embedded), paths(&found));
+    assert!(embedded == found, "a file is not what is in the folder");
+}
+
+/// What a browser loads for the whole page.
+#[test]
+fn the_page_weighs_at_most_150_kb() {
+    let weight: usize = FILES.iter().map(|(.., gzip)| gzip.len()).sum();
+    assert!((50_000..=150_000).contains(&weight), "{weight} bytes are sent");
+}
+
+/// The head and the tail are ours, and browsers check them: the length and the checksum of RFC 1952.
+#[test]
+fn each_file_is_a_gzip_of_its_own() {
+    for (path, _, gzip) in FILES {
+        assert_eq!(gzip[..10], [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 2, 255], "{path}");
+        let text = unpack(gzip);
+        let tail = [checksum(&text), text.len() as u32].map(u32::to_le_bytes).concat();
+        assert_eq!(gzip[gzip.len() - 8..], tail, "{path}");
+    }
+    assert_eq!(checksum(b"123456789"), 0xcbf4_3926, "the check value of CRC-32");
+}
+
+/// CRC-32, bit by bit.
+fn checksum(bytes: &[u8]) -> u32 {
+    let mut crc = u32::MAX;
+    for bit in bytes.iter().flat_map(|byte| (0..8).map(move |at| u32::from(byte >> at) & 1)) {
+        let is_odd = (crc ^ bit) & 1 == 1;
+        crc >>= 1;
+        if is_odd {
+            crc ^= 0xedb8_8320;
+        }
+    }
+    !crc
 }
 
 #[test]
@@ -30,7 +75,7 @@ fn the_page_and_what_it_names_are_there_and_nothing_else_is() {
     let page = file("/").expect("there is a page");
     assert_eq!(page.content_type, "text/html; charset=utf-8");
     assert_eq!(Some(&page), file("/web/index.html").as_ref());
-    let text = str::from_utf8(page.bytes).expect("the page is text");
+    let text = String::from_utf8(unpack(page.gzip)).expect("the page is text");
     let named: Vec<&str> =
         text.split(['"', '\'']).filter(|word| word.starts_with("/web/")).collect();
     assert!(named.len() >= 4, "{named:?}");
@@ -47,8 +92,7 @@ fn the_page_and_what_it_names_are_there_and_nothing_else_is() {
 #[test]
 fn every_import_leads_to_an_embedded_file() {
     let mut count = 0;
-    for (path, bytes) in FILES.iter().filter(|(path, _)| path.ends_with(".js")) {
-        let text = str::from_utf8(bytes).expect("a module is text");
+    for (path, text) in texts().filter(|(path, _)| path.ends_with(".js")) {
         for (_, rest) in text.match_indices("from").map(|(at, _)| text.split_at(at + 4)) {
             let rest = rest.trim_start();
             let Some(quote) = rest.chars().next().filter(|it| matches!(it, '\'' | '"')) else {
@@ -77,8 +121,7 @@ fn every_import_leads_to_an_embedded_file() {
 /// A strict policy (`default-src 'none'`, no inline script or style) has nothing to refuse.
 #[test]
 fn nothing_is_inline_and_no_other_host_is_asked() {
-    for (path, bytes) in FILES.iter().filter(|(path, _)| !path.ends_with(".txt")) {
-        let text = str::from_utf8(bytes).expect("a file of the page is text");
+    for (path, text) in texts().filter(|(path, _)| !path.ends_with(".txt")) {
         if path.ends_with(".html") {
             for inline in ["<script>", "<style", " style=", " onclick=", " onload=", "javascript:"]
             {
@@ -106,15 +149,15 @@ fn nothing_is_inline_and_no_other_host_is_asked() {
 
 #[test]
 fn a_tag_follows_the_content() {
-    let tags: BTreeSet<String> =
-        FILES.iter().filter_map(|(path, _)| file(path)).map(|it| it.etag).collect();
+    let tags: BTreeSet<&str> = FILES.iter().map(|(_, tag, _)| *tag).collect();
     assert_eq!(tags.len(), FILES.len(), "two files have one tag");
-    assert!(tags.iter().all(|tag| tag.starts_with('"') && tag.len() == 18), "{tags:?}");
+    let is_plain = |tag: &str| tag.len() == 16 && tag.bytes().all(|it| it.is_ascii_hexdigit());
+    assert!(tags.iter().all(|tag| is_plain(tag)), "{tags:?}");
 }
 
 #[test]
 fn media_types_are_those_that_browsers_insist_on() {
-    for (path, _) in FILES {
+    for (path, ..) in FILES {
         let kind = file(path).expect("it is listed").content_type;
         let expected = match path.rsplit('.').next() {
             Some("js") => "text/javascript; charset=utf-8",

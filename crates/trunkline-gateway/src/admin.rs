@@ -7,6 +7,7 @@ mod answer;
 mod console;
 mod console_keys;
 mod open;
+mod page;
 mod routes;
 #[cfg(test)]
 mod tests;
@@ -32,8 +33,8 @@ pub use crate::traffic::{TrafficFilter, TrafficUpdates};
 pub use crate::trying::{TryAnswer, TryRequest};
 
 pub use answer::health;
-pub use console::{WebFile, WebFiles};
 pub use open::{Opened, open, open_at};
+pub use page::{WebFile, WebFiles};
 
 /// What the admin API needs of the gateway.
 pub trait Operate: Send + Sync + 'static {

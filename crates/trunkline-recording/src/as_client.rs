@@ -1,9 +1,10 @@
 //! A recorded conversation → what the client said, said again to another server.
 //!
-//! A message waits for the answers that stood before it in the recording. What the server asks is answered as it was
-//! recorded. What the server makes up (states, tasks, cursors) is replaced by what the other server makes up.
+//! A message waits for the answers that stood before it in the recording, and over HTTP, where other streams may be slower,
+//! for a while also for the news. What the server asks is answered as it was recorded. What the server makes up (states,
+//! tasks, cursors) is replaced by what the other server makes up.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use trunkline_wire::code;
 use trunkline_wire::json::Json;
@@ -13,7 +14,7 @@ use crate::calls::{Answer, answer_tree, params_tree};
 use crate::line::Party;
 use crate::mapping::Mapping;
 use crate::normal::{Zone, same};
-use crate::recording::{Conversation, Said};
+use crate::recording::{Conversation, Left, Said};
 use crate::redact::MASK;
 use crate::tree::Tree;
 
@@ -22,6 +23,8 @@ use crate::tree::Tree;
 pub struct ClientPlayer {
     turns: Vec<Turn>,
     next: usize,
+    /// The streams that the client is to close.
+    leaves: VecDeque<Leave>,
     /// The turn of each request in flight.
     owed: HashMap<Id, usize>,
     questions: Vec<Question>,
@@ -30,7 +33,11 @@ pub struct ClientPlayer {
     has_streams: bool,
     live: Conversation,
     /// How many notifications and questions the recorded server sent.
-    news: usize,
+    news: News,
+    /// And this one so far.
+    told: News,
+    /// Whether this server sends less.
+    is_missing_some: bool,
     /// How many ids were made up here.
     fresh: u64,
     again: Vec<usize>,
@@ -43,12 +50,52 @@ pub struct ClientPlayer {
 struct Turn {
     message: Message,
     stream: Option<u32>,
-    /// The turns whose answers stood between the turn before and this one.
-    after: Vec<usize>,
+    after: After,
     answer: Option<Answer>,
     is_answered: bool,
     /// Whether it was answered when the client had closed its side.
     is_late: bool,
+}
+
+/// A response that the client closes before its end.
+#[derive(Debug)]
+struct Leave {
+    /// The turn that it belongs to.
+    of: usize,
+    /// How many turns come before.
+    before: usize,
+    after: After,
+}
+
+/// What the server had said when the client did something.
+#[derive(Debug, Default)]
+struct After {
+    /// The turns whose answers stood between what the client did before and this.
+    answers: Vec<usize>,
+    /// How much news stood before it.
+    news: usize,
+}
+
+/// How many notifications and questions a server sent.
+#[derive(Clone, Copy, Debug, Default)]
+struct News {
+    all: usize,
+    /// How many of them are no progress: how much of that a call makes until it is cancelled is chance.
+    steady: usize,
+}
+
+impl News {
+    fn note(&mut self, by: Party, message: &Message) {
+        let is_progress = match message {
+            Message::Notification { method, .. } => *method == "notifications/progress",
+            Message::Request { .. } => false,
+            Message::Response { .. } => return,
+        };
+        if by == Party::Server {
+            self.all += 1;
+            self.steady += usize::from(!is_progress);
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -67,10 +114,14 @@ pub enum Next {
     Send(Message, u32),
     /// Send this after a pause: a task was done when the recording asked, and is not yet.
     SendLater(Message, u32),
+    /// Close the response to the request of that stream, unread.
+    Leave(u32),
     /// Close the stream to the server: the client did so before the answers that are missing.
     Close,
     /// Wait for the server.
     Wait,
+    /// Wait for its news, but not for long: it may have none. Then [it is missing](ClientPlayer::misses_news).
+    Listen,
     /// Everything was said and answered.
     Done,
 }
@@ -79,8 +130,15 @@ impl ClientPlayer {
     /// Plays the client of `conversation`; over HTTP, each request has a stream of its own.
     pub fn new(conversation: &Conversation, has_streams: bool) -> Self {
         let (mut turns, mut questions) = (Vec::<Turn>::new(), Vec::<Question>::new());
-        let mut answered = Vec::new();
+        let (mut answered, mut news) = (Vec::new(), News::default());
+        let (mut leaves, mut left) = (VecDeque::new(), conversation.left.iter().peekable());
         for (number, said) in conversation.said.iter().enumerate() {
+            while let Some(it) = left.next_if(|it| has_streams && it.after <= number) {
+                let of = turns.iter().rposition(|turn| turn.stream == Some(it.stream));
+                let after = After { answers: answered.clone(), news: news.steady };
+                leaves.extend(of.map(|of| Leave { of, before: turns.len(), after }));
+            }
+            news.note(said.by, &said.message);
             match (said.by, &said.message) {
                 (Party::Client, Message::Response { id, outcome }) => {
                     let asked = questions.iter_mut().rev().find(|it| Some(&it.id) == id.as_ref());
@@ -91,7 +149,7 @@ impl ClientPlayer {
                 (Party::Client, message) => turns.push(Turn {
                     message: message.clone(),
                     stream: said.stream,
-                    after: std::mem::take(&mut answered),
+                    after: After { answers: std::mem::take(&mut answered), news: news.steady },
                     answer: None,
                     is_answered: false,
                     is_late: false,
@@ -118,6 +176,8 @@ impl ClientPlayer {
                 (Party::Server, _) => {}
             }
         }
+        // A stream that broke, and whose rest came on another, is not broken again.
+        leaves.retain(|it: &Leave| turns[it.of].answer.is_none());
         for turn in &mut turns {
             // How often a client asked for a task that was not done yet is chance.
             turn.is_answered = is_waiting(turn);
@@ -125,12 +185,15 @@ impl ClientPlayer {
         Self {
             turns,
             next: 0,
+            leaves,
             owed: HashMap::new(),
             questions,
             mapping: Mapping::default(),
             has_streams,
             live: Conversation::default(),
-            news: conversation.said.iter().filter(|it| is_news(it)).count(),
+            news,
+            told: News::default(),
+            is_missing_some: false,
             fresh: 0,
             again: Vec::new(),
             closes: conversation.ended.is_some(),
@@ -152,6 +215,12 @@ impl ClientPlayer {
         while self.turns.get(self.next).is_some_and(is_waiting) {
             self.next += 1;
         }
+        if let Some(leave) = self.leaves.front().filter(|it| it.before <= self.next) {
+            if let Some(wait) = self.waits(&leave.after) {
+                return wait;
+            }
+            return self.leave();
+        }
         let Some(turn) = self.turns.get(self.next) else {
             let mut open = self.turns.iter().filter(|it| it.answer.is_some() && !it.is_answered);
             let Some(first) = open.next() else { return Next::Done };
@@ -162,8 +231,8 @@ impl ClientPlayer {
             return Next::Wait;
         };
         // An answer that stood before a turn that was left out was awaited by the turn before it.
-        if !turn.after.iter().all(|it| self.turns[*it].is_answered) {
-            return Next::Wait;
+        if let Some(wait) = self.waits(&turn.after) {
+            return wait;
         }
         // Clients of 2026-07-28 may have used the same id at once, each on a stream of its own.
         let is_taken = id_of(&turn.message).is_some_and(|it| self.owed.contains_key(it));
@@ -172,6 +241,27 @@ impl ClientPlayer {
         self.next += 1;
         let turn = self.next - 1;
         Next::Send(message.clone(), self.send(turn, message, now))
+    }
+
+    /// What there is to wait for before the client goes on.
+    fn waits(&self, after: &After) -> Option<Next> {
+        if !after.answers.iter().all(|it| self.turns[*it].is_answered) {
+            return Some(Next::Wait);
+        }
+        let is_early = self.has_streams && self.told.steady < after.news;
+        (is_early && !self.is_missing_some).then_some(Next::Listen)
+    }
+
+    fn leave(&mut self) -> Next {
+        let Some(leave) = self.leaves.pop_front() else { return Next::Wait };
+        let stream = stream_of(leave.of);
+        self.live.left.push(Left { stream, after: self.live.said.len() });
+        Next::Leave(stream)
+    }
+
+    /// The server was listened to for a while: it does not tell all that the recorded one told.
+    pub fn misses_news(&mut self) {
+        self.is_missing_some = true;
     }
 
     fn fresh_id(&mut self) -> Id {
@@ -208,8 +298,7 @@ impl ClientPlayer {
 
     /// Whether the recorded server told and asked more than this one has so far.
     pub fn is_missing_news(&self) -> bool {
-        let told = self.live.said.iter().filter(|it| is_news(it)).count();
-        told < self.news
+        self.told.all < self.news.all || self.told.steady < self.news.steady
     }
 
     /// What was said this time.
@@ -287,19 +376,21 @@ impl ClientPlayer {
         if let Some(id) = id_of(&message) {
             self.owed.insert(id.clone(), turn);
         }
-        let stream = u32::try_from(turn + 1).unwrap_or(u32::MAX);
+        let stream = stream_of(turn);
         self.note(Party::Client, message, Some(stream), now);
         stream
     }
 
     fn note(&mut self, by: Party, message: Message, stream: Option<u32>, t: u64) {
+        self.told.note(by, &message);
         let stream = stream.filter(|_| self.has_streams);
         self.live.said.push(Said { by, t, stream, status: None, message });
     }
 }
 
-fn is_news(said: &Said) -> bool {
-    said.by == Party::Server && !matches!(said.message, Message::Response { .. })
+/// The number of the stream of a turn.
+fn stream_of(turn: usize) -> u32 {
+    u32::try_from(turn + 1).unwrap_or(u32::MAX)
 }
 
 fn id_of(message: &Message) -> Option<&Id> {

@@ -164,7 +164,7 @@ pub fn acts(conversation: &Conversation) -> Vec<Act> {
         }
     }
     for act in acts.iter_mut().filter(|it| it.id.is_some() && it.answer().is_none()) {
-        act.is_cancelled |= act.stream.is_some_and(|it| conversation.left.contains(&it));
+        act.is_cancelled |= conversation.left.iter().any(|it| Some(it.stream) == act.stream);
     }
     acts
 }

@@ -47,7 +47,9 @@ impl<'a> ClientLines<'a> {
                     return Turn::Pause;
                 }
                 Next::Close => self.is_closing = true,
-                Next::Wait => return Turn::Listen,
+                // There is but one stream.
+                Next::Leave(_) => {}
+                Next::Wait | Next::Listen => return Turn::Listen,
                 Next::Done => return Turn::Done,
             }
         }

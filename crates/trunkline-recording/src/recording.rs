@@ -24,9 +24,18 @@ pub struct Conversation {
     /// The messages, in the order in which they were seen.
     pub said: Vec<Said>,
     /// The responses that the client closed before their end: from 2026-07-28 on that cancels a request.
-    pub left: Vec<u32>,
+    pub left: Vec<Left>,
     /// How many messages were said before the client closed its side, if it did.
     pub ended: Option<usize>,
+}
+
+/// A response that the client closed before its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Left {
+    /// The request whose response it was.
+    pub stream: u32,
+    /// How many messages were said before.
+    pub after: usize,
 }
 
 /// A message, and who said it.
@@ -146,8 +155,9 @@ impl Reader {
         }
         let has_left = line.note == Some(Note::Ended) && line.stream.is_some();
         let place = self.places.get(&(run, line.session.unwrap_or(1)));
-        if let Some(place) = place.filter(|_| has_left) {
-            self.recording.conversations[*place].left.extend(line.stream);
+        if let (Some(place), Some(stream)) = (place.filter(|_| has_left), line.stream) {
+            let conversation = &mut self.recording.conversations[*place];
+            conversation.left.push(Left { stream, after: conversation.said.len() });
         }
         if let (Some(place), Some(Side::Client), Some(Direction::In)) = (place, line.side, line.dir)
             && line.note == Some(Note::Ended)

@@ -92,7 +92,8 @@ pub const WEIGHTS: &[(&str, usize)] = &[
     ("trunkline-authority", 20),
     // Of these, 29 come with `redis`, for `gateway.store`. `Cargo.lock` has the `idna_adapter` that knows ASCII alone (1.0):
     // a newer one brings 21 crates that read host names in other scripts, which only the address of a Redis could have.
-    ("trunkline-cli", 139),
+    // Two unpack the console's page.
+    ("trunkline-cli", 141),
     ("trunkline-macros", 5),
     ("trunkline-proto", 13),
     ("trunkline-recording", 13),

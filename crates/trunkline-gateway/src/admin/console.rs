@@ -1,6 +1,6 @@
-//! The console on the admin listener: its page, and how a browser gets in.
+//! The console on the admin listener: how a browser gets in.
 //!
-//! The page holds no secret and is served to everyone. A link with a key lets one browser in; from then on its cookie
+//! The page ([`page`](super::page)) holds no secret and is served to everyone. A link with a key lets one browser in; from then on its cookie
 //! stands for the admin token, and every request that changes something has to repeat a token that only the page
 //! knows.
 
@@ -18,20 +18,6 @@ use trunkline_transport::http::HttpBody;
 use super::console_keys::{ConsoleKeys, Stay, is_same};
 use super::{Complaint, answer};
 use crate::server::now;
-
-/// A file of the console's page.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WebFile {
-    /// Its media type.
-    pub content_type: &'static str,
-    /// Its content.
-    pub bytes: &'static [u8],
-    /// Its entity tag, with quotes.
-    pub etag: String,
-}
-
-/// The file at a path: `/`, or one below `/web/`.
-pub type WebFiles = fn(&str) -> Option<WebFile>;
 
 /// The console of a process.
 pub(super) struct Console {
@@ -151,25 +137,6 @@ impl fmt::Debug for Console {
     }
 }
 
-/// A file of the page, or that the browser has it already.
-pub(super) fn page(head: &Parts, file: WebFile) -> Response<HttpBody> {
-    let etag = HeaderValue::try_from(file.etag).ok();
-    let is_known = etag.is_some() && head.headers.get(header::IF_NONE_MATCH) == etag.as_ref();
-    let (status, bytes) = match is_known {
-        true => (StatusCode::NOT_MODIFIED, Vec::new()),
-        false => (StatusCode::OK, file.bytes.to_vec()),
-    };
-    let mut response = Response::new(bytes.into());
-    *response.status_mut() = status;
-    let headers = response.headers_mut();
-    for (name, value) in HEADERS {
-        headers.insert(name, HeaderValue::from_static(value));
-    }
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(file.content_type));
-    headers.extend(etag.map(|it| (header::ETAG, it)));
-    response
-}
-
 /// Where the page is that sends the request, as the browser says.
 fn site(head: &Parts) -> Option<&str> {
     head.headers.get("sec-fetch-site").map(|it| it.to_str().unwrap_or_default())
@@ -183,16 +150,3 @@ fn not_in() -> Complaint {
 /// The header with the token against forged requests.
 const CSRF: &str = "x-trunkline-csrf";
 const ANOTHER: &str = "Make another link with `trunkline console`.";
-const HEADERS: [(&str, &str); 7] = [
-    (
-        "content-security-policy",
-        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
-         img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    ),
-    ("cache-control", "no-cache"),
-    ("x-content-type-options", "nosniff"),
-    ("x-frame-options", "DENY"),
-    ("referrer-policy", "no-referrer"),
-    ("cross-origin-opener-policy", "same-origin"),
-    ("cross-origin-resource-policy", "same-origin"),
-];

@@ -17,8 +17,9 @@ use trunkline_proto::http::fields::Fields;
 use trunkline_transport::http::Listener;
 
 use super::Complaint;
-use super::console::{Console, WebFiles};
+use super::console::Console;
 use super::console_keys::is_same;
+use super::page::WebFiles;
 use crate::catalog::plan::AdminPlan;
 use crate::certificates::Certificates;
 use crate::socket::{self, Socket};

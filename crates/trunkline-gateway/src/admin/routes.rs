@@ -17,9 +17,10 @@ use tokio::time::{sleep_until, timeout};
 use trunkline_transport::Limits;
 use trunkline_transport::http::{Answers, Envelopes, HttpBody, RequestBody};
 
-use super::console::{self, Console, WebFiles};
+use super::console::Console;
 use super::console_keys::Stay;
 use super::open::Entry;
+use super::page::{self, WebFiles};
 use super::wanted::{Query, Wanted};
 use super::{
     Approving, Complaint, Keeping, Operate, TrafficFilter, TrafficUpdates, answer, limits,
@@ -62,7 +63,7 @@ impl<O: Operate> Admin<O> {
         }
         if let Some(file) = self.files.and_then(|files| files(path)) {
             only(&head, &Method::GET)?;
-            return Ok(console::page(&head, file));
+            return Ok(page::respond(&head, file));
         }
         if path == ENTER {
             only(&head, &Method::POST)?;

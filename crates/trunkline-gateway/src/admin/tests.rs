@@ -190,15 +190,49 @@ async fn the_page_is_for_everyone_and_strict() {
         "x-content-type-options: nosniff",
         "content-type: text/html; charset=utf-8",
         "referrer-policy: no-referrer",
-        "etag: \"1\"",
+        "etag: \"1\"\r\n",
+        "vary: accept-encoding",
     ] {
         assert!(head.contains(header), "{header}: {head}");
     }
     assert!(!head.contains("-inline") && !head.contains("set-cookie"), "{head}");
+    assert!(!head.contains("content-encoding"), "{head}");
     let known = "host: localhost\r\nif-none-match: \"1\"\r\n";
     assert!(admin.raw("GET /", known, "").await.0.starts_with("HTTP/1.1 304"));
     assert!(admin.raw("POST /", "host: localhost\r\n", "").await.0.starts_with("HTTP/1.1 405"));
     assert!(admin.ask("GET /web/nothing.js", "", "").await.starts_with("404"));
+    admin.stop().await;
+}
+
+#[tokio::test]
+async fn the_page_is_compressed_for_those_who_ask_for_that() {
+    let admin = Running::on_socket().await;
+    let browser = "host: localhost\r\naccept-encoding: gzip, deflate, br\r\n";
+    let (head, body) = admin.raw("GET /", browser, "").await;
+    assert_eq!(body, "packed");
+    for header in [
+        "content-encoding: gzip\r\n",
+        "content-length: 6\r\n",
+        "content-type: text/html; charset=utf-8",
+        "etag: \"1-gzip\"\r\n",
+        "vary: accept-encoding",
+    ] {
+        assert!(head.contains(header), "{header}: {head}");
+    }
+    let (head, body) = admin.raw("HEAD /", browser, "").await;
+    assert!(head.contains("content-encoding: gzip\r\n"), "{head}");
+    assert!(head.contains("content-length: 6\r\n") && body.is_empty(), "{head}{body}");
+    // What was kept of one is not what the other stands for.
+    for (tag, expected) in [("1-gzip", "HTTP/1.1 304"), ("1", "HTTP/1.1 200")] {
+        let known = format!("{browser}if-none-match: \"{tag}\"\r\n");
+        let (head, _) = admin.raw("GET /", &known, "").await;
+        assert!(head.starts_with(expected) && head.contains("vary: accept-encoding"), "{head}");
+    }
+    let plain = "host: localhost\r\naccept-encoding: gzip;q=0\r\n";
+    let (head, body) = admin.raw("GET /", plain, "").await;
+    assert!(!head.contains("content-encoding") && body == "<p>page</p>", "{head}{body}");
+    let (head, body) = admin.raw("HEAD /", plain, "").await;
+    assert!(head.contains("content-length: 11\r\n") && body.is_empty(), "{head}{body}");
     admin.stop().await;
 }
 
@@ -364,8 +398,9 @@ impl Operate for MadeUp {
 
 /// A page of one file.
 fn page(path: &str) -> Option<WebFile> {
-    let (content_type, bytes) = ("text/html; charset=utf-8", b"<p>page</p>");
-    (path == "/").then(|| WebFile { content_type, bytes, etag: "\"1\"".to_owned() })
+    let unpack = |_: &[u8]| b"<p>page</p>".to_vec();
+    let (content_type, gzip, tag) = ("text/html; charset=utf-8", b"packed", "1");
+    (path == "/").then_some(WebFile { content_type, gzip, unpack, tag })
 }
 
 struct Running {

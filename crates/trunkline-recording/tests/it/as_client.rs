@@ -11,13 +11,28 @@ use crate::{message, recording, value};
 /// `done` what it wants otherwise. Returns what was said.
 #[track_caller]
 fn check(recorded: &Recording, script: &str) -> Recording {
-    let mut player = ClientPlayer::new(&recorded.conversations[0], false);
+    play(ClientPlayer::new(&recorded.conversations[0], false), script)
+}
+
+/// The same over HTTP: `<2` is said in the response to the second request, `leave 2` closes it, `listen` waits for news and
+/// `silence` is that there is none.
+#[track_caller]
+fn check_http(recorded: &Recording, script: &str) -> Recording {
+    play(ClientPlayer::new(&recorded.conversations[0], true), script)
+}
+
+#[track_caller]
+fn play(mut player: ClientPlayer, script: &str) -> Recording {
     let mut replies: Vec<Value> = Vec::new();
     for line in script.lines().map(str::trim).filter(|it| !it.is_empty()) {
         let text = |it: &str| serde_json::from_str::<Value>(it).expect("a message is JSON");
         match line.split_once(' ') {
-            Some(("<", json)) => {
-                let reply = player.receive(message(json), None, 1);
+            Some(("leave", stream)) => {
+                let stream = stream.parse().expect("a stream is a number");
+                assert_eq!(player.next(1), Next::Leave(stream), "{line}");
+            }
+            Some((mark, json)) if mark.starts_with('<') => {
+                let reply = player.receive(message(json), mark[1..].parse().ok(), 1);
                 replies.extend(reply.map(|it| text(&it.to_text())));
             }
             Some((">", json)) if !replies.is_empty() => {
@@ -32,6 +47,8 @@ fn check(recorded: &Recording, script: &str) -> Recording {
                 assert_eq!(text(&said.to_text()), value(json), "{line}");
             }
             None if line == "close" => assert_eq!(player.next(1), Next::Close, "{line}"),
+            None if line == "silence" => player.misses_news(),
+            None if line == "listen" => assert_eq!(player.next(1), Next::Listen, "{line}"),
             None if line == "wait" => assert_eq!(player.next(1), Next::Wait, "{line}"),
             None => assert_eq!(player.next(1), Next::Done, "{line}"),
         }
@@ -229,4 +246,108 @@ fn requests_that_share_an_id_are_told_apart_by_their_streams() {
     );
     let found = compare(&recorded, &live, &Ignore::default());
     assert!(found.equal, "{found:?}");
+}
+
+/// A client of 2026-07-28 that listens, hears of a change, and leaves before the next.
+fn a_listener() -> Recording {
+    recording(
+        r#"
+        >1 {"id":1,"method":"subscriptions/listen"}
+        <1 {"method":"notifications/subscriptions/acknowledged"}
+        >2 {"id":2,"method":"tools/call","params":{"name":"announce"}}
+        <2 {"id":2,"result":{}}
+        <1 {"method":"notifications/tools/list_changed"}
+        >1 ended
+        >3 {"id":3,"method":"tools/call","params":{"name":"announce"}}
+        <3 {"id":3,"result":{}}
+        "#,
+    )
+}
+
+#[test]
+fn over_http_a_client_hears_what_it_heard_before_it_goes_on_and_leaves_a_stream_when_it_did() {
+    let recorded = a_listener();
+    let live = check_http(
+        &recorded,
+        r#"
+        > {"id":1,"method":"subscriptions/listen"}
+        listen
+        <1 {"method":"notifications/subscriptions/acknowledged"}
+        > {"id":2,"method":"tools/call","params":{"name":"announce"}}
+        wait
+        <2 {"id":2,"result":{}}
+        listen
+        <1 {"method":"notifications/tools/list_changed"}
+        leave 1
+        > {"id":3,"method":"tools/call","params":{"name":"announce"}}
+        wait
+        <3 {"id":3,"result":{}}
+        done
+        "#,
+    );
+    assert_eq!(live.conversations[0].left, recorded.conversations[0].left);
+    assert!(compare(&recorded, &live, &Ignore::default()).equal);
+}
+
+#[test]
+fn a_server_that_tells_less_is_waited_for_once() {
+    check_http(
+        &a_listener(),
+        r#"
+        > {"id":1,"method":"subscriptions/listen"}
+        listen
+        silence
+        > {"id":2,"method":"tools/call","params":{"name":"announce"}}
+        wait
+        <2 {"id":2,"result":{}}
+        leave 1
+        > {"id":3,"method":"tools/call","params":{"name":"announce"}}
+        "#,
+    );
+}
+
+#[test]
+fn progress_of_a_call_that_was_cancelled_stands_for_no_other_news() {
+    let recorded = recording(
+        r#"
+        >1 {"id":1,"method":"tools/call","params":{"_meta":{"progressToken":1}}}
+        <1 {"method":"notifications/progress","params":{"progressToken":1,"progress":1}}
+        >2 {"method":"notifications/cancelled","params":{"requestId":1}}
+        >3 {"id":2,"method":"tools/call","params":{"name":"announce"}}
+        <3 {"id":2,"result":{}}
+        <4 {"method":"notifications/tools/list_changed"}
+        "#,
+    );
+    let mut player = ClientPlayer::new(&recorded.conversations[0], true);
+    let progress =
+        r#"{"method":"notifications/progress","params":{"progressToken":1,"progress":1}}"#;
+    for _ in 0..3 {
+        player.receive(message(progress), Some(1), 1);
+    }
+    assert!(player.is_missing_news());
+    player.receive(message(r#"{"method":"notifications/tools/list_changed"}"#), None, 1);
+    assert!(!player.is_missing_news());
+}
+
+#[test]
+fn a_stream_whose_answer_came_on_another_is_not_left_nor_one_that_no_request_opened() {
+    let recorded = recording(
+        r#"
+        >1 {"id":1,"method":"tools/call","params":{"name":"slow"}}
+        >1 ended
+        <2 {"id":1,"result":{}}
+        >2 ended
+        >3 {"id":2,"method":"tools/list"}
+        "#,
+    );
+    check_http(
+        &recorded,
+        r#"
+        > {"id":1,"method":"tools/call","params":{"name":"slow"}}
+        wait
+        <1 {"id":1,"result":{}}
+        > {"id":2,"method":"tools/list"}
+        done
+        "#,
+    );
 }

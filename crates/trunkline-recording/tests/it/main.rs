@@ -10,20 +10,19 @@ use trunkline_recording::recording::Recording;
 use trunkline_wire::jsonrpc::{Incoming, Message};
 
 /// Lines of `> JSON` (the client) and `< JSON` (the server) → a recording. A number after the mark is the stream; with
-/// `> ended` the client closes its side.
+/// `> ended` the client closes its side, with `>2 ended` that response.
 #[track_caller]
 fn recording(script: &str) -> Recording {
     let lines = script.lines().map(str::trim).filter(|it| !it.is_empty());
     let lines = lines.map(|line| {
         let (mark, json) = line.split_once(' ').expect("a mark and a message");
         let dir = if mark.starts_with('>') { "in" } else { "out" };
+        let mut line = json!({ "v": 1, "t": 1, "side": "client", "dir": dir });
         if json == "ended" {
-            let note = json!({ "what": "ended" });
-            return json!({ "v": 1, "t": 1, "side": "client", "dir": dir, "note": note })
-                .to_string();
+            line["note"] = json!({ "what": "ended" });
+        } else {
+            line["message"] = value(json);
         }
-        let mut line =
-            json!({ "v": 1, "t": 1, "side": "client", "dir": dir, "message": value(json) });
         if let Ok(stream) = mark[1..].parse::<u32>() {
             line["stream"] = stream.into();
         }

@@ -49,8 +49,8 @@ fn a_recorded_client_and_a_recorded_server_say_the_same_again() {
     loop {
         let mut to_server = match client.next(2) {
             Next::Send(message, _) | Next::SendLater(message, _) => vec![message],
-            Next::Wait | Next::Close => panic!("{:?} has no answer", client.unanswered()),
             Next::Done => break,
+            other => panic!("{other:?}: {:?} has no answer", client.unanswered()),
         };
         while let Some(message) = to_server.pop() {
             for output in server.receive(&message) {

@@ -1,5 +1,6 @@
 //! A played client ⇄ a server at a URL.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{HeaderMap, Method, Request, Response};
 use tokio::sync::mpsc;
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 use trunkline_recording::as_client::{ClientPlayer, Next};
 use trunkline_transport::http::client::{Direct, Flow};
@@ -39,19 +40,23 @@ pub(super) async fn play(
         revision: None,
         params: ParamRegistry::new(),
         has_stream: false,
+        open: HashMap::new(),
     };
     let ended = loop {
-        let is_done = line.say_all(player).await?;
-        let patience = match is_done {
-            true if !player.is_missing_news() => break None,
-            true => LAST_NEWS,
-            false => patience,
+        let next = line.say_all(player).await?;
+        let patience = match next {
+            Next::Done if !player.is_missing_news() => break None,
+            Next::Done | Next::Listen => LAST_NEWS,
+            _ => patience,
         };
         match timeout(patience, heard.recv()).await {
-            Err(_) if is_done => break None,
+            Err(_) if next == Next::Done => break None,
+            Err(_) if next == Next::Listen => player.misses_news(),
             Err(_) => break Some("The server did not answer in time.".to_owned()),
             Ok(None) => break None,
             Ok(Some(Heard::Session(id))) => line.session = Some(id),
+            // It was on its way when the client left.
+            Ok(Some(Heard::Message(_, Some(stream)))) if !line.open.contains_key(&stream) => {}
             Ok(Some(Heard::Message(message, stream))) => {
                 line.learn(&message);
                 if let Some(reply) = player.receive(message, stream, now()) {
@@ -79,11 +84,13 @@ struct Line {
     revision: Option<HeaderValue>,
     params: ParamRegistry,
     has_stream: bool,
+    /// The requests whose responses are read, by their streams.
+    open: HashMap<u32, AbortHandle>,
 }
 
 impl Line {
-    /// Says what can be said now; true if nothing more is to be said or heard.
-    async fn say_all(&mut self, player: &mut ClientPlayer) -> Result<bool> {
+    /// Says what can be said now, and what there is to wait for then.
+    async fn say_all(&mut self, player: &mut ClientPlayer) -> Result<Next> {
         loop {
             match player.next(now()) {
                 Next::Send(message, stream) => self.post(message, Some(stream)).await?,
@@ -93,8 +100,8 @@ impl Line {
                 }
                 // Over HTTP each request stands for itself.
                 Next::Close => {}
-                Next::Wait => return Ok(false),
-                Next::Done => return Ok(true),
+                Next::Leave(stream) => drop(self.open.remove(&stream).map(|it| it.abort())),
+                wait @ (Next::Wait | Next::Listen | Next::Done) => return Ok(wait),
             }
         }
     }
@@ -106,7 +113,9 @@ impl Line {
         match message {
             Message::Request { .. } => {
                 let tell = self.tell.clone();
-                self.tasks.spawn(deliver(direct, request, message, stream, tell));
+                let delivery = deliver(direct, request, message, stream, tell);
+                let task = self.tasks.spawn(delivery);
+                self.open.extend(stream.map(|it| (it, task)));
             }
             _ => {
                 let sent = direct.send(request).await;

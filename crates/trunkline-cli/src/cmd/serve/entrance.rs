@@ -186,6 +186,6 @@ impl Door {
 
 /// A file of the console's page.
 fn web_file(path: &str) -> Option<WebFile> {
-    let trunkline_console::File { content_type, bytes, etag } = trunkline_console::file(path)?;
-    Some(WebFile { content_type, bytes, etag })
+    let trunkline_console::File { content_type, gzip, tag } = trunkline_console::file(path)?;
+    Some(WebFile { content_type, gzip, unpack: trunkline_console::unpack, tag })
 }
