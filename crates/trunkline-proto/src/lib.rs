@@ -71,6 +71,11 @@ pub trait Conversation {
     fn cause_of(&self, _id: &Id) -> Option<Cause<'_>> {
         None
     }
+
+    /// Whether we owe the peer the answer to its request of this id.
+    fn owes(&self, _id: &Id) -> bool {
+        false
+    }
 }
 
 /// What a request of ours belongs to.

@@ -510,6 +510,10 @@ impl Conversation for Server {
         let open = self.shared.calls.iter().find(|it| it.key == call)?;
         Some(Cause::During(&open.id))
     }
+
+    fn owes(&self, id: &Id) -> bool {
+        self.shared.calls.iter().any(|it| it.id == *id)
+    }
 }
 
 /// The error for a revision that the server does not speak without a session.

@@ -301,8 +301,12 @@ impl<C: Conversation, R: RunHandlers> DriverCore<C, R> {
             Message::Request { id, .. } => self.conversation.cause_of(id),
             _ => None,
         };
+        let is_beside = match message {
+            Message::Response { id: Some(id), outcome: Err(_) } => self.conversation.owes(id),
+            _ => false,
+        };
         let at = self.at.unwrap_or_else(now);
-        witness.sent(&SentMessage { message, text, via, cause, at });
+        witness.sent(&SentMessage { message, text, via, cause, is_beside, at });
     }
 
     /// When a handler finished that was just polled for the first time. Few look at that moment closely: a witness, and

@@ -33,6 +33,8 @@ pub struct SentMessage<'a> {
     pub via: Option<RequestStream>,
     /// What a request of ours belongs to.
     pub cause: Option<Cause<'a>>,
+    /// Whether it is an error for another message than the peer's request of this id, whose answer is still owed.
+    pub is_beside: bool,
     /// When it was sent.
     pub at: Instant,
 }

@@ -11,8 +11,7 @@ use trunkline_proto::{Attached, Cause, Peer, RequestStream};
 use trunkline_recording::line::{Direction, Side};
 use trunkline_transport::conversation_handle::ConversationHandle;
 use trunkline_transport::witness::{SentMessage, Witness};
-use trunkline_wire::code;
-use trunkline_wire::jsonrpc::{ErrorObject, Id, Message, MethodName, Object, Outcome, Params};
+use trunkline_wire::jsonrpc::{Id, Message, MethodName, Object, Outcome, Params};
 use trunkline_wire::method::Method;
 use trunkline_wire::model::meta;
 use trunkline_wire::revision::Revision;
@@ -355,17 +354,13 @@ impl Link {
     /// Anything else that was sent.
     #[cold]
     fn sent_other(&self, said: &SentMessage<'_>) {
-        let SentMessage { message, text, via, cause, at } = *said;
+        let SentMessage { message, text, via, cause, is_beside, at } = *said;
         // Asked before the lock is taken: who is asked may have one, too.
         let attached = self.whose_attached(message, cause);
         let mut guard = self.traffic.kept();
         let kept = &mut *guard;
         let whose = match message {
-            Message::Response { id: Some(id), outcome: Err(error) }
-                if self.refuses_another(kept, id, error) =>
-            {
-                Whose::Conversation
-            }
+            Message::Response { .. } if is_beside => Whose::Conversation,
             // If it is not open, nobody has seen the request: another process answered it before.
             Message::Response { id: Some(id), outcome } => match self.take_theirs(kept, id) {
                 Some(Whose::Call(number)) if self.side() == Side::Client => {
@@ -407,16 +402,6 @@ impl Link {
             }
         };
         self.note_for(guard, whose, Direction::Out, (message, text), at);
-    }
-
-    /// Whether an error does not answer the open call of its id, but refuses another message of the same id. A call
-    /// whose handler failed has ended before its answer leaves; one that is answered without its handler, such as at
-    /// its deadline, gets an internal error.
-    fn refuses_another(&self, kept: &mut Kept, id: &Id, error: &ErrorObject) -> bool {
-        let Kept { journal, open, .. } = kept;
-        self.side() == Side::Client
-            && error.code != code::INTERNAL_ERROR
-            && self.open(open).theirs(id).is_some_and(|it| journal.has_ended(it) == Some(false))
     }
 
     /// Notes a message of whomever it belongs to.

@@ -1,9 +1,15 @@
 //! How a server's conversation begins: `initialize`, what may precede it, and the negotiated revision.
 
+use std::sync::Arc;
+
+use trunkline_proto::server::{Config, Server};
+use trunkline_proto::{Conversation, Input, Output};
+use trunkline_wire::json::Json;
+use trunkline_wire::jsonrpc::{Id, Incoming};
 use trunkline_wire::model::Implementation;
 use trunkline_wire::revision::Revision::{self, *};
 
-use crate::transcript::server;
+use crate::transcript::{every_server_capability, fill, server, start};
 
 const FROM_V1: &str = r#"{"name":"cli","version":"1"}"#;
 
@@ -220,4 +226,30 @@ fn calls_are_served_between_initialize_and_initialized_but_changes_are_not_sent(
         < {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}
         "#;
     server().check(&format!("{}{script}", initialize("2025-06-18", V2025_06_18)));
+}
+
+#[test]
+fn an_answer_is_owed_until_it_leaves_and_not_to_another_message_of_its_id() {
+    let mut config = Config::new(Implementation::new("srv", "1"));
+    config.capabilities = every_server_capability();
+    let (mut core, now, id) = (Server::new(Arc::new(config)), start(), Id::Number(5));
+    let call =
+        r#"{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"n","_meta":$META}}"#;
+    let ping = r#"{"jsonrpc":"2.0","id":5,"method":"ping"}"#;
+    let mut key = None;
+    for text in [&fill(call), ping] {
+        core.handle(Input::received(Incoming::parse(text.as_bytes())), now);
+        while let Some(output) = core.poll() {
+            match output {
+                Output::Call(call) => key = Some(call.key),
+                Output::Send(..) => assert!(core.owes(&id), "it answers the second message"),
+                _ => {}
+            }
+        }
+    }
+    let call = key.expect("it is a call");
+    core.handle(Input::Finished { call, outcome: Ok(Json::empty_object()) }, now);
+    let answers = std::iter::from_fn(|| core.poll());
+    assert_eq!(answers.filter(|it| matches!(it, Output::Send(..))).count(), 1);
+    assert!(!core.owes(&id));
 }

@@ -6,6 +6,7 @@ use trunkline_testkit::Folder;
 use trunkline_transport::drive::Driver;
 use trunkline_transport::handler::Nobody;
 use trunkline_transport::{Limits, memory};
+use trunkline_wire::code;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Incoming;
 use trunkline_wire::method::{self, Sender};
@@ -160,7 +161,15 @@ impl Link {
     }
 
     fn sends(&self, message: &Message, via: Option<RequestStream>, cause: Option<Cause<'_>>) {
-        self.sent(&SentMessage { message, text: None, via, cause, at: Instant::now() });
+        let (at, is_beside) = (Instant::now(), false);
+        self.sent(&SentMessage { message, text: None, via, cause, is_beside, at });
+    }
+
+    /// Refuses a message that has the id of an open call.
+    fn refuses(&self, message: &Message) {
+        let (text, at) = (message.to_text(), Instant::now());
+        let text = Some(text.as_bytes());
+        self.sent(&SentMessage { message, text, via: None, cause: None, is_beside: true, at });
     }
 }
 
@@ -307,7 +316,7 @@ fn a_request_with_the_id_of_an_open_call_is_the_conversations_and_so_is_its_refu
         let scene = Scene::new();
         let (call, _) = scene.calls(5, meta, GENERAL);
         scene.client.hears(&request(5, "tools/call"), GENERAL);
-        scene.client.sends(&error(5, code::INVALID_REQUEST), None, None);
+        scene.client.refuses(&error(5, code::INVALID_REQUEST));
         if !call.is_plain {
             end(&call);
         }
@@ -324,14 +333,7 @@ fn a_request_with_the_id_of_an_open_call_is_the_conversations_and_so_is_its_refu
 fn an_error_for_another_message_is_no_answer_to_the_call_of_its_id() {
     let scene = Scene::new();
     let (_call, _) = scene.calls(5, "", GENERAL);
-    let refused = error(5, code::INVALID_REQUEST);
-    scene.client.sent(&SentMessage {
-        message: &refused,
-        text: Some(refused.to_text().as_bytes()),
-        via: None,
-        cause: None,
-        at: Instant::now(),
-    });
+    scene.client.refuses(&error(5, code::INVALID_REQUEST));
     assert_eq!(scene.told(), ["tools/call running: c<5", "response ok: c>5"]);
     scene.client.sends(&result(5), None, None);
     // An error of the call itself is told to it before.
