@@ -104,6 +104,10 @@ impl Outbox {
         };
         let end = self.long.get(1).map_or(self.bytes.len(), |next| next.at);
         let value = &value.get().as_bytes()[self.long_written..];
+        if self.written == *at && value.len() > KEEP {
+            // More than a pipe takes: after a part of it nobody asks whether it takes more.
+            return writer.poll_write(cx, value);
+        }
         let parts = [&self.bytes[self.written..*at], value, &self.bytes[*at..end]];
         writer.poll_write_vectored(cx, &parts.map(IoSlice::new))
     }
