@@ -34,7 +34,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use trunkline_wire::json::Json;
-use trunkline_wire::jsonrpc::{ErrorObject, Id, Incoming, Message, MethodName, Object, Outcome};
+use trunkline_wire::jsonrpc::{
+    ErrorObject, Id, Incoming, LeftOut, Message, MethodName, Object, Outcome,
+};
 use trunkline_wire::method::{Method, Row};
 use trunkline_wire::model::{
     ClientCapabilities, Implementation, LogLevel, LogMessage, Progress, ServerCapabilities, Task,
@@ -208,6 +210,17 @@ impl Outgoing {
                     message.write(out);
                 }
                 out.push(b']');
+            }
+        }
+    }
+
+    /// Appends the JSON text without the long value of a single message, if it has one: that can be sent from where it is.
+    pub fn write_around(&self, out: &mut Vec<u8>) -> Option<LeftOut> {
+        match self {
+            Self::One(message) => message.write_around(out),
+            Self::Batch(_) => {
+                self.write(out);
+                None
             }
         }
     }

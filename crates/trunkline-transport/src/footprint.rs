@@ -3,19 +3,30 @@
 //! glibc's allocator returns free memory at the end of its heaps, but keeps what is free in the middle.
 //! Large blocks, which it maps separately at first, come from the heaps as well once one was freed.
 //! After one flood a process would stay large for ever.
+//!
+//! What long texts took is kept for the next ones, for two seconds at most: `shelf`.
+
+mod shelf;
 
 use std::time::Duration;
 
 use crate::child;
+use shelf::Keeping;
 
 /// Returns memory for as long as it is polled: while the process is larger than it was, at a
 /// millisecond or two each time.
 pub async fn keep_small() {
     child::keep_apart();
     let Some(now) = resident() else { return };
-    let mut watch = Watch::new(now);
+    let (mut watch, kept, mut waited) = (Watch::new(now), Keeping::begin(), Duration::ZERO);
     loop {
-        tokio::time::sleep(watch.pause).await;
+        tokio::time::sleep(OFTEN).await;
+        kept.forget();
+        waited += OFTEN;
+        if waited < watch.pause {
+            continue;
+        }
+        waited = Duration::ZERO;
         let Some(before) = resident() else { return };
         if watch.is_due(before) {
             let _ = tokio::task::spawn_blocking(child::trim).await;

@@ -22,7 +22,7 @@ pub mod sse;
 
 use std::ops::Range;
 
-use crate::jsonrpc::{Incoming, Malformed};
+use crate::jsonrpc::{Incoming, LeftOut, Malformed};
 use buffer::Buffer;
 
 /// The default limit on the length of a text: 16 MiB.
@@ -233,19 +233,68 @@ fn detect(buffer: &mut Buffer) -> Option<Framing> {
 /// assert_eq!(out, b"{\"a\": 1}\n");
 /// ```
 pub fn encode(framing: Framing, write: impl FnOnce(&mut Vec<u8>), out: &mut Vec<u8>) {
+    let write = |out: &mut Vec<u8>| {
+        write(out);
+        None
+    };
+    encode_around(framing, write, out);
+}
+
+/// The same of a text that lacks a long value, as [`Message::write_around`] writes it. Where one line must not have the
+/// value as it is, it is copied after all.
+///
+/// ```
+/// # use trunkline_wire::{frame::*, json::Json, jsonrpc::{Id, LeftOut, Message}};
+/// let (answer, mut out) = (Message::result(Id::Number(1), Json::string(&"x".repeat(1 << 20))), Vec::new());
+/// let LeftOut { at, value } =
+///     encode_around(Framing::Newline, |out| answer.write_around(out), &mut out).expect("it has a long value");
+/// assert_eq!((&out[at..], value.get().len()), (&b"}\n"[..], (1 << 20) + 2));
+/// ```
+///
+/// [`Message::write_around`]: crate::jsonrpc::Message::write_around
+pub fn encode_around(
+    framing: Framing,
+    write: impl FnOnce(&mut Vec<u8>) -> Option<LeftOut>,
+    out: &mut Vec<u8>,
+) -> Option<LeftOut> {
     let start = out.len();
-    write(out);
+    let mut left_out = write(out);
     match framing {
         Framing::Newline => {
             // JSON that is carried unparsed may contain line breaks, but only between tokens.
+            if let Some(broken) = left_out.take_if(|it| has_breaks(it.value.get().as_bytes())) {
+                put_back(&broken, out);
+            }
             flatten(&mut out[start..]);
             out.push(b'\n');
         }
         Framing::ContentLength => {
-            let header = format!("Content-Length: {}\r\n\r\n", out.len() - start);
+            let long = left_out.as_ref().map_or(0, |it| it.value.get().len());
+            let header = format!("Content-Length: {}\r\n\r\n", out.len() - start + long);
+            if let Some(left_out) = &mut left_out {
+                left_out.at += header.len();
+            }
             out.splice(start..start, header.into_bytes());
         }
     }
+    left_out
+}
+
+/// Copies a long value to where it belongs.
+fn put_back(LeftOut { at, value }: &LeftOut, out: &mut Vec<u8>) {
+    let after = out.split_off(*at);
+    out.reserve(value.get().len() + after.len() + 1);
+    out.extend_from_slice(value.get().as_bytes());
+    out.extend_from_slice(&after);
+}
+
+/// Whether there is a line break, looked for in blocks that the compiler vectorises.
+fn has_breaks(text: &[u8]) -> bool {
+    let (blocks, tail) = text.as_chunks::<SEARCHED>();
+    let is_break = |it: &u8| u8::from((*it == b'\n') | (*it == b'\r'));
+    let has_any =
+        |block: &[u8; SEARCHED]| block.iter().fold(0, |found, it| found | is_break(it)) != 0;
+    blocks.iter().any(has_any) || tail.iter().any(|it| is_break(it) != 0)
 }
 
 /// Replaces line breaks with spaces.
@@ -322,7 +371,8 @@ const BLOCK: usize = 8;
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::jsonrpc::{Id, MalformedKind};
+    use crate::json::Json;
+    use crate::jsonrpc::{Id, MalformedKind, Message};
 
     /// A small generator, so that tests cut streams at arbitrary places.
     pub(crate) struct Lcg(pub(crate) u64);
@@ -443,6 +493,40 @@ pub(crate) mod tests {
         let carried = format!("[{}]", "1,\n".repeat(100));
         encode(Framing::Newline, |out| out.extend_from_slice(carried.as_bytes()), &mut out);
         assert_eq!(out, format!("before\n{}\n", carried.replace('\n', " ")).into_bytes());
+    }
+
+    #[test]
+    fn a_value_that_is_left_out_belongs_where_it_is_said_to() {
+        let long = "x".repeat(100_000);
+        let flat = Json::parse(format!("[\"{long}\", \"\\n\"]")).expect("it is JSON");
+        let broken = Json::parse(format!("[\"{long}\",\n\"\"\r]")).expect("it is JSON");
+        for framing in [Framing::Newline, Framing::ContentLength] {
+            for value in [&flat, &broken] {
+                let message = Message::result(Id::Number(1), value.clone());
+                let [mut whole, mut around] = [(); 2].map(|()| b"before\n".to_vec());
+                encode(framing, |out| message.write(out), &mut whole);
+                let left_out = encode_around(framing, |out| message.write_around(out), &mut around);
+                let is_copied = framing == Framing::Newline && *value == broken;
+                assert_eq!(left_out.is_none(), is_copied, "a line must not have breaks in it");
+                if let Some(LeftOut { at, value }) = left_out {
+                    around.splice(at..at, value.get().bytes());
+                }
+                assert!(around == whole, "{framing:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_line_break_is_seen_wherever_it_stands() {
+        for length in 0..200 {
+            let mut text = vec![b'x'; length];
+            assert!(!has_breaks(&text));
+            for at in 0..length {
+                text[at] = if at % 2 == 0 { b'\n' } else { b'\r' };
+                assert!(has_breaks(&text), "{at} of {length}");
+                text[at] = b'x';
+            }
+        }
     }
 
     #[test]

@@ -29,6 +29,7 @@ use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
+use crate::spares;
 use glance::Glance;
 pub(crate) use number::write_number;
 use number::{NO_DIGITS, write_digits};
@@ -62,8 +63,14 @@ enum Text {
 
 /// A long message, and the place of the value that is most of it. Nothing is moved.
 struct Taken {
-    message: Box<str>,
+    message: String,
     place: Range<usize>,
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        spares::leave(std::mem::take(&mut self.message).into_bytes());
+    }
 }
 
 impl Json {
@@ -191,12 +198,14 @@ impl Json {
     }
 
     /// Takes over the text that the value was left in.
-    pub(crate) fn take_over(&mut self, message: String, place: Range<usize>) {
+    pub(crate) fn take_over(&mut self, mut message: String, place: Range<usize>) {
+        // Growing has left room for more. A little of it is room for the next text there.
+        message.shrink_to(message.len() + message.len() / 8);
         let glance = match &self.0 {
             Text::Result(_, glance) => Some(*glance),
             _ => None,
         };
-        self.0 = Text::Taken(Arc::new(Taken { message: message.into(), place }), glance);
+        self.0 = Text::Taken(Arc::new(Taken { message, place }), glance);
     }
 
     /// The whole text that this value is a part of, if it shares that.

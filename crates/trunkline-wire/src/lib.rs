@@ -31,5 +31,6 @@ pub mod method;
 pub mod model;
 pub mod prometheus;
 pub mod revision;
+pub mod spares;
 pub mod text;
 pub mod trace;

@@ -15,7 +15,7 @@ use hyper::body::Incoming;
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 use trunkline_proto::http::{Refusal, door};
-use trunkline_wire::jsonrpc;
+use trunkline_wire::{jsonrpc, spares};
 
 use super::budgets::Meter;
 use super::idle_tracker::{IdleTracker, RequestGuard};
@@ -343,13 +343,14 @@ pub(super) async fn read<B: Body>(
 ) -> Result<Text<B::Data>, Refusal> {
     let mut body = pin!(body);
     let hint = body.size_hint();
-    meter.expect(usize::try_from(hint.lower()).unwrap_or(usize::MAX))?;
+    let expected = usize::try_from(hint.lower()).unwrap_or(usize::MAX);
+    meter.expect(expected)?;
     let most =
         hint.upper().and_then(|it| usize::try_from(it).ok()).map_or(limit, |it| it.min(limit));
     let mut timer = None;
     let mut text = Text::Nothing;
     loop {
-        let kept = text.size();
+        let kept = text.size().min(most);
         let next = poll_fn(|cx| {
             if let Poll::Ready(frame) = body.as_mut().poll_frame(cx) {
                 return Poll::Ready(Ok(frame));
@@ -366,8 +367,8 @@ pub(super) async fn read<B: Body>(
         let Ok(data) = frame.into_data() else { continue };
         let is_whole = body.is_end_stream();
         let size = text.size_with(&data, limit, most)?;
-        meter.count(size, is_whole)?;
-        text = text.and(data, size);
+        meter.count(size.min(most), is_whole)?;
+        text = text.and(data, size, expected);
         if is_whole {
             return Ok(text);
         }
@@ -420,8 +421,8 @@ impl<D: Buf> Text<D> {
         })
     }
 
-    /// Appends one more piece; the result holds `size` bytes.
-    pub(super) fn and(self, mut data: D, size: usize) -> Self {
+    /// Appends one more piece; the result holds `size` bytes. If memory was kept for all that is `expected`, it is used.
+    pub(super) fn and(self, mut data: D, size: usize, expected: usize) -> Self {
         let mut pieces = match self {
             Self::Nothing if data.chunk().len() == data.remaining() => return Self::Piece(data),
             Self::Nothing => Vec::with_capacity(size),
@@ -431,7 +432,8 @@ impl<D: Buf> Text<D> {
                 pieces
             }
             Self::Pieces(mut pieces) => {
-                pieces.reserve_exact(size - pieces.len());
+                let all = size.max(expected);
+                spares::grow(&mut pieces, size, all..=all.saturating_add(all / 4));
                 pieces
             }
         };

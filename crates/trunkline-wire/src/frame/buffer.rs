@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use crate::spares;
+
 /// Capacity kept while the buffer is empty.
 const KEEP: usize = 256 << 10;
 /// Room beyond the longest text for its framing: a header block, a line break.
@@ -20,7 +22,7 @@ impl Buffer {
         Self { ceiling: limit.saturating_add(MARGIN), ..Self::default() }
     }
 
-    /// Room for `chunk` more bytes. Grows by doubling, up to what one text may take.
+    /// Room for `chunk` more bytes. Grows by doubling, up to what one text may take, or into memory that was kept.
     pub(super) fn space(&mut self, chunk: usize) -> &mut Vec<u8> {
         if self.start >= self.bytes.len() {
             self.clear();
@@ -35,8 +37,10 @@ impl Buffer {
         }
         let (length, capacity) = (self.bytes.len(), self.bytes.capacity());
         if capacity - length < chunk {
-            let doubled = capacity.saturating_mul(2).min(self.ceiling.saturating_add(chunk));
-            self.bytes.reserve_exact(doubled.max(length + chunk) - length);
+            let most = self.ceiling.saturating_add(chunk);
+            let doubled = capacity.saturating_mul(2).min(most);
+            let size = doubled.max(length + chunk);
+            spares::grow(&mut self.bytes, size, size..=most);
         }
         &mut self.bytes
     }

@@ -9,6 +9,7 @@ use serde::{Deserialize, Deserializer};
 use super::{ErrorObject, Id, MemberName, Message, MethodName, Object, Params};
 use crate::code;
 use crate::json::{Json, MAX_DEPTH, Reader, Unreadable, is_too_deep};
+use crate::spares;
 
 /// The contents of one text.
 #[derive(Debug, PartialEq)]
@@ -109,22 +110,25 @@ impl Incoming {
     /// ```
     pub fn take(text: Vec<u8>) -> Self {
         if text.len() < TAKEN || text.trim_ascii_start().starts_with(b"[") {
-            return Self::parse(&text);
+            let incoming = Self::parse(&text);
+            spares::leave(text);
+            return incoming;
         }
-        let Ok(text) = String::from_utf8(text) else {
-            return Self::Bad(Malformed::new(MalformedKind::NotJson));
+        let text = match String::from_utf8(text) {
+            Ok(text) => text,
+            Err(error) => {
+                spares::leave(error.into_bytes());
+                return Self::Bad(Malformed::new(MalformedKind::NotJson));
+            }
         };
         let mut reader = Reader::leaving_most(&text);
-        let message = Envelope::read_from(&mut reader);
-        match (message, reader.left()) {
-            (Ok(mut message), Some(place)) => {
-                if let Some(left) = left_in(&mut message) {
-                    left.take_over(text, place);
-                }
-                Self::One(message)
-            }
-            (message, _) => message.map_or_else(Self::Bad, Self::One),
+        let (mut message, place) = (Envelope::read_from(&mut reader), reader.left());
+        let left = message.as_mut().ok().and_then(left_in);
+        match left.zip(place) {
+            Some((left, place)) => left.take_over(text, place),
+            None => spares::leave(text.into_bytes()),
         }
+        message.map_or_else(Self::Bad, Self::One)
     }
 }
 

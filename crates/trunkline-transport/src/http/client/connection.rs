@@ -16,6 +16,7 @@ use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderName, Method, Request, Uri};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::task::coop::has_budget_remaining;
+use trunkline_wire::spares;
 
 use super::head::ResponseHead;
 use crate::http::h1::fields::is_whole;
@@ -308,7 +309,8 @@ impl ResponseBody {
             return Ok(Cow::Borrowed(connection.inlet.at(text)));
         }
         // Room for all of it: a system gives memory when it is written to.
-        let mut text = Vec::with_capacity(length);
+        let kept = spares::take(length, length + length / 4);
+        let mut text = kept.unwrap_or_else(|| Vec::with_capacity(length));
         let here = connection.inlet.take(connection.inlet.unread().len());
         text.extend_from_slice(connection.inlet.at(here));
         while text.len() < length {
