@@ -161,8 +161,7 @@ impl<H: Handler> Endpoint<H> {
         }
         let core = Arc::new(core);
         let mut old = Config::clone(&core);
-        old.revisions = old.revisions.of_era(Era::Stateful);
-        old.dialect = false;
+        (old.revisions, old.dialect) = (old.revisions.of_era(Era::Stateful), false);
         Arc::new(Self {
             core,
             old_core: Arc::new(old),
