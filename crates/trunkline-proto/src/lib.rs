@@ -80,13 +80,15 @@ pub trait Conversation {
     }
 }
 
-/// What a request of ours belongs to.
+/// What a request of ours, or an error, belongs to.
 #[derive(Clone, Copy, Debug)]
 pub enum Cause<'a> {
-    /// Our caller attached this to it.
+    /// Our caller attached this to the request.
     Attached(&'a Attached),
     /// We ask during the peer's request of this id.
     During(&'a Id),
+    /// The error is for another message than the peer's request of its id, whose answer is still owed.
+    Beside,
 }
 
 /// Identifies a call of the peer.

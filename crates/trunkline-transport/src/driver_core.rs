@@ -18,9 +18,9 @@ use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 use trunkline_proto::client::{OpenError, Opened};
 use trunkline_proto::{
-    Call, CallKey, Conversation, Input, Outgoing, Output, PeerNotification, RequestStream,
+    Call, CallKey, Cause, Conversation, Input, Outgoing, Output, PeerNotification, RequestStream,
 };
-use trunkline_wire::jsonrpc::{Incoming, Message, Outcome};
+use trunkline_wire::jsonrpc::{Id, Incoming, Message, Outcome};
 
 use crate::clock::now;
 use crate::conversation_handle::{Asked, Command, CommandReceiver, Next, Urgent};
@@ -299,14 +299,17 @@ impl<C: Conversation, R: RunHandlers> DriverCore<C, R> {
         let Some(witness) = self.commands.witness() else { return };
         let cause = match message {
             Message::Request { id, .. } => self.conversation.cause_of(id),
+            Message::Response { id: Some(id), outcome: Err(_) } => self.cause_of_error(id),
             _ => None,
         };
-        let is_beside = match message {
-            Message::Response { id: Some(id), outcome: Err(_) } => self.conversation.owes(id),
-            _ => false,
-        };
         let at = self.at.unwrap_or_else(now);
-        witness.sent(&SentMessage { message, text, via, cause, is_beside, at });
+        witness.sent(&SentMessage { message, text, via, cause, at });
+    }
+
+    /// Most errors are answers.
+    #[cold]
+    fn cause_of_error(&self, id: &Id) -> Option<Cause<'static>> {
+        self.conversation.owes(id).then_some(Cause::Beside)
     }
 
     /// When a handler finished that was just polled for the first time. Few look at that moment closely: a witness, and

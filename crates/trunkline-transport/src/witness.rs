@@ -31,10 +31,8 @@ pub struct SentMessage<'a> {
     pub text: Option<&'a [u8]>,
     /// The stream of the request whose response it is part of, if it is.
     pub via: Option<RequestStream>,
-    /// What a request of ours belongs to.
+    /// What a request of ours belongs to, or an error that is no answer.
     pub cause: Option<Cause<'a>>,
-    /// Whether it is an error for another message than the peer's request of this id, whose answer is still owed.
-    pub is_beside: bool,
     /// When it was sent.
     pub at: Instant,
 }

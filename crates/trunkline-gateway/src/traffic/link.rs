@@ -354,13 +354,13 @@ impl Link {
     /// Anything else that was sent.
     #[cold]
     fn sent_other(&self, said: &SentMessage<'_>) {
-        let SentMessage { message, text, via, cause, is_beside, at } = *said;
+        let SentMessage { message, text, via, cause, at } = *said;
         // Asked before the lock is taken: who is asked may have one, too.
         let attached = self.whose_attached(message, cause);
         let mut guard = self.traffic.kept();
         let kept = &mut *guard;
         let whose = match message {
-            Message::Response { .. } if is_beside => Whose::Conversation,
+            Message::Response { .. } if matches!(cause, Some(Cause::Beside)) => Whose::Conversation,
             // If it is not open, nobody has seen the request: another process answered it before.
             Message::Response { id: Some(id), outcome } => match self.take_theirs(kept, id) {
                 Some(Whose::Call(number)) if self.side() == Side::Client => {

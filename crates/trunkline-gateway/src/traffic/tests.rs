@@ -125,8 +125,7 @@ fn tool(name: &str, schema: Value) -> Arc<Tool> {
 }
 
 fn sent(link: &Link, message: &Message, cause: Option<Cause<'_>>) {
-    let (via, at, is_beside) = (None, Instant::now(), false);
-    link.sent(&SentMessage { message, text: None, via, cause, is_beside, at });
+    link.sent(&SentMessage { message, text: None, via: None, cause, at: Instant::now() });
 }
 
 fn target(tool: &Arc<Tool>) -> CallTarget {

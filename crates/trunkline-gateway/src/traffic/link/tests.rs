@@ -161,15 +161,15 @@ impl Link {
     }
 
     fn sends(&self, message: &Message, via: Option<RequestStream>, cause: Option<Cause<'_>>) {
-        let (at, is_beside) = (Instant::now(), false);
-        self.sent(&SentMessage { message, text: None, via, cause, is_beside, at });
+        self.sent(&SentMessage { message, text: None, via, cause, at: Instant::now() });
     }
 
     /// Refuses a message that has the id of an open call.
     fn refuses(&self, message: &Message) {
         let (text, at) = (message.to_text(), Instant::now());
         let text = Some(text.as_bytes());
-        self.sent(&SentMessage { message, text, via: None, cause: None, is_beside: true, at });
+        let cause = Some(Cause::Beside);
+        self.sent(&SentMessage { message, text, via: None, cause, at });
     }
 }
 
