@@ -93,7 +93,7 @@ impl Console {
     pub(super) fn knows(&self, head: &Parts) -> Option<Result<Stay, Complaint>> {
         let cookie = self.given(head)?;
         let mut keys = self.keys();
-        let Some(csrf) = keys.csrf(cookie, now()) else { return Some(Err(not_in())) };
+        let Some((csrf, stay)) = keys.entered(cookie, now()) else { return Some(Err(not_in())) };
         // Pages of other ports of this machine are of the same site, and a browser sends them the cookie.
         if site(head).is_some_and(|it| it != "same-origin") {
             let message = "Another page may not use the console's session.";
@@ -106,7 +106,7 @@ impl Console {
             return Some(Err(Complaint::new(StatusCode::FORBIDDEN, message)
                 .advice(format!("Send it as `{CSRF}`."))));
         }
-        Some(keys.stay(cookie, now()).ok_or_else(not_in))
+        Some(Ok(stay))
     }
 
     /// The cookie that the request carries.

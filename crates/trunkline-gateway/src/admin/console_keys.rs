@@ -71,10 +71,10 @@ impl ConsoleKeys {
         self.session(cookie, now).map(|it| it.csrf.as_str())
     }
 
-    /// For how long the session with this cookie goes on.
-    pub(super) fn stay(&mut self, cookie: &str, now: Instant) -> Option<Stay> {
-        let Session { until, goes_on, .. } = self.session(cookie, now)?;
-        Some(Stay { until: *until, goes_on: goes_on.subscribe() })
+    /// That token, and for how long the session goes on.
+    pub(super) fn entered(&mut self, cookie: &str, now: Instant) -> Option<(&str, Stay)> {
+        let Session { csrf, until, goes_on, .. } = self.session(cookie, now)?;
+        Some((csrf, Stay { until: *until, goes_on: goes_on.subscribe() }))
     }
 
     fn session(&mut self, cookie: &str, now: Instant) -> Option<&Session> {
@@ -146,12 +146,13 @@ mod tests {
             keys.issue(key.to_owned(), now);
             assert!(enter(&mut keys, key, now));
         }
-        let [one, two] = ["one", "two"].map(|it| keys.stay(&format!("cookie of {it}"), now));
+        let [one, two] =
+            ["one", "two"].map(|it| keys.entered(&format!("cookie of {it}"), now).map(|it| it.1));
         assert_eq!(one.as_ref().map(|it| it.until), Some(now + SESSION));
         keys.leave("cookie of one");
         one.unwrap().left().await;
         assert!(two.unwrap().goes_on.has_changed().is_ok());
-        assert!(keys.stay("cookie of one", now).is_none());
+        assert!(keys.entered("cookie of one", now).is_none());
     }
 
     #[test]
